@@ -12,10 +12,10 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalReader, OpContext,
-    OpenWriterRequest, Purpose, ReadRequest, ReadResult, Relocate, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, TransferMode, UnaryRequest, VfsPath,
-    Watch, WriteRequest, WriteResult, deferred_stream, edit,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MapPaths, MultiModalReader, OpContext, OpenTreeRequest,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell,
+    Snapshots, StatRequest, StreamingShell, TransferMode, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
+    WriteRequest, WriteResult, deferred_stream, edit,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -176,7 +176,7 @@ impl CompositeBackend {
     async fn on_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         let table = self.table.load_full();
         if table.holds(path) {
@@ -196,13 +196,13 @@ impl CompositeBackend {
     }
 
     /// The tree of all mounts that `scope` reaches.
-    async fn tree(&self, cx: &OpContext, req: LendRequest, scope: &SearchScope) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchScope) -> Result<SharedTree> {
         cx.check()?;
         let start = &req.path;
         let table = self.table();
         let reached = table.below(start).filter(|mount| scope.reaches(mount.at()));
         let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
-        let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, req.clone()))).await;
+        let lent = join_all(mounts.iter().map(|mount| mount.open_tree(cx, req.clone()))).await;
         let lent = mounts.iter().zip(lent).map(|(mount, tree)| tree.map(|tree| without_shadowed(tree, mount, &table)));
         let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(lent).collect();
         // The caller gave up; that is no mount's problem.
@@ -214,7 +214,7 @@ impl CompositeBackend {
     async fn searches_alone(&self, cx: &OpContext, start: &VfsPath, ignore: Ignore) -> Result<Option<Arc<Mount>>> {
         let table = self.table();
         let mount = table.route(start);
-        if mount.backend.as_searchable().is_some() || table.holds_below(start) || table.has_shadows(mount, start) {
+        if mount.backend.as_tree_provider().is_some() || table.holds_below(start) || table.has_shadows(mount, start) {
             return Ok(None);
         }
         // Ignore files above a mount hold in it, which the backend in it cannot know of.
@@ -318,7 +318,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List), &SearchScope::of_ls(&req)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List), &SearchScope::of_ls(&req)).await?;
         let listed = vfs_search::ls_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -379,7 +379,8 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob), &SearchScope::of_glob(&req)?).await?;
+        let tree =
+            self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob), &SearchScope::of_glob(&req)?).await?;
         let found = vfs_search::glob_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -389,7 +390,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::for_grep(&req), &SearchScope::of_grep(&req)?).await?;
+        let tree = self.tree(cx, OpenTreeRequest::for_grep(&req), &SearchScope::of_grep(&req)?).await?;
         let found = vfs_search::grep_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -421,11 +422,11 @@ impl Backend for CompositeBackend {
         self.table.load().executor()?.backend.as_streaming_shell().map(|_| self as &dyn StreamingShell)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -442,14 +443,14 @@ impl CompositeBackend {
     fn grep_stream_over_all(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
         let tree = async move {
-            let tree = this.tree(&within, LendRequest::for_grep(&asked), &SearchScope::of_grep(&asked)?).await;
+            let tree = this.tree(&within, OpenTreeRequest::for_grep(&asked), &SearchScope::of_grep(&asked)?).await;
             tree.map_err(|error| error.or_path(&asked.path))
         };
-        vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
+        vfs_search::grep_stream_in_tree(self.pool().clone(), tree, cx, req)
     }
 
     /// The tree for a composite, or a layer, around this one.
-    pub(crate) async fn whole_tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    pub(crate) async fn whole_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let everything = SearchScope::of_ls(&LsRequest::new(req.path.clone()).recursive());
         self.tree(cx, req, &everything).await
     }

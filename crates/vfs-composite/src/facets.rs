@@ -11,9 +11,9 @@ use vfs_core::feed::Feed;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
-    FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, LendRequest,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Relocate as _, Request as _, Result,
-    Searchable, Shell, StopJobRequest, StreamingShell, UnaryRequest as _, VfsPath, Watch, WatchEvent, WatchRequest,
+    FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, MapPaths as _,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, Request as _, Result,
+    Shell, StopJobRequest, StreamingShell, TreeProvider, UnaryRequest as _, VfsPath, Watch, WatchEvent, WatchRequest,
 };
 
 use crate::backend::CompositeBackend;
@@ -25,12 +25,12 @@ impl Mount {
     /// A search of this mount alone, by itself.
     pub(crate) fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let rebase = self.rebase.clone();
-        match req.map_paths(&mut |path| rebase.inward(path)) {
+        match req.map_paths(&mut |path| rebase.to_inner(path)) {
             Err(error) => error.into_stream(),
             Ok(inner) => self
                 .backend
                 .grep_stream(cx, inner)
-                .map(move |event| event.map_err(|error| rebase.error(error))?.relocate(&rebase))
+                .map(move |event| event.map_err(|error| rebase.error(error))?.map_paths(&rebase))
                 .boxed(),
         }
     }
@@ -88,7 +88,7 @@ async fn inner_file(table: &MountTable, cx: &OpContext, at: &VfsPath) -> Result<
     if table.holds(&table.real_path(cx, at, LinkAtEnd::Followed).await?) {
         return Err(Error::at(ErrorKind::IsADirectory, at));
     }
-    table.route(at).rebase.inward(at)
+    table.route(at).rebase.to_inner(at)
 }
 
 fn unanswered() -> Error {
@@ -106,7 +106,7 @@ impl CompositeBackend {
         }
         let uploads = groups.into_iter().map(|Group { mount, places, items }| async move {
             let uploaded = mount.backend.upload_files(cx, items).await;
-            let moved = uploaded.into_iter().map(move |answer| answer.relocate(&mount.rebase));
+            let moved = uploaded.into_iter().map(move |answer| answer.map_paths(&mount.rebase));
             places.into_iter().zip(moved).collect::<Vec<_>>()
         });
         for (place, answer) in join_all(uploads).await.into_iter().flatten() {
@@ -125,7 +125,7 @@ impl CompositeBackend {
         }
         let downloads = groups.into_iter().map(|Group { mount, places, items }| async move {
             let downloaded = mount.backend.download_files(cx, items).await;
-            let moved = downloaded.into_iter().map(move |answer| answer.relocate(&mount.rebase));
+            let moved = downloaded.into_iter().map(move |answer| answer.map_paths(&mount.rebase));
             places.into_iter().zip(moved).collect::<Vec<_>>()
         });
         for (place, answer) in join_all(downloads).await.into_iter().flatten() {
@@ -150,7 +150,7 @@ impl CompositeBackend {
             let message = format!("commands run in '{}' only; name a directory of that mount", mount.at());
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(cwd));
         }
-        Ok((Arc::clone(mount), mount.rebase.inward(cwd)?))
+        Ok((Arc::clone(mount), mount.rebase.to_inner(cwd)?))
     }
 }
 
@@ -161,7 +161,7 @@ impl Shell for CompositeBackend {
         let (mount, cwd) = self.executor_at(&req.cwd)?;
         req.cwd = cwd;
         let ended = req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))?;
-        ended.relocate(&mount.rebase)
+        ended.map_paths(&mount.rebase)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
@@ -192,7 +192,7 @@ impl StreamingShell for CompositeBackend {
             let events = shell.execute_stream(cx, req);
             Ok(events
                 .map(move |event| match event {
-                    Ok(event) => event.relocate(&rebase),
+                    Ok(event) => event.map_paths(&rebase),
                     Err(error) => Err(rebase.error(error)),
                 })
                 .boxed())
@@ -207,7 +207,7 @@ impl MultiModalReader for CompositeBackend {
         let table = self.table();
         table.real_path(cx, &req.read.path, LinkAtEnd::Followed).await?;
         let mount = table.route(&req.read.path);
-        if table.holds(&req.read.path) || mount.backend.as_multimodal().is_none() {
+        if table.holds(&req.read.path) || mount.backend.as_multi_modal().is_none() {
             return vfs_core::read_multi_modal(self, cx, req).await;
         }
         mount.send(cx, req).await
@@ -215,8 +215,8 @@ impl MultiModalReader for CompositeBackend {
 }
 
 #[async_trait]
-impl Searchable for CompositeBackend {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for CompositeBackend {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         self.whole_tree(cx, req).await
     }
 }
@@ -321,12 +321,12 @@ impl Mount {
     /// The changes of this mount that concern `path`, in the caller's namespace; `None` where it has no feed.
     fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<Cursor>) -> Option<MountFeed> {
         let watch = self.backend.as_watch()?;
-        let inner = self.rebase.inward(path).unwrap_or_default();
+        let inner = self.rebase.to_inner(path).unwrap_or_default();
         let mut request = WatchRequest::new(inner);
         request.since = since;
         let (at, rebase) = (self.at().clone(), self.rebase.clone());
         let events = watch.watch(cx.clone(), request).map(move |event| {
-            let event = event.map_err(|error| rebase.error(error)).and_then(|event| event.relocate(&rebase));
+            let event = event.map_err(|error| rebase.error(error)).and_then(|event| event.map_paths(&rebase));
             (at.clone(), event)
         });
         Some(events.boxed())

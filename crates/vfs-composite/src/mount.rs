@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use vfs_core::tree::SharedTree;
-use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Rebase, Relocate, Result, UnaryRequest, VfsPath};
+use vfs_core::{
+    Backend, Capabilities, MapPaths, OpContext, OpenTreeRequest, PathMapping, Result, UnaryRequest, VfsPath,
+};
 
 use crate::identity::MountIdentity;
 
@@ -28,13 +30,13 @@ pub struct MountInfo {
 #[derive(Debug)]
 pub(crate) struct Mount {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) rebase: Rebase,
+    pub(crate) rebase: PathMapping,
     pub(crate) identity: Option<MountIdentity>,
 }
 
 impl Mount {
     pub(crate) fn new(at: VfsPath, backend: Arc<dyn Backend>) -> Self {
-        Self { backend, rebase: Rebase::new(at, VfsPath::root()), identity: None }
+        Self { backend, rebase: PathMapping::new(at, VfsPath::root()), identity: None }
     }
 
     /// Returns the same mount with `identity`.
@@ -48,28 +50,28 @@ impl Mount {
 
     pub(crate) fn capabilities(&self, at: &VfsPath) -> Capabilities {
         // A path that becomes too long for the backend is one that it cannot have.
-        self.backend.capabilities(&self.rebase.inward(at).unwrap_or_default())
+        self.backend.capabilities(&self.rebase.to_inner(at).unwrap_or_default())
     }
 
     /// Performs `request`, whose paths are all in this mount, in the caller's namespace.
     pub(crate) async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         if self.at().is_root() {
             return request.send(&*self.backend, cx).await;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.inward(path))?;
+        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
         let output = inner.send(&*self.backend, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.relocate(&self.rebase)
+        output.map_paths(&self.rebase)
     }
 
     /// The mount's tree in the caller's namespace, for a search that may start outside.
-    pub(crate) async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    pub(crate) async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let is_inside = req.path.starts_with(self.at());
-        let inner = if is_inside { self.rebase.inward(&req.path)? } else { VfsPath::root() };
-        let lent = vfs_search::lend(&self.backend, cx, req.at(inner)).await;
+        let inner = if is_inside { self.rebase.to_inner(&req.path)? } else { VfsPath::root() };
+        let lent = vfs_search::open_tree(&self.backend, cx, req.at(inner)).await;
         let tree = lent.map_err(|error| self.rebase.error(error).or_path(self.at()))?;
         Ok(if self.at().is_root() { tree } else { tree.rebased(self.rebase.clone()) })
     }

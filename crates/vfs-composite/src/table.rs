@@ -133,7 +133,7 @@ impl MountTable {
     pub(crate) fn location(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<String>> {
         let mount = self.route(path);
         let Some(identity) = &mount.identity else { return Ok(None) };
-        Ok(identity.location(cx, &mount.rebase.inward(path)?))
+        Ok(identity.location(cx, &mount.rebase.to_inner(path)?))
     }
 
     pub(crate) fn infos(&self) -> Vec<MountInfo> {

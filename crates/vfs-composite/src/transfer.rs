@@ -133,7 +133,7 @@ impl CompositeBackend {
 
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = req;
-        check_ends(cx, table, &from, &to)?;
+        check_source_and_target(cx, table, &from, &to)?;
         let mut inventory = self.inventory(cx, &from, &to).await?;
         inventory.replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let mut progress = Progress::default();
@@ -149,7 +149,7 @@ impl CompositeBackend {
 
     async fn move_files(&self, cx: &OpContext, table: &MountTable, req: RenameRequest) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = req;
-        check_ends(cx, table, &from, &to)?;
+        check_source_and_target(cx, table, &from, &to)?;
         if table.holds(&from) {
             return Err(mounted(&from));
         }
@@ -438,7 +438,7 @@ fn link_to_directory(path: &VfsPath) -> Error {
 }
 
 /// Refuses what cannot be transferred wherever the ends are.
-fn check_ends(cx: &OpContext, table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
+fn check_source_and_target(cx: &OpContext, table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
     let refuse = |message: &'static str, path| Err(Error::invalid_argument(message).with_path(path));
     if from.is_root() || to.is_root() {
         return refuse("the root itself can be neither end; name something below it", from);
@@ -455,7 +455,7 @@ fn check_ends(cx: &OpContext, table: &MountTable, from: &VfsPath, to: &VfsPath) 
     // The same files may be mounted twice, and then a path has two names.
     let (source, target) = (table.route(from), table.route(to));
     let ends = if Arc::ptr_eq(&source.backend, &target.backend) {
-        Some((source.rebase.inward(from)?.to_string(), target.rebase.inward(to)?.to_string()))
+        Some((source.rebase.to_inner(from)?.to_string(), target.rebase.to_inner(to)?.to_string()))
     } else {
         table.location(cx, from)?.zip(table.location(cx, to)?)
     };

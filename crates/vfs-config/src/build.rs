@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use toml::Spanned;
 use vfs_composite::{CompositeBackend, Recovery};
-use vfs_core::{Backend, Rebase, VfsPath};
+use vfs_core::{Backend, PathMapping, VfsPath};
 use vfs_layers::{BackendSink, QuotaMeter};
 use vfs_local::{Confinement, LocalConfig};
 use vfs_memory::{MemoryBackend, MemoryConfig};
@@ -161,7 +161,7 @@ impl Builder<'_> {
             return Err(source.error(ConfigErrorKind::Conflict, span, message));
         }
         let shown = if is_host { Path::new("/") } else { &real };
-        let place = Rebase::new(at.clone(), self::layers::scope(layers)?);
+        let place = PathMapping::new(at.clone(), self::layers::scope(layers)?);
         if let Some(weakness) = vfs_local::weakness_between_processes().filter(|_| !self.shared.is_anything_shown()) {
             self.shared.warnings.push(source.error(ConfigErrorKind::Open, span.clone(), weakness));
         }

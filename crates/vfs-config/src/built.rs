@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, Recovery};
-use vfs_core::{Backend, ExecuteRequest, Layer as _, Rebase, Result, VfsPath};
+use vfs_core::{Backend, ExecuteRequest, Layer as _, PathMapping, Result, VfsPath};
 use vfs_layers::{Audit, BackendSink, QuotaMeter};
 use vfs_policy::{Explanation, Policy, RuleEffect, RuleSet};
 use vfs_versions::{CheckpointedBackend, OverlayBackend};
@@ -30,17 +30,17 @@ pub struct Placed<T> {
     /// Whether it is around everything or around one place.
     pub place: Place,
     /// Where it is: outside the namespace of [`Built::backend`], inside its own.
-    pub rebase: Rebase,
+    pub rebase: PathMapping,
     /// The logs further out, innermost first, and the path at which each records what is done to the part.
     pub(crate) audits: Vec<(Audit, VfsPath)>,
     /// The checkpoints further out, innermost first, and where each is.
-    pub(crate) histories: Vec<(CheckpointedBackend, Rebase)>,
+    pub(crate) histories: Vec<(CheckpointedBackend, PathMapping)>,
     /// Whether it only hides or fixes what the layers keep, and says nothing about other files and commands.
     pub(crate) is_guard: bool,
 }
 
 impl<T> Placed<T> {
-    pub(crate) fn new(part: T, place: Place, rebase: Rebase) -> Self {
+    pub(crate) fn new(part: T, place: Place, rebase: PathMapping) -> Self {
         Self { part, place, rebase, audits: Vec::new(), histories: Vec::new(), is_guard: false }
     }
 
@@ -174,7 +174,7 @@ impl Built {
     ) -> Result<Vec<Explanation>> {
         let mut explained = Vec::new();
         for policy in self.policies.iter().filter(|policy| self.concerns(policy, path)) {
-            for mut explanation in explain(&policy.part, &policy.rebase.inward(path)?)? {
+            for mut explanation in explain(&policy.part, &policy.rebase.to_inner(path)?)? {
                 // A guard does not allow what it does not forbid: it has no say in that.
                 if policy.is_guard && explanation.effect == RuleEffect::Allow {
                     continue;

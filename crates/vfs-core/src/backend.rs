@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::OpContext;
 use crate::error::Result;
-use crate::facets::{MultiModalReader, Searchable, Snapshots, Watch};
+use crate::facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
 use crate::shell::{Shell, StreamingShell};
 use crate::types::{
@@ -159,12 +159,12 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
     }
 
     /// Its reader of pictures and documents, where it has one.
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         None
     }
 
     /// Its tree, where it lends it to be searched as a part of a larger one.
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         None
     }
 
@@ -238,11 +238,11 @@ macro_rules! forward {
             fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
                 (**self).as_streaming_shell()
             }
-            fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-                (**self).as_multimodal()
+            fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+                (**self).as_multi_modal()
             }
-            fn as_searchable(&self) -> Option<&dyn Searchable> {
-                (**self).as_searchable()
+            fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+                (**self).as_tree_provider()
             }
             fn as_snapshots(&self) -> Option<&dyn Snapshots> {
                 (**self).as_snapshots()

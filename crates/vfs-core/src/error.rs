@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::detail::{ErrorDetail, NearLine, NoMatchHint};
+pub use self::detail::{ErrorDetail, NoMatchHint, SimilarLine};
 use crate::path::VfsPath;
 use crate::types::Version;
 

@@ -11,8 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, Content, DiffRequest, ForgetRequest, LendRequest, ReadRequest, ReadResult, RestoreRequest, SnapshotInfo,
-    SnapshotRequest, WatchEvent, WatchRequest,
+    ChangeSet, Content, DiffRequest, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
+    SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
 };
 
 /// Asks for a file as something a multimodal model can look at.
@@ -172,17 +172,17 @@ async fn download(backend: &dyn Backend, cx: &OpContext, path: VfsPath) -> Resul
 ///
 /// # Behaviour
 ///
-/// Lending is an operation: a layer around the backend sees it, and lends what its caller may see. The tree may be of the
+/// TreeProvider is an operation: a layer around the backend sees it, and lends what its caller may see. The tree may be of the
 /// moment it was lent, and is used until the search is over. A layer that asks another for its tree passes on
-/// [what it is for](LendRequest::search).
+/// [what it is for](OpenTreeRequest::search).
 ///
 /// # Errors
 ///
 /// What keeps the backend as a whole from being searched. That nothing is at the path is for the search to find.
 #[async_trait]
-pub trait Searchable: Send + Sync {
+pub trait TreeProvider: Send + Sync {
     /// Lends the tree of all files.
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree>;
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree>;
 }
 
 /// Remembers states of all files and goes back to them.

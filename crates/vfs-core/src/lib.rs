@@ -27,7 +27,6 @@ mod facets;
 mod operation;
 mod path;
 mod prune;
-mod rebase;
 mod shell;
 mod types;
 
@@ -46,10 +45,10 @@ pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::{CancelToken, DropGuard};
 pub use chunks::read_chunks;
 pub use context::OpContext;
-pub use error::{Error, ErrorDetail, ErrorKind, NearLine, NoMatchHint, Result};
+pub use error::{Error, ErrorDetail, ErrorKind, NoMatchHint, Result, SimilarLine};
 pub use ext::BackendExt;
 pub use facets::{
-    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Searchable, Snapshots, Watch,
+    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Snapshots, TreeProvider, Watch,
     read_multi_modal,
 };
 pub use operation::{
@@ -57,9 +56,8 @@ pub use operation::{
     OperationClass, OutputRef, Request, RequestRef, ResultStream, SnapshotsRequest, StreamCall, StreamRequest,
     UnaryRequest, deferred_stream, layered,
 };
-pub use path::{PathFault, VfsPath};
+pub use path::{MapPaths, PathFault, PathMapping, VfsPath};
 pub use prune::prune;
-pub use rebase::{Rebase, Relocate};
 pub use shell::{
     BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
     JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,

@@ -1,6 +1,7 @@
 //! Virtual paths: parsed once at the edge, trusted everywhere behind it.
 
 mod fault;
+mod mapping;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,6 +12,7 @@ use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::fault::PathFault;
+pub use self::mapping::{MapPaths, PathMapping};
 use crate::error::{Error, Result};
 
 /// A parsed, absolute path in a backend's own namespace.

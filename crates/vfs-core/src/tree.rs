@@ -1,6 +1,6 @@
 //! What a backend lends to search: its directories and the bytes of its files.
 
-mod rebased;
+mod mapped;
 mod shared;
 mod sketch;
 

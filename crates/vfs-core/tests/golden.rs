@@ -279,8 +279,8 @@ fn states_and_changes() {
         "change_set" => ChangeSet::new(vec![change.diff("--- a/a\n".into())]),
         "resolve_request" => ResolveRequest::new(path("/a")),
         "resolved" => Resolved::at(path("/a")).names(2),
-        "lend_request" => LendRequest::new(path("/d"), Purpose::Grep),
-        "lend_request_for_grep" => LendRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
+        "lend_request" => OpenTreeRequest::new(path("/d"), TreeUse::Grep),
+        "lend_request_for_grep" => OpenTreeRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
         "download_request" => DownloadRequest::new(path("/a")),
         "call" => WriteRequest::new(path("/a"), "text").into_any(),
     }
@@ -381,7 +381,7 @@ fn options_of_requests_are_words() {
     check_words(&[CaseMode::Sensitive, CaseMode::Insensitive, CaseMode::Smart], &["sensitive", "insensitive", "smart"]);
     check_words(&[GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts], &["matches", "files", "counts"]);
     check_words(&[BinaryMode::Skip, BinaryMode::Text], &["skip", "text"]);
-    check_words(&[Purpose::List, Purpose::Glob, Purpose::Grep], &["list", "glob", "grep"]);
+    check_words(&[TreeUse::List, TreeUse::Glob, TreeUse::Grep], &["list", "glob", "grep"]);
     check_words(&[BaseEnvironment::Clean, BaseEnvironment::Inherited], &["clean", "inherited"]);
     check_words(&[FullOutput::Dropped, FullOutput::File], &["dropped", "file"]);
     check_words(&[RunMode::Foreground, RunMode::Background], &["foreground", "background"]);
@@ -554,7 +554,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(FileUpload::new(path("/a"), "x")),
         call_and_json(DownloadRequest::new(path("/a"))),
         call_and_json(MultiModalReadRequest::new(read)),
-        call_and_json(LendRequest::new(path("/a"), Purpose::List)),
+        call_and_json(OpenTreeRequest::new(path("/a"), TreeUse::List)),
         call_and_json(execute.clone()),
         call_and_json(ExecuteStreamRequest(execute.clone())),
         call_and_json(JobsRequest::new()),

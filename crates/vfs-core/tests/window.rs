@@ -70,7 +70,7 @@ fn check(content: &str, request: &ReadRequest) -> Result<(), TestCaseError> {
             prop_assert_eq!(found, expected);
         }
         (Err(error), Err(total_lines)) => {
-            prop_assert_eq!(error.detail(), Some(&ErrorDetail::PastEnd { total_lines }));
+            prop_assert_eq!(error.detail(), Some(&ErrorDetail::OffsetOutOfRange { total_lines }));
         }
         (found, expected) => prop_assert!(false, "{:?} instead of {:?}", found, expected),
     }

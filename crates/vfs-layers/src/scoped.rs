@@ -10,10 +10,10 @@ use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened,
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, Layer, LendRequest, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult, Rebase,
-    Relocate, RenameRequest, RenameResult, Request as _, ResolveRequest, Resolved, Result, Searchable, Shell,
-    Snapshots, StatRequest, StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
+    GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult, MapPaths, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, PathMapping, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, Request as _, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
     WriteResult, edit,
 };
 use vfs_search::Pool;
@@ -60,7 +60,7 @@ impl Scoped {
 
 impl Layer for Scoped {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let rebase = Rebase::new(VfsPath::root(), self.directory.clone());
+        let rebase = PathMapping::new(VfsPath::root(), self.directory.clone());
         Arc::new(ScopedBackend { inner, rebase })
     }
 }
@@ -68,7 +68,7 @@ impl Layer for Scoped {
 #[derive(Debug, Clone)]
 struct ScopedBackend {
     inner: Arc<dyn Backend>,
-    rebase: Rebase,
+    rebase: PathMapping,
 }
 
 impl ScopedBackend {
@@ -76,21 +76,21 @@ impl ScopedBackend {
     async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         for path in request.as_request_ref().paths() {
             self.stays_within(cx, path).await?;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.inward(path))?;
+        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
         let output = inner.send(&*self.inner, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.relocate(&self.rebase)
+        output.map_paths(&self.rebase)
     }
 
     /// As [`send`](Self::send), of what cannot be done to a directory, which the root is even before it exists.
     async fn send_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         if path.is_root() {
             cx.check()?;
@@ -101,7 +101,7 @@ impl ScopedBackend {
 
     /// Refuses a path whose links lead out of the directory. A link at its end is looked at by what follows it.
     async fn stays_within(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
-        let inner = self.rebase.inward(path)?;
+        let inner = self.rebase.to_inner(path)?;
         if self.rebase.inner().is_root() || !self.inner.capabilities(&inner).links {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl ScopedBackend {
     async fn send_entry<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         for path in request.as_request_ref().paths() {
             let Some(parent) = path.parent() else {
@@ -126,28 +126,28 @@ impl ScopedBackend {
             };
             self.stays_within(cx, &parent).await.map_err(|error| error.with_path(path))?;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.inward(path))?;
+        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
         let output = inner.send(&*self.inner, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.relocate(&self.rebase)
+        output.map_paths(&self.rebase)
     }
 
-    async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         self.stays_within(cx, &req.path).await?;
         let rebase = self.real_rebase(cx).await?;
-        let inner = rebase.inward(&req.path)?;
+        let inner = rebase.to_inner(&req.path)?;
         let request = req.at(inner);
-        let lent = vfs_search::lend(&self.inner, cx, request).await.map_err(|error| rebase.error(error))?;
+        let lent = vfs_search::open_tree(&self.inner, cx, request).await.map_err(|error| rebase.error(error))?;
         Ok(SharedTree::new(ScopedTree(lent.rebased(rebase))))
     }
 
     /// Where the directory really is, which may have been chosen by a link.
-    async fn real_rebase(&self, cx: &OpContext) -> Result<Rebase> {
+    async fn real_rebase(&self, cx: &OpContext) -> Result<PathMapping> {
         if !self.inner.capabilities(self.rebase.inner()).links {
             return Ok(self.rebase.clone());
         }
         let root = self.inner.resolve(cx, ResolveRequest::new(self.rebase.inner().clone())).await;
         let root = root.map_err(|error| self.rebase.error(error))?;
-        Ok(Rebase::new(VfsPath::root(), root.path))
+        Ok(PathMapping::new(VfsPath::root(), root.path))
     }
 }
 
@@ -161,7 +161,7 @@ impl fmt::Display for ScopedBackend {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for ScopedBackend {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
-        self.inner.capabilities(&self.rebase.inward(at).unwrap_or_default())
+        self.inner.capabilities(&self.rebase.to_inner(at).unwrap_or_default())
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
@@ -179,13 +179,13 @@ impl Backend for ScopedBackend {
         }
         self.stays_within(cx, &req.path).await?;
         let rebase = self.real_rebase(cx).await?;
-        let resolved = self.inner.resolve(cx, ResolveRequest::new(rebase.inward(&req.path)?)).await;
-        resolved.map_err(|error| rebase.error(error))?.relocate(&rebase)
+        let resolved = self.inner.resolve(cx, ResolveRequest::new(rebase.to_inner(&req.path)?)).await;
+        resolved.map_err(|error| rebase.error(error))?.map_paths(&rebase)
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -228,23 +228,23 @@ impl Backend for ScopedBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::for_grep(&req)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (this, path, within) = (self.clone(), req.path.clone(), cx.clone());
-        let lend = LendRequest::for_grep(&req);
+        let lend = OpenTreeRequest::for_grep(&req);
         let tree = async move { this.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
-        vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
+        vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -274,11 +274,11 @@ impl Backend for ScopedBackend {
         None
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.inner.as_multimodal().map(|_| self as &dyn MultiModalReader)
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner.as_multi_modal().map(|_| self as &dyn MultiModalReader)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -300,8 +300,8 @@ impl MultiModalReader for ScopedBackend {
 }
 
 #[async_trait]
-impl Searchable for ScopedBackend {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for ScopedBackend {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         self.tree(cx, req).await
     }
 }
@@ -313,11 +313,11 @@ impl Watch for ScopedBackend {
             return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         };
         let rebase = self.rebase.clone();
-        match req.map_paths(&mut |path| rebase.inward(path)) {
+        match req.map_paths(&mut |path| rebase.to_inner(path)) {
             Err(error) => error.into_stream(),
             Ok(inner) => watch
                 .watch(cx, inner)
-                .map(move |event| event.map_err(|error| rebase.error(error))?.relocate(&rebase))
+                .map(move |event| event.map_err(|error| rebase.error(error))?.map_paths(&rebase))
                 .boxed(),
         }
     }

@@ -14,10 +14,10 @@ use tokio::task::coop::consume_budget;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
-    WriteResult, read_multi_modal, tree::SharedTree,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
+    WatchRequest, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
 };
 use vfs_search::Pool;
 
@@ -222,8 +222,8 @@ impl MultiModalReader for LocalBackend {
 }
 
 #[async_trait]
-impl Searchable for LocalBackend {
-    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for LocalBackend {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
         cx.check()?;
         Ok(SharedTree::of(self.search_tree()))
     }
@@ -314,11 +314,11 @@ impl Backend for LocalBackend {
         vfs_search::grep_stream_on(self.search_pool(), self.search_tree(), cx, req)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 

@@ -10,10 +10,10 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
     DiffRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, Searchable, SnapshotInfo,
-    SnapshotRequest, Snapshots, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent,
+    MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
+    Snapshots, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest,
     WriteResult,
 };
 
@@ -236,11 +236,11 @@ impl Backend for MemoryBackend {
         paths.into_iter().map(|path| ops::download(&files, cx, path)).collect()
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -254,8 +254,8 @@ impl Backend for MemoryBackend {
 }
 
 #[async_trait]
-impl Searchable for MemoryBackend {
-    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for MemoryBackend {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
         cx.check()?;
         Ok(SharedTree::of(Arc::new(self.tree())))
     }

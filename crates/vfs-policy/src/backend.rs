@@ -14,11 +14,11 @@ use vfs_core::{
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
     ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
     GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest,
-    JobsRequest, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest,
-    StatRequest, StopJobRequest, StreamRequest as _, StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
+    JobsRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
+    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest,
+    StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
+    WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
 };
 use vfs_search::Pool;
 
@@ -112,8 +112,8 @@ impl PolicyBackend {
     }
 
     /// Returns the tree of readable entries, for a search that was permitted.
-    async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let lent = vfs_search::lend(&self.enforcer.inner, cx, req).await?;
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+        let lent = vfs_search::open_tree(&self.enforcer.inner, cx, req).await?;
         if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return Ok(lent);
         }
@@ -124,7 +124,7 @@ impl PolicyBackend {
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
         let request = self.enforcer.permit(&cx, GrepStreamRequest(request)).await?.0;
-        let tree = self.tree(&cx, LendRequest::for_grep(&request)).await?;
+        let tree = self.tree(&cx, OpenTreeRequest::for_grep(&request)).await?;
         Ok((tree, request))
     }
 
@@ -229,7 +229,7 @@ impl Backend for PolicyBackend {
             return self.inner().ls(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -274,7 +274,7 @@ impl Backend for PolicyBackend {
             return self.inner().glob(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -285,7 +285,7 @@ impl Backend for PolicyBackend {
             return self.inner().grep(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::for_grep(&req)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -363,11 +363,11 @@ impl Backend for PolicyBackend {
         self.inner().as_streaming_shell().map(|_| self as &dyn StreamingShell)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.inner().as_multimodal().map(|_| self as &dyn MultiModalReader)
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner().as_multi_modal().map(|_| self as &dyn MultiModalReader)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -422,8 +422,8 @@ impl MultiModalReader for PolicyBackend {
 }
 
 #[async_trait]
-impl Searchable for PolicyBackend {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for PolicyBackend {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let req = self.enforcer.permit(cx, req).await?;
         self.tree(cx, req).await
     }

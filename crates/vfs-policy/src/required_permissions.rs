@@ -94,7 +94,7 @@ pub(crate) fn lists_entries(action: &RequestRef<'_>) -> bool {
             | RequestRef::Glob(_)
             | RequestRef::Grep(_)
             | RequestRef::GrepStream(_)
-            | RequestRef::Lend(_)
+            | RequestRef::OpenTree(_)
             | RequestRef::Watch(_)
     )
 }

@@ -9,10 +9,10 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
     EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, StatRequest, VfsPath,
-    WriteRequest, WriteResult, deferred_stream, read_multi_modal,
+    GrepEvent, GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
+    WriteResult, deferred_stream, read_multi_modal,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -243,11 +243,11 @@ impl<E: Execute> Backend for SandboxBackend<E> {
         Some(self)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 }
@@ -260,11 +260,11 @@ impl<E: Execute> MultiModalReader for SandboxBackend<E> {
 }
 
 #[async_trait]
-impl<E: Execute> Searchable for SandboxBackend<E> {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl<E: Execute> TreeProvider for SandboxBackend<E> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),
-            (None, Purpose::Grep) => everything(HiddenNames::Skip, false),
+            (None, TreeUse::Grep) => everything(HiddenNames::Skip, false),
             (None, _) => Reach::Level,
         };
         Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))

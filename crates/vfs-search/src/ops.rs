@@ -6,6 +6,6 @@ pub(crate) mod glob;
 pub(crate) mod grep;
 pub(crate) mod grep_stream;
 mod grep_visitor;
-pub(crate) mod lend;
 pub(crate) mod ls;
+pub(crate) mod open_tree;
 pub(crate) mod problems;

@@ -9,8 +9,8 @@ use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
-    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Some files, and a shell beside them.
@@ -105,11 +105,11 @@ impl<S: Shell + StreamingShell + fmt::Debug + 'static> Backend for WithShell<S> 
     fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
         Some(&self.shell)
     }
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.files.as_multimodal()
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.files.as_multi_modal()
     }
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.files.as_searchable()
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.files.as_tree_provider()
     }
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
         self.files.as_snapshots()

@@ -11,7 +11,7 @@ use vfs_core::{
     EditResult, FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate,
     GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations,
     OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.
@@ -198,11 +198,11 @@ impl Backend for Reducing {
         None
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         None
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         None
     }
 

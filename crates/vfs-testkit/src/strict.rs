@@ -11,8 +11,8 @@ use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
     GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, Problem,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell,
-    Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots,
+    StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Any backend, observed.
@@ -271,12 +271,12 @@ impl Backend for StrictBackend {
         self.inner.as_streaming_shell().map(|_| self as &dyn StreamingShell)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.inner.as_multimodal()
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner.as_multi_modal()
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.inner.as_searchable()
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.inner.as_tree_provider()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {

@@ -139,7 +139,7 @@ pub enum Need {
     /// Symbolic links, and a way to make them.
     Links,
     /// A tree that can be lent.
-    Lending,
+    TreeProvider,
     /// A change feed.
     Watching,
 }
@@ -158,7 +158,7 @@ impl Need {
             Need::SetTimes => (capabilities.set_times, "no write sets the time of a file here"),
             Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
-            Need::Lending => (target.backend.as_searchable().is_some(), "it does not lend its tree"),
+            Need::TreeProvider => (target.backend.as_tree_provider().is_some(), "it does not lend its tree"),
             Need::Watching => (target.backend.as_watch().is_some(), "this backend has no change feed"),
         };
         (!met).then_some(reason)

@@ -21,11 +21,11 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Access, Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
     DownloadRequest, EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest,
-    LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext,
-    OpenWriterRequest, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result,
-    Searchable, Shell, Snapshots, StatRequest, StreamingShell, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
-    edit,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, OpenTreeRequest,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell,
+    Snapshots, StatRequest, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch, WriteRequest,
+    WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -219,7 +219,7 @@ impl OverlayBackend {
     /// Performs `request`, which reads the file at `path`, on the side that has the file.
     async fn look<Q: UnaryRequest>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
-        Q::Output: vfs_core::Relocate,
+        Q::Output: vfs_core::MapPaths,
     {
         cx.check()?;
         let state = self.state();
@@ -234,9 +234,9 @@ impl OverlayBackend {
         if real == *path {
             return request.send(side, cx).await;
         }
-        let rebase = vfs_core::Rebase::new(path.clone(), real.clone());
+        let rebase = vfs_core::PathMapping::new(path.clone(), real.clone());
         let answer = request.map_paths(&mut |_| Ok(real.clone()))?.send(side, cx).await;
-        vfs_core::Relocate::relocate(answer.map_err(|error| rebase.error(error))?, &rebase)
+        vfs_core::MapPaths::map_paths(answer.map_err(|error| rebase.error(error))?, &rebase)
     }
 }
 
@@ -330,7 +330,7 @@ impl Backend for OverlayBackend {
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
+        let tree = self.state().tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -338,16 +338,16 @@ impl Backend for OverlayBackend {
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, LendRequest::for_grep(&req)).await?;
+        let tree = self.state().tree(cx, OpenTreeRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (state, path, within) = (self.state(), req.path.clone(), cx.clone());
-        let lend = LendRequest::for_grep(&req);
+        let lend = OpenTreeRequest::for_grep(&req);
         let tree = async move { state.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
-        vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
+        vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -378,11 +378,11 @@ impl Backend for OverlayBackend {
         None
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -403,8 +403,8 @@ impl MultiModalReader for OverlayBackend {
 }
 
 #[async_trait]
-impl Searchable for OverlayBackend {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for OverlayBackend {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         cx.check()?;
         self.state().tree(cx, req).await
     }

@@ -10,8 +10,8 @@ use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
-    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use crate::config::VirtualShellConfig;
@@ -170,12 +170,12 @@ impl Backend for VirtualShell {
         Some(self)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.0.backend.as_multimodal()
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.0.backend.as_multi_modal()
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.0.backend.as_searchable()
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.0.backend.as_tree_provider()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {

@@ -6,8 +6,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use vfs_core::{
     CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, FileUpload,
-    GlobRequest, GrepRequest, LendRequest, LinkMode, LsRequest, MultiModalReadRequest, Purpose, ReadRequest,
-    RenameRequest, ResolveRequest, StatRequest, UnaryRequest as _, VfsPath, WatchRequest, WriteMode, WriteRequest,
+    GlobRequest, GrepRequest, LinkMode, LsRequest, MultiModalReadRequest, OpenTreeRequest, ReadRequest, RenameRequest,
+    ResolveRequest, StatRequest, TreeUse, UnaryRequest as _, VfsPath, WatchRequest, WriteMode, WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};
@@ -38,7 +38,7 @@ async fn read_every_way(lab: &Lab, out: &mut Outcome, at: &str) {
     out.refused(&files.read(cx, ReadRequest::new(path(at)).bytes(0, Some(8))).await);
     out.refused(&DownloadRequest::new(path(at)).send(files, cx).await);
     out.refused(&files.grep(cx, GrepRequest::literal("key").path(path(at))).await);
-    let reader = files.as_multimodal().expect("there is one");
+    let reader = files.as_multi_modal().expect("there is one");
     out.refused(&reader.multi_modal_read(cx, MultiModalReadRequest::new(ReadRequest::new(path(at)))).await);
 }
 
@@ -197,9 +197,9 @@ attacks! {
         }
     }
     a_tree_of_its_own(lab, out) {
-        let searchable = lab.files.as_searchable().expect("it lends its tree");
-        out.refused(&searchable.lend(&lab.cx, LendRequest::new(path("/secrets"), Purpose::Grep)).await.map(drop));
-        let tree = searchable.lend(&lab.cx, LendRequest::new(path("/"), Purpose::Grep)).await.expect("it is lent");
+        let searchable = lab.files.as_tree_provider().expect("it lends its tree");
+        out.refused(&searchable.open_tree(&lab.cx, OpenTreeRequest::new(path("/secrets"), TreeUse::Grep)).await.map(drop));
+        let tree = searchable.open_tree(&lab.cx, OpenTreeRequest::new(path("/"), TreeUse::Grep)).await.expect("it is lent");
         let (cx, pool) = (lab.cx.clone(), vfs_search::Pool::global());
         let req = GrepRequest::literal(SECRET).hidden().no_ignore().links(LinkMode::Follow);
         out.sees(&vfs_search::grep_on(pool, std::sync::Arc::new(tree), cx, req).await);

@@ -66,7 +66,7 @@ async fn numbered(session: &Session, out: &mut Output, path: VfsPath, args: Read
 async fn start_of_line(session: &Session, path: &VfsPath, lines: u64) -> VfsResult<Option<u64>> {
     match session.backend.read(&session.cx, ReadRequest::new(path.clone()).lines(lines, 0)).await {
         Ok(window) => Ok(Some(window.bytes.start)),
-        Err(error) if matches!(error.detail(), Some(ErrorDetail::PastEnd { .. })) => Ok(None),
+        Err(error) if matches!(error.detail(), Some(ErrorDetail::OffsetOutOfRange { .. })) => Ok(None),
         Err(error) => Err(error),
     }
 }

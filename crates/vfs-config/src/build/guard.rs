@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_core::{Backend, ErrorKind, Layer as _, Rebase, VfsPath};
+use vfs_core::{Backend, ErrorKind, Layer as _, PathMapping, VfsPath};
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
 use super::stores::{Kind, Stores};
@@ -67,7 +67,7 @@ impl Guard {
         &mut self,
         files: Arc<dyn Backend>,
         shown: &Path,
-        place: &Rebase,
+        place: &PathMapping,
         policies: &mut Vec<Placed<RuleSet>>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         let mut rules = Vec::new();
@@ -80,7 +80,7 @@ impl Guard {
                 rules.push(fix(&path));
             }
             // Where a scope does not show it, nobody can name it.
-            self.shown.extend(place.outward(&path));
+            self.shown.extend(place.to_outer(&path));
         }
         guarded(files, rules, Placed::new((), Place::Mount, place.clone()), policies)
     }
@@ -91,7 +91,7 @@ impl Guard {
         files: Arc<dyn Backend>,
         policies: &mut Vec<Placed<RuleSet>>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
-        let rebase = Rebase::new(VfsPath::root(), VfsPath::root());
+        let rebase = PathMapping::new(VfsPath::root(), VfsPath::root());
         let rules = match self.fixed_at {
             FixedAt::Place => Vec::new(),
             FixedAt::Everywhere => self.shown.iter().map(fix).collect(),

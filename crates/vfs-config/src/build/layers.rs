@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toml::Spanned;
-use vfs_core::{Backend, Layer, Rebase, VfsPath};
+use vfs_core::{Backend, Layer, PathMapping, VfsPath};
 use vfs_layers::{Audit, Cache, ConcurrencyLimit, Quota, QuotaLimits, ReadOnly, Retry, Scoped, Timeout, Trace};
 use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{Checkpoints, OverlayBackend};
@@ -34,7 +34,7 @@ pub(super) fn scope(layers: &[Spanned<LayerTable>]) -> Result<VfsPath, ConfigErr
 
 /// Where a layer is that has the layers `further` around it in `place`, which is at `at`.
 pub(super) fn placed(place: Place, at: &VfsPath, further: &[Spanned<LayerTable>]) -> Result<Placed<()>, ConfigError> {
-    Ok(Placed::new((), place, Rebase::new(at.clone(), scope(further)?)))
+    Ok(Placed::new((), place, PathMapping::new(at.clone(), scope(further)?)))
 }
 
 impl Builder<'_> {
@@ -186,7 +186,7 @@ impl Builder<'_> {
 impl Placed<()> {
     /// What the place calls `path` of the namespace, where it has it.
     fn within(&self, path: &VfsPath) -> Option<VfsPath> {
-        self.rebase.inward(path).ok()
+        self.rebase.to_inner(path).ok()
     }
 
     pub(super) fn with<T>(self, part: T) -> Placed<T> {

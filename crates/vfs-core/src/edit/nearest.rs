@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::NearLine;
+use crate::error::SimilarLine;
 use crate::types::Encoding;
 
 /// How much of a file is looked at, whatever its size.
@@ -18,20 +18,20 @@ const MOST_RESULTS: usize = 3;
 const THRESHOLD: f64 = 0.5;
 
 /// At most three lines of `content` that are most like the first line of `old` that is not blank, best first.
-pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<NearLine> {
+pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<SimilarLine> {
     let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
         return Vec::new();
     };
     let mut pairs = Pairs::new(cut(wanted).as_bytes());
     let seen = &content[..content.len().min(MAX_BYTES)];
-    let mut best: Vec<(f64, NearLine)> = Vec::new();
+    let mut best: Vec<(f64, SimilarLine)> = Vec::new();
     for (number, line) in (1..).zip(seen.split(|byte| *byte == b'\n').take(MAX_LINES)) {
         let text = shown(&line[..line.len().min(MAX_LINE)], encoding);
         let score = pairs.likeness(text.trim().as_bytes());
         let is_among_best = best.len() < MOST_RESULTS || best.last().is_some_and(|(worst, _)| score > *worst);
         if score >= THRESHOLD && is_among_best {
             let at = best.partition_point(|(other, _)| *other >= score);
-            best.insert(at, (score, NearLine::new(number, cut(text.trim_end_matches('\r')))));
+            best.insert(at, (score, SimilarLine::new(number, cut(text.trim_end_matches('\r')))));
             best.truncate(MOST_RESULTS);
         }
     }
@@ -101,8 +101,8 @@ mod tests {
     fn the_same_line_but_for_white_space_comes_first() {
         let content = "fn total(a: u32) {\n    let total = sum(a);\n\tlet total = sum(b);\r\n}\n";
         let near = nearest(content.as_bytes(), "\n  let total = sum(b);\nmore", Encoding::Utf8);
-        assert_eq!(near[0], NearLine::new(3, "\tlet total = sum(b);"));
-        assert_eq!(near[1], NearLine::new(2, "    let total = sum(a);"));
+        assert_eq!(near[0], SimilarLine::new(3, "\tlet total = sum(b);"));
+        assert_eq!(near[1], SimilarLine::new(2, "    let total = sum(a);"));
     }
 
     #[test]

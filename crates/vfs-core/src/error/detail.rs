@@ -17,7 +17,7 @@ pub enum ErrorDetail {
         /// Index into the request's replacements.
         replacement: usize,
         /// The most similar places, best first; empty where nothing is similar.
-        nearest: Vec<NearLine>,
+        nearest: Vec<SimilarLine>,
         /// Why the text was not found, if the file has a similar one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<NoMatchHint>,
@@ -42,7 +42,8 @@ pub enum ErrorDetail {
         fault: PathFault,
     },
     /// With [`ErrorKind::InvalidArgument`]: the offset lies past the end.
-    PastEnd {
+    #[serde(rename = "past_end")]
+    OffsetOutOfRange {
         /// How many lines the file has.
         total_lines: u64,
     },
@@ -62,14 +63,14 @@ pub enum ErrorDetail {
 /// A line of a file that is like a text which was not found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct NearLine {
+pub struct SimilarLine {
     /// 1-based line number.
     pub line: u64,
     /// The line, shortened to at most 200 bytes.
     pub text: String,
 }
 
-impl NearLine {
+impl SimilarLine {
     /// The line `line` with the text `text`.
     pub fn new(line: u64, text: impl Into<String>) -> Self {
         Self { line, text: text.into() }

@@ -14,7 +14,7 @@ use super::result_stream::ResultStream;
 use crate::backend::{Backend, Capabilities};
 use crate::context::OpContext;
 use crate::error::Result;
-use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Searchable, Snapshots, Watch};
+use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
 use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, Shell,
@@ -24,9 +24,9 @@ use crate::tree::SharedTree;
 use crate::types::{
     ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
     EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, OpenWriterRequest,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo,
-    SnapshotRequest, StatRequest, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest,
+    SnapshotInfo, SnapshotRequest, StatRequest, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 /// A backend whose operations pass an [`Interceptor`].
@@ -158,12 +158,12 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         self.inner.as_streaming_shell().map(|_| self as &dyn StreamingShell)
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.inner.as_multimodal().map(|_| self as &dyn MultiModalReader)
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner.as_multi_modal().map(|_| self as &dyn MultiModalReader)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.inner.as_searchable().map(|_| self as &dyn Searchable)
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.inner.as_tree_provider().map(|_| self as &dyn TreeProvider)
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
@@ -209,8 +209,8 @@ impl<I: Interceptor> MultiModalReader for Intercepted<I> {
 }
 
 #[async_trait]
-impl<I: Interceptor> Searchable for Intercepted<I> {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl<I: Interceptor> TreeProvider for Intercepted<I> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         self.call(cx, req).await
     }
 }

@@ -19,7 +19,7 @@ use crate::tree::SharedTree;
 use crate::types::{
     ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
     EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
     OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest,
     SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, WatchEvent, WatchRequest, WriteMode, WriteRequest,
     WriteResult,
@@ -285,10 +285,10 @@ requests! {
         |self, backend, cx| download(self, backend, cx).boxed();
     /// [`MultiModalReader::multi_modal_read`](crate::MultiModalReader::multi_modal_read).
     MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalContent, [read.path],
-        |self, backend, cx| unary(backend.as_multimodal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
-    /// [`Searchable::lend`](crate::Searchable::lend).
-    Lend "lend" LendRequest => unary SharedTree, [path],
-        |self, backend, cx| unary(backend.as_searchable(), "tree to search", |it| it.lend(cx, self));
+        |self, backend, cx| unary(backend.as_multi_modal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
+    /// [`TreeProvider::open_tree`](crate::TreeProvider::open_tree).
+    OpenTree "lend" OpenTreeRequest => unary SharedTree, [path],
+        |self, backend, cx| unary(backend.as_tree_provider(), "tree to search", |it| it.open_tree(cx, self));
     /// [`Shell::execute`](crate::Shell::execute).
     Execute "execute" ExecuteRequest => unary ExecuteResponse, [cwd],
         |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.execute(cx, self));

@@ -113,13 +113,13 @@ pub enum TransferMode {
 /// `invalid_argument` at the path that is wrong.
 ///
 /// ```
-/// use vfs_core::{VfsPath, check_ends};
+/// use vfs_core::{VfsPath, check_source_and_target};
 ///
 /// let path = |text| VfsPath::parse(text).expect("a valid path");
-/// assert!(check_ends(&path("/a"), &path("/b")).is_ok());
-/// assert!(check_ends(&path("/a"), &path("/a/b")).is_err());
+/// assert!(check_source_and_target(&path("/a"), &path("/b")).is_ok());
+/// assert!(check_source_and_target(&path("/a"), &path("/a/b")).is_err());
 /// ```
-pub fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
+pub fn check_source_and_target(from: &VfsPath, to: &VfsPath) -> Result<()> {
     let refuse = |message, path: &VfsPath| Err(Error::invalid_argument(message).with_path(path));
     if from.is_root() {
         refuse("the root cannot be renamed or copied; name what is below it", from)

@@ -32,10 +32,10 @@ pub use line_text::LineText;
 pub use ls::{LsRequest, LsResult};
 pub use manage::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, RenameRequest, RenameResult, TransferMode,
-    check_ends,
+    check_source_and_target,
 };
 pub use read::{ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult};
-pub use resolve::{LendRequest, Purpose, ResolveRequest, Resolved};
+pub use resolve::{OpenTreeRequest, ResolveRequest, Resolved, TreeUse};
 pub use snapshot::{
     ChangeKind, ChangeSet, DiffRequest, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
     SnapshotRequest,

@@ -60,7 +60,7 @@ impl Resolved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Purpose {
+pub enum TreeUse {
     /// A listing: names and what is known of them.
     List,
     /// A glob: names and what is known of them.
@@ -73,27 +73,27 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct LendRequest {
+pub struct OpenTreeRequest {
     /// Where the search will start.
     pub path: VfsPath,
     /// What the tree is for.
-    pub purpose: Purpose,
+    pub purpose: TreeUse,
     /// The one search that the tree is for, where that is known: its pattern and its options, but none of its paths. A file
     /// that holds nothing of it may then be shown empty, so that the tree is for no other. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Box<GrepRequest>>,
 }
 
-impl LendRequest {
+impl OpenTreeRequest {
     /// Asks for a tree to be used for `purpose` from `path` down.
-    pub fn new(path: VfsPath, purpose: Purpose) -> Self {
+    pub fn new(path: VfsPath, purpose: TreeUse) -> Self {
         Self { path, purpose, search: None }
     }
 
     /// Asks for a tree to be used for `search` alone, from its path down.
     pub fn for_grep(search: &GrepRequest) -> Self {
         let path = search.path.clone();
-        Self { path, purpose: Purpose::Grep, search: Some(Box::new(search.clone())) }
+        Self { path, purpose: TreeUse::Grep, search: Some(Box::new(search.clone())) }
     }
 
     /// Asks for the same of a tree that is used from `path` down.

@@ -205,7 +205,7 @@ impl<F: Blocks> Lines<'_, F> {
         Error::invalid_argument(words.clone())
             .with_path(&self.request.path)
             .with_model_message(format!("Error: {words}"))
-            .with_detail(ErrorDetail::PastEnd { total_lines })
+            .with_detail(ErrorDetail::OffsetOutOfRange { total_lines })
     }
 
     /// Finds how far the window reaches.

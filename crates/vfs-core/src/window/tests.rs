@@ -127,7 +127,7 @@ fn past_the_end_names_the_line_count() {
             let error =
                 read_of(content.as_bytes(), &ReadRequest { limit, ..request().offset(offset) }).expect_err(content);
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-            assert_eq!(error.detail(), Some(&ErrorDetail::PastEnd { total_lines }));
+            assert_eq!(error.detail(), Some(&ErrorDetail::OffsetOutOfRange { total_lines }));
             assert_eq!(error.path(), Some("/f"));
             let words = format!("Error: Line offset {offset} exceeds file length ({total_lines} lines)");
             assert_eq!(error.for_model(), words);

@@ -31,7 +31,7 @@ use crate::staging::tree_sync::TreeSync;
 impl LocalFs {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = request;
-        vfs_core::check_ends(&from, &to)?;
+        vfs_core::check_source_and_target(&from, &to)?;
         let source = self.root.resolve_entry(&from)?;
         let kind = check_source(&source, &from)?;
         self.root.check(&source, PathAccess::Copy, &from)?;

@@ -18,7 +18,7 @@ use crate::staging::lock::EntryLock;
 impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = request;
-        vfs_core::check_ends(&from, &to)?;
+        vfs_core::check_source_and_target(&from, &to)?;
         let source = self.root.entry(&from)?;
         self.root.check(&source, PathAccess::Change, &from)?;
         let kind = check_source(&source, &from)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfs_core::{
     CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
-    check_ends,
+    check_source_and_target,
 };
 
 use super::Planned;
@@ -49,7 +49,7 @@ fn plan<'a>(
     to: &VfsPath,
     mode: TransferMode,
 ) -> Result<Transfer<'a>> {
-    check_ends(from, to)?;
+    check_source_and_target(from, to)?;
     let source = files.find(from)?;
     let replaced = check_target(files, source, to, mode)?;
     let moves = match source {

@@ -10,9 +10,9 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
     EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, Mutations, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, Mutations, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
     WatchRequest, WriteRequest, WriteResult,
 };
 
@@ -271,11 +271,11 @@ impl Backend for StateBackend {
         paths.into_iter().map(|path| ops::download(&files, cx, path)).collect()
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -291,8 +291,8 @@ impl Watch for StateBackend {
 }
 
 #[async_trait]
-impl Searchable for StateBackend {
-    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for StateBackend {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
         cx.check()?;
         Ok(SharedTree::of(Arc::new(self.tree())))
     }

@@ -203,7 +203,7 @@ fn pictures_are_read_as_parts_and_text_as_text() {
             )
             .await;
         for backend in [&files as &dyn Backend, &state] {
-            let reader = backend.as_multimodal().expect("memory reads pictures");
+            let reader = backend.as_multi_modal().expect("memory reads pictures");
             let request = |at: &str| MultiModalReadRequest::new(ReadRequest::new(path(at)));
             let picture = reader.multi_modal_read(&OpContext::new(), request("/p.png")).await?;
             let part = FilePart::new(PartKind::Image, "image/png", png.into());

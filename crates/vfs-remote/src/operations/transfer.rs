@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vfs_core::tree::ChildKind;
 use vfs_core::{
     CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
-    check_ends,
+    check_source_and_target,
 };
 
 use crate::exec::Execute;
@@ -63,7 +63,7 @@ pub(crate) async fn copy<E: Execute>(
 }
 
 fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
-    check_ends(from, to)?;
+    check_source_and_target(from, to)?;
     refuse_reserved(from)?;
     refuse_reserved(to)
 }

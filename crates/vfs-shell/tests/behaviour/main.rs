@@ -146,7 +146,7 @@ fn path(text: &str) -> VfsPath {
 async fn files_and_facets_are_those_of_the_files() {
     let place = Place::new();
     assert_eq!(place.backend.to_string(), "shell(local)");
-    assert!(place.backend.as_streaming_shell().is_some() && place.backend.as_searchable().is_some());
+    assert!(place.backend.as_streaming_shell().is_some() && place.backend.as_tree_provider().is_some());
     place.sh("printf text > made").await;
     let read = vfs_core::BackendExt::read_text(&place.backend, "/made").await.expect("it is there");
     assert_eq!(read, "text");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LendRequest, LsRequest, LsResult, Purpose, Result,
+    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, OpenTreeRequest, Result, TreeUse,
     Truncation, VfsPath,
 };
 use vfs_search::SearchScope;
@@ -102,8 +102,8 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
 }
 
 /// The tree to be lent.
-pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) -> Result<Arc<StoreTree<S>>> {
-    let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
+pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &OpenTreeRequest) -> Result<Arc<StoreTree<S>>> {
+    let reach = if req.path.is_root() && req.purpose == TreeUse::Grep { Reach::All } else { Reach::Part };
     let (cx, guard) = space.cx.cancel_on_drop();
     let space = &space.with_context(cx);
     let directories = space.inner.indexes.names(space, reach).await?;

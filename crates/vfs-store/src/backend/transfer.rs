@@ -2,7 +2,8 @@
 
 use chrono::Utc;
 use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath, check_ends,
+    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
+    check_source_and_target,
 };
 
 use super::single::{self, Source};
@@ -46,7 +47,7 @@ async fn transfer<S: Store>(
     mode: TransferMode,
     source: Source,
 ) -> Result<(Plan, Vec<Stored>)> {
-    check_ends(from, to)?;
+    check_source_and_target(from, to)?;
     for attempt in 0..space.inner.config.edit_attempts {
         let plan = plan(space, from, to, mode).await?;
         let made = match space.batches() {

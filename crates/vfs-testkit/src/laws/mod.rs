@@ -73,11 +73,11 @@ mod grep_limits;
 mod grep_matches;
 mod grep_scope;
 mod grep_stream;
-mod lend;
 mod links;
 mod ls;
 mod names;
 mod namespace;
+mod open_tree;
 mod paths;
 mod read;
 mod read_window;
@@ -118,7 +118,7 @@ const TABLES: &[&[Law]] = &[
     download::LAWS,
     links::LAWS,
     resolve::LAWS,
-    lend::LAWS,
+    open_tree::LAWS,
     watch::LAWS,
     context::LAWS,
     errors::LAWS,

@@ -63,7 +63,7 @@ async fn an_offset_past_the_end_is_refused_with_the_number_of_lines(t: &Target) 
     for offset in [3, 4, 1_000_000, u64::MAX] {
         let result = t.read(ReadRequest::new(t.path("/a.txt")).offset(offset)).await;
         let error = t.refused(result, ErrorKind::InvalidArgument);
-        assert_eq!(error.detail(), Some(&ErrorDetail::PastEnd { total_lines: 3 }), "{offset}");
+        assert_eq!(error.detail(), Some(&ErrorDetail::OffsetOutOfRange { total_lines: 3 }), "{offset}");
         assert!(error.for_model().contains('3'), "{}", error.for_model());
     }
     Ok(())

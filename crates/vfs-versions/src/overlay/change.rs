@@ -6,8 +6,8 @@ use std::ops::Bound;
 use bytes::{Bytes, BytesMut};
 use vfs_core::{
     Backend as _, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, EditMode, EditRequest, EditResult,
-    Error, ErrorKind, LsRequest, OpContext, Rebase, Relocate as _, RenameRequest, RenameResult, Result, TransferMode,
-    Version, VfsPath, WriteMode, WriteRequest, WriteResult,
+    Error, ErrorKind, LsRequest, MapPaths as _, OpContext, PathMapping, RenameRequest, RenameResult, Result,
+    TransferMode, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::merged::{Before, Kind, Merged, OverlayEntry};
@@ -130,7 +130,7 @@ impl Merged {
             result.version = version;
         }
         // The diff names the path that was asked for, too; only a link makes that another one.
-        result.relocate(&Rebase::new(asked, path))
+        result.map_paths(&PathMapping::new(asked, path))
     }
 
     pub(super) async fn delete(&mut self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
@@ -426,7 +426,7 @@ impl Ends<'_> {
         ends.sort_by_key(|(_, real)| Reverse(real.as_str().len()));
         let path = error.path().and_then(|path| VfsPath::parse(path).ok());
         match ends.into_iter().find(|(_, real)| path.as_ref().is_some_and(|path| path.starts_with(real))) {
-            Some((asked, real)) => Rebase::new(asked.clone(), real.clone()).error(error),
+            Some((asked, real)) => PathMapping::new(asked.clone(), real.clone()).error(error),
             None => error.or_path(from),
         }
     }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use vfs_core::links::is_link;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, ResolveRequest,
-    Resolved, Result, StatRequest, UnaryRequest as _, Version, VfsPath,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, OpenTreeRequest, ResolveRequest,
+    Resolved, Result, StatRequest, TreeUse, UnaryRequest as _, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
@@ -226,10 +226,10 @@ impl Merged {
     }
 
     /// Returns the tree of the overlay and its base.
-    pub(super) async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    pub(super) async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let real = self.real(cx, &req.path).await?;
         let req = req.at(real);
-        let base = vfs_search::lend(&self.base, cx, req.clone()).await?;
+        let base = vfs_search::open_tree(&self.base, cx, req.clone()).await?;
         let upper = req.send(&self.upper, cx).await?;
         Ok(merged_tree(self.clone(), upper, base))
     }
@@ -237,7 +237,7 @@ impl Merged {
     /// Lists as `req` asks.
     pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<vfs_core::LsResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }

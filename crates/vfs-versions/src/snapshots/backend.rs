@@ -12,8 +12,8 @@ use vfs_core::{
     EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, LsRequest, LsResult,
     MultiModalReader, Mutations, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, Resolved, RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots,
-    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    ResolveRequest, Resolved, RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -212,12 +212,12 @@ impl Backend for CheckpointedBackend {
         self.files.as_streaming_shell()
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.files.as_multimodal()
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.files.as_multi_modal()
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.files.as_searchable()
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.files.as_tree_provider()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {

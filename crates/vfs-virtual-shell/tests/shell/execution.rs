@@ -210,6 +210,6 @@ async fn file_operations_are_those_of_the_backend() {
     let files = in_memory();
     files.create_text("/a", "x").await.expect("a new file");
     assert_eq!(files.read_text("/a").await.expect("read"), "x");
-    assert!(files.as_streaming_shell().is_some() && files.as_searchable().is_some());
+    assert!(files.as_streaming_shell().is_some() && files.as_tree_provider().is_some());
     assert!(files.to_string().starts_with("virtual_shell("));
 }

@@ -175,7 +175,7 @@ async fn errors_about_versions_and_texts_keep_what_they_tell(n: &NamespaceFactor
     let empty = files.refused(files.edit(EditRequest::new(at(), "", "x")).await, ErrorKind::InvalidArgument);
     speaks(&files, &empty, "/in/m/d/f", "'/d/f");
     let past = files.refused(files.read(ReadRequest::new(at()).offset(9)).await, ErrorKind::InvalidArgument);
-    assert_eq!(past.detail(), Some(&ErrorDetail::PastEnd { total_lines: 2 }));
+    assert_eq!(past.detail(), Some(&ErrorDetail::OffsetOutOfRange { total_lines: 2 }));
     speaks(&files, &past, "/in/m/d/f", "'/d/f");
     Ok(())
 }

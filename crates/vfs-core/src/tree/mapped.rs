@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::VfsPath;
-use crate::rebase::{Rebase, Relocate as _};
+use crate::path::{MapPaths as _, PathMapping, VfsPath};
 use crate::types::{FileInfo, Resolved};
 
 impl SharedTree {
@@ -16,22 +15,22 @@ impl SharedTree {
     /// Paths, errors and problems are in the caller's namespace. A link that leads out of the part is refused, where it
     /// stands when it is listed; whoever can change links meanwhile is to be confined by the backend itself.
     #[must_use]
-    pub fn rebased(self, rebase: Rebase) -> Self {
-        Self::new(RebasedTree { inner: self, rebase: Arc::new(rebase) })
+    pub fn rebased(self, rebase: PathMapping) -> Self {
+        Self::new(MappedTree { inner: self, rebase: Arc::new(rebase) })
     }
 }
 
-struct RebasedTree {
+struct MappedTree {
     inner: SharedTree,
-    rebase: Arc<Rebase>,
+    rebase: Arc<PathMapping>,
 }
 
-impl DynTree for RebasedTree {
+impl DynTree for MappedTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        let inner = self.rebase.inward(path)?;
+        let inner = self.rebase.to_inner(path)?;
         let located = self.inner.locate(&inner).map_err(|error| self.rebase.error(error))?;
         let directory = |inner, at| -> Arc<dyn DynDirectory> {
-            Arc::new(RebasedDirectory { inner, at, rebase: Arc::clone(&self.rebase) })
+            Arc::new(MappedDirectory { inner, at, rebase: Arc::clone(&self.rebase) })
         };
         Ok(match located {
             Located::Directory(inner) => Located::Directory(directory(inner, path.clone())),
@@ -42,14 +41,14 @@ impl DynTree for RebasedTree {
     }
 }
 
-struct RebasedDirectory {
+struct MappedDirectory {
     inner: Arc<dyn DynDirectory>,
     /// Where it is for the caller.
     at: VfsPath,
-    rebase: Arc<Rebase>,
+    rebase: Arc<PathMapping>,
 }
 
-impl RebasedDirectory {
+impl MappedDirectory {
     /// `error` about the entry `name`, for the caller.
     fn error(&self, error: Error, name: &str) -> Error {
         match self.at.child(name) {
@@ -75,7 +74,7 @@ impl RebasedDirectory {
     }
 }
 
-impl DynDirectory for RebasedDirectory {
+impl DynDirectory for MappedDirectory {
     fn list(&self) -> Result<Listing> {
         self.inner.list().map(|listing| self.listing(listing)).map_err(|error| self.rebase.error(error))
     }
@@ -85,7 +84,7 @@ impl DynDirectory for RebasedDirectory {
     }
 
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
-        let entered = self.stays_within(name).and_then(|()| self.inner.enter(name, &self.rebase.inward(path)?));
+        let entered = self.stays_within(name).and_then(|()| self.inner.enter(name, &self.rebase.to_inner(path)?));
         let inner = entered.map_err(|error| self.error(error, name))?;
         Ok(Arc::new(Self { inner, at: path.clone(), rebase: Arc::clone(&self.rebase) }))
     }
@@ -95,7 +94,7 @@ impl DynDirectory for RebasedDirectory {
     }
 
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
-        let described = self.stays_within(name).and_then(|()| self.inner.info(name, self.rebase.inward(&path)?));
+        let described = self.stays_within(name).and_then(|()| self.inner.info(name, self.rebase.to_inner(&path)?));
         let mut info = described.map_err(|error| self.error(error, name))?;
         info.path = path;
         Ok(info)
@@ -114,6 +113,6 @@ impl DynDirectory for RebasedDirectory {
 
     fn resolve(&self, name: &str) -> Result<Resolved> {
         let real = self.stays_within(name).and_then(|()| self.inner.resolve(name));
-        real.map_err(|error| self.error(error, name))?.relocate(&self.rebase)
+        real.map_err(|error| self.error(error, name))?.map_paths(&self.rebase)
     }
 }

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
-use vfs_core::{Backend, GrepEvent, GrepRequest, LendRequest, OpContext, Result, UnaryRequest as _, deferred_stream};
+use vfs_core::{
+    Backend, GrepEvent, GrepRequest, OpContext, OpenTreeRequest, Result, UnaryRequest as _, deferred_stream,
+};
 
 use crate::engine::pool::Pool;
 use crate::ops::backend_tree::BackendTree;
 use crate::ops::grep_stream::grep_stream_on;
 
-/// Returns the tree of `backend`. If the backend is [`Searchable`](vfs_core::Searchable), it lends the tree; otherwise
+/// Returns the tree of `backend`. If the backend is [`TreeProvider`](vfs_core::TreeProvider), it lends the tree; otherwise
 /// the tree calls it for listings and whole files as the search needs them.
 ///
 /// # Errors
 ///
 /// The errors of lending.
-pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-    if backend.as_searchable().is_some() {
+pub async fn open_tree(backend: &Arc<dyn Backend>, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    if backend.as_tree_provider().is_some() {
         return req.send(&**backend, cx).await;
     }
     cx.check()?;
@@ -30,7 +32,7 @@ pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) 
 /// # Errors
 ///
 /// The error of `tree`, as the first and last item; otherwise those of [`grep_stream_on`].
-pub fn grep_stream_lent(
+pub fn grep_stream_in_tree(
     pool: Pool,
     tree: impl Future<Output = Result<SharedTree>> + Send + 'static,
     cx: OpContext,

@@ -1,4 +1,4 @@
-//! Lending a tree, on backends that do.
+//! TreeProvider a tree, on backends that do.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vfs_core::tree::{ChildKind, DynDirectory, Located, Opened, SharedTree, Tree as _};
 use vfs_core::{
-    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LendRequest, LsRequest, Purpose, ResolveRequest, Resolved,
-    Result, VfsPath,
+    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LsRequest, OpenTreeRequest, ResolveRequest, Resolved, Result,
+    TreeUse, VfsPath,
 };
 
 use super::LawResult;
@@ -16,21 +16,21 @@ use super::steps::cx;
 use crate::target::Target;
 
 laws! { "lend" in Storage:
-    "B1" Lending a_lent_tree_lists_what_a_listing_shows in Smoke,
-    "B1" Lending a_lent_tree_shows_what_a_glob_finds in Wrapper,
-    "B2" Lending a_lent_tree_opens_the_files in Wrapper,
-    "B2" Lending a_lent_tree_says_where_its_entries_really_are in Wrapper,
-    "B3" Lending only_the_names_that_are_asked_for_are_listed,
-    "B4" Lending that_nothing_is_there_is_for_the_search_to_find,
+    "B1" TreeProvider a_lent_tree_lists_what_a_listing_shows in Smoke,
+    "B1" TreeProvider a_lent_tree_shows_what_a_glob_finds in Wrapper,
+    "B2" TreeProvider a_lent_tree_opens_the_files in Wrapper,
+    "B2" TreeProvider a_lent_tree_says_where_its_entries_really_are in Wrapper,
+    "B3" TreeProvider only_the_names_that_are_asked_for_are_listed,
+    "B4" TreeProvider that_nothing_is_there_is_for_the_search_to_find,
 }
 
-const PURPOSES: [Purpose; 3] = [Purpose::List, Purpose::Glob, Purpose::Grep];
+const PURPOSES: [TreeUse; 3] = [TreeUse::List, TreeUse::Glob, TreeUse::Grep];
 
 type Directory = Arc<dyn DynDirectory>;
 
-async fn lend(t: &Target, start: &str, purpose: Purpose) -> Result<SharedTree> {
-    let searchable = t.backend.as_searchable().expect("the law needs a backend that lends");
-    searchable.lend(&cx(), LendRequest::new(t.path(start), purpose)).await
+async fn open_tree(t: &Target, start: &str, purpose: TreeUse) -> Result<SharedTree> {
+    let searchable = t.backend.as_tree_provider().expect("the law needs a backend that lends");
+    searchable.open_tree(&cx(), OpenTreeRequest::new(t.path(start), purpose)).await
 }
 
 /// Looks at a tree where that may block.
@@ -83,8 +83,8 @@ fn walk(dir: &Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()>
 }
 
 /// Everything below `start` in a tree that is lent for it, by path.
-async fn everything(t: &Target, start: &str, purpose: Purpose) -> Result<Vec<Entry>> {
-    let (tree, at) = (lend(t, start, purpose).await?, t.path(start));
+async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Entry>> {
+    let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {
         let mut entries = Vec::new();
         walk(&directory(&tree, &at)?, &at, &mut entries)?;
@@ -120,19 +120,19 @@ async fn a_lent_tree_shows_what_a_glob_finds(t: &Target) -> LawResult {
     put_tree(t).await?;
     let all = GlobRequest::new("**").kinds(EntryKinds::All).hidden().no_ignore();
     let found = t.glob(all).await?;
-    assert_eq!(infos(everything(t, "/", Purpose::Glob).await?), found.entries);
+    assert_eq!(infos(everything(t, "/", TreeUse::Glob).await?), found.entries);
     Ok(())
 }
 
 async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
     put_tree(t).await?;
-    for entry in everything(t, "/", Purpose::Grep).await? {
+    for entry in everything(t, "/", TreeUse::Grep).await? {
         if let Some(content) = entry.content {
             let path = t.name(&entry.info.path);
             assert_eq!(content, t.bytes(&path).await?, "{path}");
         }
     }
-    let (tree, file, base) = (lend(t, "/d/a b", Purpose::Grep).await?, t.path("/d/a b"), t.base.clone());
+    let (tree, file, base) = (open_tree(t, "/d/a b", TreeUse::Grep).await?, t.path("/d/a b"), t.base.clone());
     looking(move || {
         let located = tree.locate(&file)?;
         let Located::File { dir, name } = located else { panic!("a file is found as a file, not as a directory") };
@@ -145,7 +145,7 @@ async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
 
 async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult {
     put_tree(t).await?;
-    for entry in everything(t, "/", Purpose::List).await? {
+    for entry in everything(t, "/", TreeUse::List).await? {
         let asked = t.backend.resolve(&cx(), ResolveRequest::new(entry.info.path)).await?;
         assert_eq!(entry.real, asked);
     }
@@ -154,7 +154,7 @@ async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult 
 
 async fn only_the_names_that_are_asked_for_are_listed(t: &Target) -> LawResult {
     put_tree(t).await?;
-    let (tree, start) = (lend(t, "/d", Purpose::Glob).await?, t.path("/d"));
+    let (tree, start) = (open_tree(t, "/d", TreeUse::Glob).await?, t.path("/d"));
     looking(move || {
         let names = ["e", "missing", "a b", "d"].map(str::to_owned);
         let listing = directory(&tree, &start)?.list_only(&names)?;
@@ -171,7 +171,7 @@ async fn that_nothing_is_there_is_for_the_search_to_find(t: &Target) -> LawResul
     put_tree(t).await?;
     for purpose in PURPOSES {
         for start in ["/missing", "/missing/deeper", "/d/missing"] {
-            let (tree, at) = (lend(t, start, purpose).await?, t.path(start));
+            let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
             let located = looking(move || tree.locate(&at).map(drop)).await;
             assert_eq!(located.map_err(|error| error.kind()), Err(ErrorKind::NotFound), "{start} for {purpose:?}");
         }

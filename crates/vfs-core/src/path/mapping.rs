@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use super::VfsPath;
 use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
-use crate::path::VfsPath;
+
 use crate::shell::{ExecuteEvent, ExecuteResponse};
 use crate::types::{
     Change, ChangeSet, CopyResult, DeleteResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
@@ -19,25 +20,25 @@ use crate::types::{
 ///
 /// # Behaviour
 ///
-/// Requests go [`inward`](Self::inward), results, errors and problems [`outward`](Self::outward). What is elsewhere in the
+/// Requests go [`to_inner`](Self::to_inner), results, errors and problems [`to_outer`](Self::to_outer). What is elsewhere in the
 /// backend has no place in the caller's namespace.
 ///
 /// ```
-/// use vfs_core::{Rebase, VfsPath};
+/// use vfs_core::{PathMapping, VfsPath};
 ///
-/// let mount = Rebase::new(VfsPath::parse("/memories")?, VfsPath::root());
-/// let inner = mount.inward(&VfsPath::parse("/memories/plan.md")?)?;
+/// let mount = PathMapping::new(VfsPath::parse("/memories")?, VfsPath::root());
+/// let inner = mount.to_inner(&VfsPath::parse("/memories/plan.md")?)?;
 /// assert_eq!(inner.as_str(), "/plan.md");
-/// assert_eq!(mount.outward(&inner)?.as_str(), "/memories/plan.md");
+/// assert_eq!(mount.to_outer(&inner)?.as_str(), "/memories/plan.md");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rebase {
+pub struct PathMapping {
     outer: VfsPath,
     inner: VfsPath,
 }
 
-impl Rebase {
+impl PathMapping {
     /// `outer` of the caller is `inner` of the backend.
     pub fn new(outer: VfsPath, inner: VfsPath) -> Self {
         Self { outer, inner }
@@ -58,7 +59,7 @@ impl Rebase {
     /// # Errors
     ///
     /// `invalid_path`, at the caller's path, where it does not lie in this part or becomes too long.
-    pub fn inward(&self, path: &VfsPath) -> Result<VfsPath> {
+    pub fn to_inner(&self, path: &VfsPath) -> Result<VfsPath> {
         shift(path, &self.outer, &self.inner)
     }
 
@@ -67,7 +68,7 @@ impl Rebase {
     /// # Errors
     ///
     /// `invalid_path` where it does not lie in this part or becomes too long.
-    pub fn outward(&self, path: &VfsPath) -> Result<VfsPath> {
+    pub fn to_outer(&self, path: &VfsPath) -> Result<VfsPath> {
         shift(path, &self.inner, &self.outer)
     }
 
@@ -78,7 +79,7 @@ impl Rebase {
             return error;
         }
         match error.path().map(str::to_owned) {
-            Some(path) => error.respell_path(&path, &self.outward_text(&path)),
+            Some(path) => error.respell_path(&path, &self.to_outer_text(&path)),
             None => error,
         }
     }
@@ -86,15 +87,15 @@ impl Rebase {
     /// `problem` of the backend, for the caller; as [`error`](Self::error).
     pub fn problem(&self, mut problem: Problem) -> Problem {
         if self.outer != self.inner && problem.path.starts_with('/') {
-            let spelled = self.outward_text(&problem.path);
+            let spelled = self.to_outer_text(&problem.path);
             problem.message = problem.message.replace(&quoted(&problem.path), &quoted(&spelled));
             problem.path = spelled;
         }
         problem
     }
 
-    /// As [`outward`](Self::outward), of what need not be a path.
-    fn outward_text(&self, path: &str) -> String {
+    /// As [`to_outer`](Self::to_outer), of what need not be a path.
+    fn to_outer_text(&self, path: &str) -> String {
         let below = if self.inner.is_root() {
             path.strip_prefix('/')
         } else {
@@ -109,7 +110,7 @@ impl Rebase {
 
     fn files_update(&self, update: Option<FilesUpdate>) -> Result<Option<FilesUpdate>> {
         let Some(update) = update else { return Ok(None) };
-        let moved = update.into_iter().map(|(path, file)| Ok((self.outward(&path)?, file)));
+        let moved = update.into_iter().map(|(path, file)| Ok((self.to_outer(&path)?, file)));
         moved.collect::<Result<BTreeMap<_, _>>>().map(Some)
     }
 }
@@ -132,20 +133,20 @@ fn quoted(path: &str) -> String {
 }
 
 /// A result whose paths can be spelled in another namespace.
-pub trait Relocate: Sized {
+pub trait MapPaths: Sized {
     /// The same, in the namespace of the caller.
     ///
     /// # Errors
     ///
-    /// As [`Rebase::outward`].
-    fn relocate(self, rebase: &Rebase) -> Result<Self>;
+    /// As [`PathMapping::to_outer`].
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self>;
 }
 
-macro_rules! relocate {
+macro_rules! map_paths {
     ($($type:ident [$($path:ident),+] $([$update:ident])?;)+) => {$(
-        impl Relocate for $type {
-            fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-                $(self.$path = rebase.outward(&self.$path)?;)+
+        impl MapPaths for $type {
+            fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+                $(self.$path = rebase.to_outer(&self.$path)?;)+
                 $(self.$update = rebase.files_update(self.$update)?;)?
                 Ok(self)
             }
@@ -153,7 +154,7 @@ macro_rules! relocate {
     )+};
 }
 
-relocate! {
+map_paths! {
     FileInfo [path];
     Resolved [path];
     ReadResult [path];
@@ -163,9 +164,9 @@ relocate! {
     CopyResult [from, to] [files_update];
 }
 
-impl Relocate for EditResult {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        let path = rebase.outward(&self.path)?;
+impl MapPaths for EditResult {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        let path = rebase.to_outer(&self.path)?;
         if let Some(diff) = &mut self.diff {
             *diff = crate::edit::rename_in_diff(diff, &self.path, &path);
         }
@@ -175,38 +176,38 @@ impl Relocate for EditResult {
     }
 }
 
-impl Relocate for FileChange {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        let path = rebase.outward(&self.path)?;
+impl MapPaths for FileChange {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        let path = rebase.to_outer(&self.path)?;
         self.diff = crate::edit::rename_in_diff(&self.diff, &self.path, &path);
         self.path = path;
         Ok(self)
     }
 }
 
-impl Relocate for ChangeSet {
-    fn relocate(self, rebase: &Rebase) -> Result<Self> {
-        let changes = self.changes.into_iter().map(|change| change.relocate(rebase));
+impl MapPaths for ChangeSet {
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
+        let changes = self.changes.into_iter().map(|change| change.map_paths(rebase));
         changes.collect::<Result<_>>().map(Self::new)
     }
 }
 
 /// `items` with their paths replaced; those that cannot be spelled any more become problems.
-fn relocate_each<T>(
+fn map_each<T>(
     items: Vec<T>,
-    rebase: &Rebase,
+    rebase: &PathMapping,
     problems: &mut Vec<Problem>,
     path: impl Fn(&mut T) -> &mut VfsPath,
 ) -> Vec<T> {
     let moved = items.into_iter().filter_map(|mut item| {
         let place = path(&mut item);
-        match rebase.outward(place) {
+        match rebase.to_outer(place) {
             Ok(outer) => {
                 *place = outer;
                 Some(item)
             }
             Err(error) => {
-                problems.push(Problem::new(rebase.outward_text(place.as_str()), &error));
+                problems.push(Problem::new(rebase.to_outer_text(place.as_str()), &error));
                 None
             }
         }
@@ -214,44 +215,44 @@ fn relocate_each<T>(
     moved.collect()
 }
 
-fn relocate_problems(problems: Vec<Problem>, rebase: &Rebase) -> Vec<Problem> {
+fn map_problems(problems: Vec<Problem>, rebase: &PathMapping) -> Vec<Problem> {
     problems.into_iter().map(|problem| rebase.problem(problem)).collect()
 }
 
-impl Relocate for LsResult {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.problems = relocate_problems(self.problems, rebase);
-        self.entries = relocate_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+impl MapPaths for LsResult {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, rebase);
+        self.entries = map_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
         Ok(self)
     }
 }
 
-impl Relocate for GlobResult {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.problems = relocate_problems(self.problems, rebase);
-        self.entries = relocate_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+impl MapPaths for GlobResult {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, rebase);
+        self.entries = map_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
         Ok(self)
     }
 }
 
-impl Relocate for GrepResult {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.problems = relocate_problems(self.problems, rebase);
-        self.matches = relocate_each(self.matches, rebase, &mut self.problems, |found| &mut found.path);
-        self.files = relocate_each(self.files, rebase, &mut self.problems, |file| &mut file.path);
+impl MapPaths for GrepResult {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, rebase);
+        self.matches = map_each(self.matches, rebase, &mut self.problems, |found| &mut found.path);
+        self.files = map_each(self.files, rebase, &mut self.problems, |file| &mut file.path);
         Ok(self)
     }
 }
 
-impl Relocate for GrepEvent {
-    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+impl MapPaths for GrepEvent {
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Match(mut found) => {
-                found.path = rebase.outward(&found.path)?;
+                found.path = rebase.to_outer(&found.path)?;
                 Self::Match(found)
             }
             Self::File(mut file) => {
-                file.path = rebase.outward(&file.path)?;
+                file.path = rebase.to_outer(&file.path)?;
                 Self::File(file)
             }
             Self::Problem(problem) => Self::Problem(rebase.problem(problem)),
@@ -260,81 +261,81 @@ impl Relocate for GrepEvent {
     }
 }
 
-impl Relocate for WatchEvent {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+impl MapPaths for WatchEvent {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
         match &mut self.change {
             Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => {
-                *path = rebase.outward(path)?;
+                *path = rebase.to_outer(path)?;
             }
-            Change::Renamed { from, to, .. } => (*from, *to) = (rebase.outward(from)?, rebase.outward(to)?),
+            Change::Renamed { from, to, .. } => (*from, *to) = (rebase.to_outer(from)?, rebase.to_outer(to)?),
             Change::Overflow => {}
         }
         Ok(self)
     }
 }
 
-impl Relocate for ExecuteResponse {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.full_output = self.full_output.map(|file| rebase.outward(&file)).transpose()?;
-        self.problems = relocate_problems(self.problems, rebase);
+impl MapPaths for ExecuteResponse {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.full_output = self.full_output.map(|file| rebase.to_outer(&file)).transpose()?;
+        self.problems = map_problems(self.problems, rebase);
         Ok(self)
     }
 }
 
-impl Relocate for ExecuteEvent {
-    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+impl MapPaths for ExecuteEvent {
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
         Ok(match self {
-            Self::Exit(response) => Self::Exit(response.relocate(rebase)?),
+            Self::Exit(response) => Self::Exit(response.map_paths(rebase)?),
             printed => printed,
         })
     }
 }
 
-impl Relocate for FileUploadResponse {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.path = rebase.outward(&self.path)?;
+impl MapPaths for FileUploadResponse {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.path = rebase.to_outer(&self.path)?;
         self.cause = self.cause.map(|cause| rebase.error(cause));
         self.files_update = rebase.files_update(self.files_update)?;
         Ok(self)
     }
 }
 
-impl Relocate for FileDownloadResponse {
-    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
-        self.path = rebase.outward(&self.path)?;
+impl MapPaths for FileDownloadResponse {
+    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+        self.path = rebase.to_outer(&self.path)?;
         self.cause = self.cause.map(|cause| rebase.error(cause));
         Ok(self)
     }
 }
 
-impl Relocate for Box<dyn FileWriter> {
-    fn relocate(self, rebase: &Rebase) -> Result<Self> {
-        Ok(Box::new(RebasedWriter { inner: self, rebase: rebase.clone() }))
+impl MapPaths for Box<dyn FileWriter> {
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
+        Ok(Box::new(MappedWriter { inner: self, rebase: rebase.clone() }))
     }
 }
 
 /// A writer of a backend in the caller's namespace.
 #[derive(Debug)]
-struct RebasedWriter {
+struct MappedWriter {
     inner: Box<dyn FileWriter>,
-    rebase: Rebase,
+    rebase: PathMapping,
 }
 
 #[async_trait]
-impl FileWriter for RebasedWriter {
+impl FileWriter for MappedWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<()> {
         self.inner.write(chunk).await.map_err(|error| self.rebase.error(error))
     }
 
     async fn commit(&mut self) -> Result<WriteResult> {
-        self.inner.commit().await.map_err(|error| self.rebase.error(error))?.relocate(&self.rebase)
+        self.inner.commit().await.map_err(|error| self.rebase.error(error))?.map_paths(&self.rebase)
     }
 }
 
-impl Relocate for MultiModalContent {
-    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+impl MapPaths for MultiModalContent {
+    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
         Ok(match self {
-            Self::Content(read) => Self::Content(read.relocate(rebase)?),
+            Self::Content(read) => Self::Content(read.map_paths(rebase)?),
             parts => parts,
         })
     }
@@ -362,11 +363,11 @@ mod tests {
             ("/", "/", "/a", Some("/a")),
             ("/m", "/s", "/m/x", Some("/s/x")),
         ] {
-            let rebase = Rebase::new(path(outer), path(inner));
-            let moved = rebase.inward(&path(caller));
+            let rebase = PathMapping::new(path(outer), path(inner));
+            let moved = rebase.to_inner(&path(caller));
             assert_eq!(moved.as_ref().ok().map(VfsPath::as_str), backend, "{outer} is {inner}: {caller}");
             if let Ok(moved) = moved {
-                assert_eq!(rebase.outward(&moved), Ok(path(caller)));
+                assert_eq!(rebase.to_outer(&moved), Ok(path(caller)));
             }
         }
     }
@@ -380,21 +381,21 @@ mod tests {
             ChangeSet::new(changes.collect())
         };
         let (backend, caller) = (["/a", "/d/b", "/e"], ["/m/a", "/m/d/b", "/m/e"]);
-        let rebase = Rebase::new(path("/m"), path("/"));
-        assert_eq!(between(&backend).relocate(&rebase), Ok(between(&caller)));
-        let scope = Rebase::new(path("/"), path("/m"));
-        assert_eq!(between(&caller).relocate(&scope), Ok(between(&backend)));
-        assert_eq!(between(&backend).relocate(&scope).expect_err("elsewhere").kind(), ErrorKind::InvalidPath);
+        let rebase = PathMapping::new(path("/m"), path("/"));
+        assert_eq!(between(&backend).map_paths(&rebase), Ok(between(&caller)));
+        let scope = PathMapping::new(path("/"), path("/m"));
+        assert_eq!(between(&caller).map_paths(&scope), Ok(between(&backend)));
+        assert_eq!(between(&backend).map_paths(&scope).expect_err("elsewhere").kind(), ErrorKind::InvalidPath);
     }
 
     #[test]
     fn errors_and_problems_speak_of_the_callers_path_in_every_word() {
-        let rebase = Rebase::new(path("/m"), path("/"));
+        let rebase = PathMapping::new(path("/m"), path("/"));
         let error = rebase.error(Error::not_found(&path("/a")));
         assert_eq!(error.for_model(), "Error: File '/m/a' not found");
         let problem = rebase.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
         assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
-        let scope = Rebase::new(path("/"), path("/s"));
+        let scope = PathMapping::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
         let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/kept")).after_partial_delete(3);
         let told = rebase.error(partial.clone());
