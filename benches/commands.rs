@@ -67,7 +67,7 @@ fn remote(criterion: &mut Criterion) {
             continue;
         }
         group.bench_function(BenchmarkId::new("stat", name), |bencher| {
-            bencher.iter(|| runtime.block_on(files.info("/a")).expect("it is there"));
+            bencher.iter(|| runtime.block_on(files.stat_path("/a")).expect("it is there"));
         });
         group.bench_function(BenchmarkId::new("read", name), |bencher| {
             bencher.iter(|| runtime.block_on(files.read_text("/a")).expect("it is there"));

@@ -137,7 +137,7 @@ fn same(what: &str, found: &State, expected: &State) -> std::result::Result<(), 
 
 async fn change(overlay: &OverlayBackend) -> Result<()> {
     overlay.edit_text("/a", "a", "A").await?;
-    overlay.remove("/b").await?;
+    overlay.delete_file("/b").await?;
     overlay.rename(&OpContext::new(), RenameRequest::new(path("/d/e"), path("/f"))).await?;
     overlay.append_text("/d/g", "more\n").await?;
     overlay.create_text("/n/new", "new\n").await.map(drop)

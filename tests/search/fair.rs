@@ -79,7 +79,7 @@ fn check_a_thousand_callers(files: &Arc<dyn Backend>) {
         let done = runtime.block_on(task).expect("no task panics");
         assert_eq!(done, Ok(()), "caller {caller}");
     }
-    let ends = runtime.block_on(files.search("is done")).expect("it searches");
+    let ends = runtime.block_on(files.grep_text("is done")).expect("it searches");
     assert_eq!(ends.len(), CALLERS);
 }
 

@@ -84,7 +84,7 @@ async fn names(files: &dyn Backend, at: &str) -> Vec<String> {
 async fn a_move_across_mounts_is_taken_back_when_a_file_comes_to_its_source_at_the_last_moment() {
     for late in ["/d/late", "/d/e/late", "/d/empty/late"] {
         let stage = Stage::new(late).with(&["/d/x", "/d/e/f", "/d/empty/gone"]).await;
-        stage.disk.remove("/d/empty/gone").await.expect("removed");
+        stage.disk.delete_file("/d/empty/gone").await.expect("removed");
         let target = Arc::new(MemoryBackend::new());
         let files = CompositeBackend::new(Arc::clone(&stage.meddled))
             .with_mount("/m", Arc::<MemoryBackend>::clone(&target))
@@ -124,9 +124,9 @@ async fn going_back_keeps_a_file_that_comes_where_a_file_was_at_the_last_moment(
         let cx = OpContext::new();
         let files = Checkpoints::new(Arc::new(MemoryBackend::new()), path("/state")).over(Arc::clone(&stage.meddled));
         let snapshot = files.snapshot(&cx, SnapshotRequest::new()).await.expect("taken");
-        stage.disk.remove("/p").await.expect("removed");
+        stage.disk.delete_file("/p").await.expect("removed");
         stage.disk.create_text("/p/e/f", "f").await.expect("a new file");
-        stage.disk.remove("/p/e/f").await.expect("removed");
+        stage.disk.delete_file("/p/e/f").await.expect("removed");
         let restored = files.restore(&cx, RestoreRequest::new(snapshot.id)).await;
         stage.assert_that_somebody_wrote();
         assert_eq!(restored.expect_err("a file is in the way").kind(), ErrorKind::Conflict);

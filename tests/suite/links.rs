@@ -121,7 +121,7 @@ fn a_scope_is_not_written_out_of_and_may_itself_be_reached_by_a_link() {
         let copied = scoped.copy(&cx, CopyRequest::new(path("/a"), path("/link")).overwrite()).await;
         assert_eq!(copied.expect_err("it leads out").kind(), ErrorKind::PathEscape);
         assert_eq!(fs::read_to_string(root.path().join("outside")).ok().as_deref(), Some("out\n"));
-        assert_eq!(scoped.search("a").await?.len(), 1);
+        assert_eq!(scoped.grep_text("a").await?.len(), 1);
         assert_eq!(scoped.read_text("/a").await?, "a\n");
         Ok(())
     });
@@ -322,7 +322,7 @@ fn a_link_to_a_denied_name_that_is_not_utf8_is_not_described() {
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
         let listed = guarded.ls(&OpContext::new(), LsRequest::new(path("/pub"))).await?;
         assert_eq!(listed.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/pub/a"]);
-        guarded.remove("/pub/l").await?;
+        guarded.delete_file("/pub/l").await?;
         assert!(root.path().join("pub/l").symlink_metadata().is_err(), "a link is removed without what it leads to");
         Ok(())
     });
@@ -339,7 +339,7 @@ fn a_link_to_a_denied_directory_is_removed_whatever_is_in_that() {
         symlink("none", root.path().join("secrets/broken/link")).expect("a link can be made");
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
         for (at, _) in links {
-            guarded.remove(&format!("/{at}")).await?;
+            guarded.delete_file(&format!("/{at}")).await?;
         }
         assert!(root.path().join("secrets/key").exists() && root.path().join("secrets/broken").exists());
         Ok(())

@@ -193,7 +193,7 @@ fn one_backend_mounted_twice_shows_each_path_once() {
             .and_then(|files| files.with_mount("/two", Arc::clone(&shared)))
             .expect("different places");
         files.create_text("/one/x", "word\n").await.expect("it can be written");
-        let found = files.search("word").await.expect("it can be searched");
+        let found = files.grep_text("word").await.expect("it can be searched");
         let paths: Vec<_> = found.iter().map(|hit| hit.path.as_str()).collect();
         assert_eq!(paths, ["/one/x", "/two/x", "/x"]);
     });

@@ -83,8 +83,8 @@ async fn a_commit_that_failed_can_be_made_again() -> Result<()> {
     let open = || OverlayBackend::open(Arc::clone(&base), Arc::<MemoryBackend>::clone(&store), path("/kept"));
     let overlay = open().await?;
     overlay.edit_text("/a", "old", "new").await?;
-    overlay.remove("/gone.sh").await?;
-    overlay.remove("/p").await?;
+    overlay.delete_file("/gone.sh").await?;
+    overlay.delete_file("/p").await?;
     overlay.create_text("/p/q", "new\n").await?;
     overlay.edit_text("/z", "old", "new").await?;
 
@@ -152,10 +152,10 @@ async fn a_link_gives_way_to_what_is_written_in_its_place() -> Result<()> {
     let overlay = OverlayBackend::new(base);
     overlay.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;
     overlay.create_text("/d", "new\n").await?;
-    overlay.remove("/ln").await?;
+    overlay.delete_file("/ln").await?;
     overlay.create_text("/ln/r", "new\n").await?;
     overlay.create_text("/ln/passing", "new\n").await?;
-    overlay.remove("/ln/passing").await?;
+    overlay.delete_file("/ln/passing").await?;
     let diff = overlay.diff(&OpContext::new()).await?;
     let added: Vec<_> = diff.changes.iter().filter(|change| change.kind == ChangeKind::Added).collect();
     assert_eq!(added.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/d", "/ln/r"]);
@@ -170,7 +170,7 @@ async fn a_link_gives_way_to_what_is_written_in_its_place() -> Result<()> {
 async fn a_link_that_went_before_a_commit_failed_is_told_of_and_expected_no_more() -> Result<()> {
     let (root, base) = disk(&[("f", "old\n"), ("z", "old\n")], &[("ln", "f")]);
     let overlay = OverlayBackend::new(failing(base, "/ln", 0));
-    overlay.remove("/ln").await?;
+    overlay.delete_file("/ln").await?;
     overlay.create_text("/ln", "new\n").await?;
     overlay.edit_text("/z", "old", "new").await?;
     let error = overlay.commit(&OpContext::new()).await.expect_err("the disk fails");
@@ -200,9 +200,9 @@ async fn a_commit_that_was_cut_short_is_finished_where_a_link_gives_way() -> Res
         let overlay = OverlayBackend::open(dying(&base), dying(&store), path("/kept")).await?;
         overlay.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;
         overlay.create_text("/d", "new\n").await?;
-        overlay.remove("/ln").await?;
+        overlay.delete_file("/ln").await?;
         overlay.create_text("/ln/r", "new\n").await?;
-        overlay.remove("/gone").await?;
+        overlay.delete_file("/gone").await?;
         overlay.write_text("/z", "new\n").await?;
         overlay.commit(&OpContext::new()).await.expect_err("the disk is gone");
 
@@ -358,7 +358,7 @@ async fn a_directory_that_is_moved_takes_nothing_away_that_came_in_the_meantime(
     assert_eq!(names(&overlay, "/").await, some(["/e"]));
     let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("one file was changed") };
     assert_eq!(conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["/d/x"]);
-    base.remove("/d/x").await?;
+    base.delete_file("/d/x").await?;
     commit(&overlay).await?;
     assert_eq!(text(&root, "d/late").as_deref(), Some("theirs\n"));
     assert_eq!(text(&root, "e/x").as_deref(), Some("old\n"));
@@ -373,7 +373,7 @@ async fn a_directory_with_links_that_lead_nowhere_or_outside_can_be_deleted() ->
         &[("d/nowhere", "missing"), ("d/outside", "/etc/passwd"), ("d/l", "../real/r")],
     );
     let overlay = OverlayBackend::new(base);
-    overlay.remove("/real/r").await?;
+    overlay.delete_file("/real/r").await?;
     let deleted = overlay.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;
     assert_eq!(deleted.files, 4);
     commit(&overlay).await?;
@@ -451,7 +451,7 @@ async fn a_diff_tells_of_links_that_were_deleted_wherever_they_led() -> Result<(
     );
     let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
     for link in ["/d/outside", "/d/nowhere", "/d/file", "/d/other"] {
-        overlay.remove(link).await?;
+        overlay.delete_file(link).await?;
     }
     overlay.create_text("/d/other", "new\n").await?;
     let diff = overlay.diff(&cx).await?;
@@ -476,10 +476,10 @@ async fn a_link_in_a_circle_can_be_deleted_and_a_name_that_is_too_long_cannot() 
     let links = [("circle", "circle"), ("one", "two"), ("two", "one"), ("d/circle", "circle"), ("up", "d")];
     let (root, base) = disk(&[("d/x", "old\n")], &links);
     let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
-    overlay.remove("/circle").await?;
+    overlay.delete_file("/circle").await?;
     overlay.create_text("/circle", "new\n").await?;
-    overlay.remove("/one").await?;
-    overlay.remove("/up/circle").await?;
+    overlay.delete_file("/one").await?;
+    overlay.delete_file("/up/circle").await?;
     overlay.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await?;
     assert_eq!(overlay.diff(&cx).await?.changes.len(), 4);
     commit(&overlay).await?;
@@ -489,6 +489,6 @@ async fn a_link_in_a_circle_can_be_deleted_and_a_name_that_is_too_long_cannot() 
     );
 
     let long = format!("/{}", "x".repeat(300));
-    assert_eq!(overlay.remove(&long).await.expect_err("it is too long").kind(), ErrorKind::InvalidPath);
+    assert_eq!(overlay.delete_file(&long).await.expect_err("it is too long").kind(), ErrorKind::InvalidPath);
     Ok(())
 }

@@ -20,8 +20,8 @@ fn an_overlay_removes_a_link_as_a_link() {
         let (root, base) = disk(&[("data/a", "a\n"), ("f", "f\n")], &[("dir", "data"), ("file", "f"), ("again", "f")]);
         let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
         overlay.delete(&cx, DeleteRequest::new(path("/dir")).recursive()).await?;
-        overlay.remove("/file").await?;
-        overlay.remove("/again").await?;
+        overlay.delete_file("/file").await?;
+        overlay.delete_file("/again").await?;
         overlay.create_text("/again", "a file now\n").await?;
         let moved = overlay.rename(&cx, RenameRequest::new(path("/data"), path("/moved"))).await?;
         assert_eq!(moved.to, path("/moved"));
@@ -44,7 +44,7 @@ fn an_overlay_moves_no_links_and_shows_what_they_lead_to_as_it_is_now() {
         let error = overlay.rename(&cx, RenameRequest::new(path("/file"), path("/got"))).await.expect_err("a link");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         overlay.edit_text("/data/x", "old", "new").await?;
-        overlay.remove("/data/y").await?;
+        overlay.delete_file("/data/y").await?;
         overlay.create_text("/dir/z", "new\n").await?;
         assert_eq!(overlay.read_text("/data/z").await?, "new\n");
         assert_eq!(overlay.read_text("/file").await?, "new\n");
@@ -106,7 +106,7 @@ fn a_policy_over_an_overlay_keeps_what_a_link_leads_to() {
         let rename = RenameRequest::new(path("/public/link"), path("/public/got"));
         assert_eq!(guarded.rename(&cx, rename).await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
         // The link itself may go; what it leads to stays out of reach.
-        guarded.remove("/public/link").await?;
+        guarded.delete_file("/public/link").await?;
         guarded.create_text("/public/link", "mine\n").await?;
         assert_eq!(guarded.read_text("/public/link").await?, "mine\n");
         Ok(())
@@ -169,10 +169,10 @@ fn a_removed_link_comes_back_by_no_merge_while_something_was_changed_below_it() 
     run(async {
         let (root, base) = disk(&[("secrets/key", "secret\n"), ("pub/a", "a\n")], &[("pub/l", "../secrets")]);
         let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
-        overlay.remove("/pub/l").await?;
+        overlay.delete_file("/pub/l").await?;
         let fork = overlay.fork();
         overlay.create_text("/pub/l/x", "x\n").await?;
-        overlay.remove("/pub/l/x").await?;
+        overlay.delete_file("/pub/l/x").await?;
         fork.discard(&cx).await?;
         overlay.merge(&cx, &fork).await?;
         let written = overlay.write_text("/pub/l/x", "written\n").await;
@@ -221,7 +221,7 @@ fn a_directory_of_broken_links_is_not_replaced_in_an_overlay() {
     run(async {
         let (_root, base) = disk(&[("src/sub/f", "f\n"), ("empty/gone", "")], &[("empty/sub", "../secrets/new")]);
         let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
-        overlay.remove("/empty/gone").await?;
+        overlay.delete_file("/empty/gone").await?;
         let rename = RenameRequest::new(path("/src"), path("/empty")).overwrite();
         assert_eq!(overlay.rename(&cx, rename).await.expect_err("it is not empty").kind(), ErrorKind::NotEmpty);
         Ok(())
@@ -256,7 +256,7 @@ fn an_overlay_follows_no_link_that_its_base_does_not_follow() {
         overlay.write_text("/d/new", "made\n").await?;
         let found = overlay.glob(&cx, GlobRequest::new("**/new").links(LinkMode::Follow)).await?;
         assert_eq!(found.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/d/new"]);
-        overlay.remove("/d/new").await?;
+        overlay.delete_file("/d/new").await?;
         overlay.write_text("/dangling", "made\n").await?;
         let Commit::Applied(changes) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
         assert_eq!(changes.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/made"]);

@@ -27,7 +27,7 @@ async fn changed_behind_links() -> Result<(TempDir, OverlayBackend)> {
     let overlay = OverlayBackend::new(base);
     overlay.create_text("/real/q", "new\n").await?;
     overlay.write_text("/real/r", "new\n").await?;
-    overlay.remove("/real/del").await?;
+    overlay.delete_file("/real/del").await?;
     overlay.write_text("/real/sub/s", "new\n").await?;
     overlay.delete(&OpContext::new(), DeleteRequest::new(path("/real/gone")).recursive()).await?;
     Ok((root, overlay))
@@ -94,7 +94,7 @@ async fn a_listing_that_starts_at_or_through_a_link_shows_what_is_there_now() ->
     overlay.delete(&cx, DeleteRequest::new(path("/real/sub")).recursive()).await?;
     assert_eq!(names(&overlay, "/ln/sub").await, Err(ErrorKind::NotFound));
     // What was a file of the base can be a directory by now.
-    overlay.remove("/ln/r").await?;
+    overlay.delete_file("/ln/r").await?;
     overlay.create_text("/ln/r/below", "new\n").await?;
     assert_eq!(overlay.read_text("/ln/r/below").await?, "new\n");
     assert_eq!(names(&overlay, "/ln/r").await, some(["/ln/r/below"]));

@@ -71,7 +71,7 @@ fn no_operation_comes_to_what_is_shadowed_through_a_link() {
             }
         }
         for at in ["/self/over/secret", "/into/secret", "/src/up/x"] {
-            escapes(files.remove(at).await, at);
+            escapes(files.delete_file(at).await, at);
             escapes(files.rename(&cx, RenameRequest::new(path(at), path("/got"))).await, at);
             escapes(files.rename(&cx, RenameRequest::new(path("/src/a"), path(at))).await, at);
             escapes(files.create_text(&format!("{at}-new"), "new\n").await, &format!("{at}-new"));
@@ -86,7 +86,7 @@ fn no_operation_comes_to_what_is_shadowed_through_a_link() {
         }
         // A link that leads elsewhere, or that is itself removed, is as anywhere.
         assert_eq!(files.read_text("/self/src/a").await?, "shown\n");
-        files.remove("/file").await?;
+        files.delete_file("/file").await?;
         assert!(!root.path().join("file").is_symlink());
         Ok(())
     });
@@ -131,7 +131,7 @@ fn namespaces_that_are_nested_shadow_what_links_of_the_inner_one_lead_to() {
         let files = CompositeBackend::new(Arc::new(inner)).with_mount("/proj/over", Arc::new(MemoryBackend::new()))?;
         let at = "/proj/self/over/secret";
         escapes(files.read_text(at).await, at);
-        escapes(files.remove(at).await, at);
+        escapes(files.delete_file(at).await, at);
         for links in [LinkMode::Skip, LinkMode::Follow] {
             let grep = GrepRequest::regex("shadowed").links(links);
             assert_eq!(files.grep(&OpContext::new(), grep).await?.matches, [], "{links:?}");
@@ -165,10 +165,10 @@ fn layers_around_a_namespace_treat_a_link_to_what_is_shadowed_as_one_that_leads_
         let cx = OpContext::new();
         let (root, files) = namespace();
         let policy = deny(Rule::new(RuleEffect::Deny).path("/secrets"));
-        policy.layer(Arc::new(files.clone())).remove("/into").await?;
+        policy.layer(Arc::new(files.clone())).delete_file("/into").await?;
         assert!(!root.path().join("into").is_symlink());
         let overlay = OverlayBackend::new(Arc::new(files.clone()));
-        overlay.remove("/file").await?;
+        overlay.delete_file("/file").await?;
         assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
         assert!(!root.path().join("file").is_symlink());
         symlink("over", root.path().join("into")).expect("a link can be made");

@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = LocalBackend::open(directory.path())?;
     files.create_text("/src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n").await?;
     print!("{}", files.read_text("/src/main.rs").await?);
-    for found in files.search("println").await? {
+    for found in files.grep_text("println").await? {
         println!("{}:{}:{}", found.path, found.line, found.text);
     }
     let edited = files.edit_text("/src/main.rs", "hello", "good morning").await?;

@@ -16,7 +16,7 @@
 //! let files = MemoryBackend::new();
 //! files.create_text("/src/main.rs", "fn main() {\n    run();\n}\n").await?;
 //!
-//! let found = files.search("run()").await?;
+//! let found = files.grep_text("run()").await?;
 //! assert_eq!((found[0].path.as_str(), found[0].line), ("/src/main.rs", 2));
 //!
 //! files.edit_text("/src/main.rs", "run()", "start()").await?;
@@ -88,7 +88,7 @@
 //! let directory = tempfile::tempdir()?;
 //! let files = LocalBackend::open(directory.path())?;
 //! files.write_text("/notes/today.md", "hello\n").await?;
-//! assert_eq!(files.find("*.md").await?[0].path.as_str(), "/notes/today.md");
+//! assert_eq!(files.glob_files("*.md").await?[0].path.as_str(), "/notes/today.md");
 //! assert!(files.read_text("/../etc/passwd").await.is_err());
 //! # Ok(())
 //! # }

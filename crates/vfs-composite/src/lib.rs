@@ -15,7 +15,7 @@
 //!     .with_mount("/memories", Arc::new(MemoryBackend::new()))?;
 //! files.create_text("/memories/plan.md", "1. read\n").await?;
 //! files.create_text("/src/lib.rs", "// read\n").await?;
-//! let found = files.search("read").await?;
+//! let found = files.grep_text("read").await?;
 //! assert_eq!(found.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["/memories/plan.md", "/src/lib.rs"]);
 //! # Ok::<(), vfs_core::Error>(())
 //! # }).expect("the example runs");

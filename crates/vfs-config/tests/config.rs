@@ -286,18 +286,18 @@ async fn what_layers_keep_is_hidden_wherever_it_is_shown() {
     assert_eq!(records.len(), 1);
     assert!(root.path().join(".vfs/[log] 1.jsonl").exists());
     let found: Vec<_> =
-        files.find("*").await.expect("a search").into_iter().map(|file| file.path.to_string()).collect();
+        files.glob_files("*").await.expect("a search").into_iter().map(|file| file.path.to_string()).collect();
     assert!(found.contains(&"/l 1.jsonl".to_owned()), "{found:?}");
-    assert!(files.list("/.vfs").await.expect("a listing").iter().all(|file| !file.path.as_str().contains("log")));
+    assert!(files.list_dir("/.vfs").await.expect("a listing").iter().all(|file| !file.path.as_str().contains("log")));
     for change in [
         files.read_text("/.vfs/[log] 1.jsonl").await.map(drop),
         files.write_text("/.vfs/[log] 1.jsonl", "").await.map(drop),
-        files.remove("/.vfs/[LOG] 1.jsonl").await,
-        files.remove("/.vfs").await,
+        files.delete_file("/.vfs/[LOG] 1.jsonl").await,
+        files.delete_file("/.vfs").await,
     ] {
         assert_eq!(change.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
     }
-    assert!(files.search("sequence").await.expect("a search").is_empty());
+    assert!(files.grep_text("sequence").await.expect("a search").is_empty());
 }
 
 #[tokio::test]
@@ -310,7 +310,7 @@ async fn the_file_itself_and_its_rules_can_be_read_and_not_be_changed() {
         for file in ["/vfs.toml", "/rules.toml"] {
             let refused = files.write_text(file, "").await.expect_err("it may not be changed");
             assert_eq!(refused.kind(), ErrorKind::PolicyDenied, "{file} {overlay}");
-            assert_eq!(files.remove(file).await.expect_err("nor removed").kind(), ErrorKind::PolicyDenied);
+            assert_eq!(files.delete_file(file).await.expect_err("nor removed").kind(), ErrorKind::PolicyDenied);
         }
     }
 }
@@ -452,7 +452,7 @@ async fn a_database_behind_a_link_is_hidden_under_both_names() {
         let error = built.backend.read_text(hidden).await.expect_err(hidden);
         assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
     }
-    assert!(built.backend.search("kept").await.expect("a search").iter().all(|found| found.path.as_str() == "/m/a"));
+    assert!(built.backend.grep_text("kept").await.expect("a search").iter().all(|found| found.path.as_str() == "/m/a"));
 }
 
 #[test]

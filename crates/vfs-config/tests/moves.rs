@@ -299,7 +299,7 @@ async fn the_journal_is_made_and_hidden_wherever_it_is_shown() {
     for forged in ["/.vfs/moves/move-1-0.json", "/.VFS/../.vfs/moves/lock"] {
         assert!(built.backend.create_text(forged, "{}").await.is_err(), "{forged}");
     }
-    assert_eq!(built.backend.remove("/.vfs").await.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
+    assert_eq!(built.backend.delete_file("/.vfs").await.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
     for forged in ["/forged", "/link"] {
         rename(&built, forged, "/.vfs").await.expect_err("it would be the journal");
         let request = RenameRequest::new(path(forged), path("/.vfs")).overwrite();
@@ -308,7 +308,7 @@ async fn the_journal_is_made_and_hidden_wherever_it_is_shown() {
     }
     rename(&built, "/a", "/m/a").await.expect("it is moved");
     assert_eq!((records(&root), contents(&root, "two/a").as_deref()), (0, Some("a")));
-    assert_eq!(built.backend.list("/.vfs").await.expect("a listing"), []);
+    assert_eq!(built.backend.list_dir("/.vfs").await.expect("a listing"), []);
     let built = open(&root, &shown).await.expect("it is valid");
     assert_eq!(built.recovery, Default::default());
 }
@@ -341,7 +341,7 @@ async fn an_agent_cannot_put_records_in_the_place_of_a_named_journal() {
     fs::remove_file(root.path().join("state")).expect("it is a link");
     for named in ["state/moves", "one/../state/./moves/"] {
         let built = open(&root, &text.replace("state/moves", named)).await.expect("it has no link");
-        built.backend.remove("/state").await.expect_err("it holds the journal");
+        built.backend.delete_file("/state").await.expect_err("it holds the journal");
         rename(&built, "/state", "/elsewhere").await.expect_err("it holds the journal");
         built.backend.create_text("/state/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
     }

@@ -66,14 +66,14 @@ pub trait BackendExt: Backend {
     }
 
     /// Says what is at a path.
-    fn info(&self, path: &str) -> impl Future<Output = Result<FileInfo>> + Send {
+    fn stat_path(&self, path: &str) -> impl Future<Output = Result<FileInfo>> + Send {
         async move { self.stat(&OpContext::new(), StatRequest::new(VfsPath::parse(path)?)).await }
     }
 
     /// Whether anything is at a path.
     fn exists(&self, path: &str) -> impl Future<Output = Result<bool>> + Send {
         async move {
-            match self.info(path).await {
+            match self.stat_path(path).await {
                 Ok(_) => Ok(true),
                 Err(error) if error.is_absence() => Ok(false),
                 Err(error) => Err(error),
@@ -82,22 +82,22 @@ pub trait BackendExt: Backend {
     }
 
     /// Lists one level of a directory.
-    fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
+    fn list_dir(&self, path: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.ls(&OpContext::new(), LsRequest::new(VfsPath::parse(path)?)).await?.entries) }
     }
 
     /// Finds the visible files that match a glob, below the root.
-    fn find(&self, pattern: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
+    fn glob_files(&self, pattern: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.glob(&OpContext::new(), GlobRequest::new(pattern)).await?.entries) }
     }
 
     /// Finds the lines of visible files that hold `text`, below the root.
-    fn search(&self, text: &str) -> impl Future<Output = Result<Vec<GrepMatch>>> + Send {
+    fn grep_text(&self, text: &str) -> impl Future<Output = Result<Vec<GrepMatch>>> + Send {
         async move { Ok(self.grep(&OpContext::new(), GrepRequest::literal(text)).await?.matches) }
     }
 
     /// Removes a file or link.
-    fn remove(&self, path: &str) -> impl Future<Output = Result<()>> + Send {
+    fn delete_file(&self, path: &str) -> impl Future<Output = Result<()>> + Send {
         async move { self.delete(&OpContext::new(), DeleteRequest::new(VfsPath::parse(path)?)).await.map(drop) }
     }
 }

@@ -31,7 +31,7 @@ use vfs_core::{
 /// files.create_text("/a", "text").await?;
 /// let shown = ReadOnly.layer(Arc::new(files));
 /// assert_eq!(shown.read_text("/a").await?, "text");
-/// assert_eq!(shown.remove("/a").await.expect_err("refused").kind(), ErrorKind::PermissionDenied);
+/// assert_eq!(shown.delete_file("/a").await.expect_err("refused").kind(), ErrorKind::PermissionDenied);
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
 /// ```

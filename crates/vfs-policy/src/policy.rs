@@ -160,7 +160,7 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 /// let rules = RuleSet::from_toml("[[rules]]\neffect = 'deny'\npaths = ['/secrets']\n")?;
 /// let guarded = Policy::new(Arc::new(rules)).layer(Arc::new(files));
 /// assert_eq!(guarded.read_text("/secrets/key").await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
-/// assert!(guarded.search("hunter2").await?.is_empty());
+/// assert!(guarded.grep_text("hunter2").await?.is_empty());
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
 /// ```

@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
         assert!(objects.contains(&cx, &id).await.expect("known"));
         assert_eq!(objects.get(&cx, &id).await.expect("there"), content);
-        assert_eq!(store.find("/d/store/objects/**").await.expect("listed").len(), 1);
+        assert_eq!(store.glob_files("/d/store/objects/**").await.expect("listed").len(), 1);
         let other = ObjectId::of(b"other");
         assert!(!objects.contains(&cx, &other).await.expect("known"));
         assert!(objects.get(&cx, &other).await.expect_err("missing").message().contains("missing"));

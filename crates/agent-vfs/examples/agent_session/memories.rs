@@ -56,7 +56,7 @@ impl Memories {
     pub(super) async fn recall(&self) -> Result<String> {
         let files = self.files()?;
         let mut told = String::new();
-        for file in files.find("*.md").await? {
+        for file in files.glob_files("*.md").await? {
             told += &format!("{}:\n{}", file.path, files.read_text(file.path.as_str()).await?);
         }
         Ok(told)

@@ -98,7 +98,7 @@ impl Jobs {
     /// All jobs, the oldest first.
     pub(crate) async fn list(&self) -> Result<Vec<Kept>, Failure> {
         let mut all = Vec::new();
-        for entry in self.files.list("/").await? {
+        for entry in self.files.list_dir("/").await? {
             // Only the root has no name, and nothing lists itself.
             let Some(id) = entry.path.name() else { continue };
             match self.kept(id).await {

@@ -159,7 +159,7 @@ async fn a_move_whose_rollback_lost_only_an_answer_of_the_target_is_rolled_back(
     let request = RenameRequest::new(path("/d"), path("/m/d"));
     let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
-    assert_eq!((namespace.source.find("/d/*").await?.len(), namespace.records().await?), (3, 0));
+    assert_eq!((namespace.source.glob_files("/d/*").await?.len(), namespace.records().await?), (3, 0));
     assert!(!namespace.target.exists("/d").await?);
 
     let namespace = Namespace::with(
@@ -191,7 +191,7 @@ async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recov
     let request = RenameRequest::new(path("/d"), path("/m/d"));
     let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
     assert!(error.message().contains("1 files could not be put back"), "{error}");
-    let [entry] = &namespace.journal.list("/moves").await?[..] else { panic!("one record") };
+    let [entry] = &namespace.journal.list_dir("/moves").await?[..] else { panic!("one record") };
     let record = namespace.journal.read_text(entry.path.as_str()).await?;
     let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
     record["files"][0]["version"] = json!("another version");
@@ -201,7 +201,10 @@ async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recov
     assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
     namespace.source.write_text("/d/b", "b").await?;
     assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
-    assert_eq!((namespace.source.find("/d/*").await?.len(), namespace.target.find("/d/*").await?.len()), (2, 1));
+    assert_eq!(
+        (namespace.source.glob_files("/d/*").await?.len(), namespace.target.glob_files("/d/*").await?.len()),
+        (2, 1)
+    );
     assert_eq!((namespace.target.read_text("/d/b").await?.as_str(), namespace.records().await?), ("b", 0));
     Ok(())
 }
@@ -244,7 +247,7 @@ async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_
     let error = files.rename(&OpContext::new(), request).await.expect_err("the source cannot be deleted");
     assert!(error.message().contains("it was not moved"), "{error}");
     assert_eq!(namespace.records().await?, 1);
-    let [entry] = &namespace.journal.list("/moves").await?[..] else { panic!("one record") };
+    let [entry] = &namespace.journal.list_dir("/moves").await?[..] else { panic!("one record") };
     let record = namespace.journal.read_text(entry.path.as_str()).await?;
     let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
     assert_eq!(record["is_rolling_back"], json!(true));

@@ -80,7 +80,7 @@ impl Namespace {
     }
 
     async fn records(&self) -> Result<usize> {
-        Ok(self.journal.find("/moves/**").await?.len())
+        Ok(self.journal.glob_files("/moves/**").await?.len())
     }
 }
 
@@ -131,7 +131,7 @@ async fn a_file_that_was_changed_at_both_ends_is_stuck_until_one_end_is_gone() -
         // A stuck move does not block others.
         namespace.source.create_text("/x", "x").await?;
         namespace.files.rename(&OpContext::new(), RenameRequest::new(path("/x"), path("/m/x"))).await?;
-        namespace.files.remove(removed).await?;
+        namespace.files.delete_file(removed).await?;
         let outcome = namespace.recover_one().await?;
         if removed == "/d/a" {
             assert_eq!(outcome, Recovered::Finished);

@@ -28,8 +28,8 @@ async fn a_later_recovery_leaves_files_alone_that_were_settled_by_an_earlier_one
     assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
     assert_eq!(namespace.source.read_text("/d/b").await?, "b");
     // The other file can only be finished, whatever becomes of the one that has arrived.
-    namespace.target.remove("/d/a").await?;
-    namespace.target.remove("/d/b").await?;
+    namespace.target.delete_file("/d/a").await?;
+    namespace.target.delete_file("/d/b").await?;
     assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
     assert_eq!(namespace.target.read_text("/d/a").await?, "a");
     assert_eq!(namespace.source.read_text("/d/b").await?, "b");
@@ -64,7 +64,7 @@ async fn a_file_that_is_at_neither_end_is_reported_and_its_record_stays() -> Res
         namespace.source.create_text("/d/a", "a").await?;
         namespace.source.create_text("/d/b", "b").await?;
         namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
-        namespace.source.remove("/d/a").await?;
+        namespace.source.delete_file("/d/a").await?;
         if let Some(arrived) = arrived {
             namespace.target.create_text(arrived, "b").await?;
         }
@@ -139,14 +139,14 @@ async fn each_recovery_settles_a_file_whatever_time_it_has() -> Result<()> {
         let options = RecoveryOptions::default().yield_after(Duration::ZERO);
         for settled in 1..names.len() {
             let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
-            let at_source = namespace.source.find("/d/*").await?.len();
+            let at_source = namespace.source.glob_files("/d/*").await?.len();
             if arrived.is_empty() {
                 assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 4 }), "{recovery:?}");
                 assert_eq!(at_source, names.len(), "it is still being looked at");
             } else {
                 let remaining = names.len() - settled;
                 assert_eq!(recovery.moves[0].outcome, Recovered::Unfinished { remaining });
-                assert_eq!((at_source, namespace.target.find("/d/*").await?.len()), (remaining, settled));
+                assert_eq!((at_source, namespace.target.glob_files("/d/*").await?.len()), (remaining, settled));
             }
         }
         let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
@@ -165,7 +165,7 @@ async fn a_missing_file_is_reported_whatever_time_each_recovery_has_and_blocks_n
     }
     namespace.write_record("move-1-0.json", &namespace.record_of(&names).await?).await?;
     namespace.write_record("move-2-0.json", &namespace.record_of(&["b"]).await?).await?;
-    namespace.source.remove("/d/a").await?;
+    namespace.source.delete_file("/d/a").await?;
     let options = RecoveryOptions::default().yield_after(Duration::ZERO);
     let cx = OpContext::new();
     let recover = || namespace.files.recover_with(&cx, options.clone());
@@ -202,7 +202,7 @@ async fn each_recovery_makes_progress_if_a_later_file_is_the_one_that_has_arrive
     for at_source in [3, 3, 2, 1] {
         let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
         assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { .. }), "{recovery:?}");
-        assert_eq!(namespace.source.find("/d/*").await?.len(), at_source);
+        assert_eq!(namespace.source.glob_files("/d/*").await?.len(), at_source);
     }
     let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
     assert_eq!(recovery.moves[0].outcome, Recovered::Finished);

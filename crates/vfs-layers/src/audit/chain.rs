@@ -81,7 +81,7 @@ impl std::error::Error for ChainBreak {}
 /// let audit = Audit::new(sink.clone());
 /// let files = audit.layer(Arc::new(MemoryBackend::new()));
 /// files.create_text("/a", "text").await?;
-/// files.remove("/a").await?;
+/// files.delete_file("/a").await?;
 ///
 /// let mut records = sink.records();
 /// assert_eq!(verify(&records), Ok(audit.head()));

@@ -56,7 +56,7 @@ async fn of_a_change_it_says_what_was_there_before_and_afterwards() {
     let edited = files.edit(&cx, EditRequest::new(path("/b"), "5", "")).await.expect("edited");
     files.copy(&cx, CopyRequest::new(path("/b"), path("/a")).overwrite()).await.expect("copied");
     files.upload_files(&cx, vec![FileUpload::new(path("/u"), "x")]).await;
-    files.remove("/b").await.expect("removed");
+    files.delete_file("/b").await.expect("removed");
     write(&*files, "/a", "x", WriteMode::CreateNew).await.expect_err("it is there");
     let sizes: Vec<_> = sink
         .records()
@@ -92,9 +92,9 @@ async fn contents_edits_and_patterns_are_not_recorded() {
     let (files, _, sink) = audited().await;
     files.write_text("/b", "secret").await.expect("written");
     files.edit_text("/b", "secret", "other secret").await.expect("edited");
-    files.search("secret").await.expect("searched");
+    files.grep_text("secret").await.expect("searched");
     search(&*files, &OpContext::new()).await;
-    files.find("*secret*").await.expect("found");
+    files.glob_files("*secret*").await.expect("found");
     assert_eq!(sink.records().len(), 5);
     assert!(!format!("{:?}", sink.records()).contains("secret"));
 }
@@ -106,7 +106,7 @@ async fn the_scope_can_be_changes_only() {
     files.read_text("/a").await.expect("read");
     let dry = EditRequest::new(path("/a"), "one", "x").replace_all().dry_run();
     files.edit(&OpContext::new(), dry).await.expect("a dry run");
-    files.remove("/a").await.expect("removed");
+    files.delete_file("/a").await.expect("removed");
     let operations: Vec<_> = sink.records().iter().map(|record| record.operation).collect();
     assert_eq!(operations, [Operation::Delete.into()]);
 }
@@ -137,7 +137,7 @@ async fn a_sink_that_takes_its_time_has_every_record_once_and_in_order() {
     let tasks = (0..64).map(|n| {
         let files = Arc::clone(&files);
         tokio::spawn(async move {
-            let mut call = Box::pin(files.info("/a"));
+            let mut call = Box::pin(files.stat_path("/a"));
             // Every third goes away while its record is on its way.
             for _ in 0..n {
                 if n % 3 == 0 && futures::future::poll_immediate(&mut call).await.is_some() {
@@ -190,7 +190,7 @@ async fn a_log_that_was_written_anew_is_found_by_its_head() {
     let (files, audit, sink) = audited().await;
     files.write_text("/b", "x").await.expect("written");
     let (others, _, other) = audited().await;
-    others.remove("/a").await.expect("removed");
+    others.delete_file("/a").await.expect("removed");
     assert!(verify(&other.records()).is_ok());
     let error = verify_until(&other.records(), &audit.head()).expect_err("another log");
     assert_eq!((error.sequence, error.fault), (1, ChainFault::OtherEnd));
@@ -225,7 +225,7 @@ async fn an_operation_that_is_dropped_is_recorded_before_the_next() {
     let files = audit.layer(slow);
     tokio::time::timeout(millis(7), files.read_text("/a")).await.expect_err("dropped");
     assert_eq!((sink.records().len(), audit.head()), (0, AuditHead::start()));
-    files.info("/a").await.expect("described");
+    files.stat_path("/a").await.expect("described");
     let records = sink.records();
     let seen: Vec<_> = records.iter().map(|record| (record.operation, record.outcome)).collect();
     let expected = [(Operation::Read, Outcome::Dropped), (Operation::Stat, Outcome::Ok)];
@@ -312,7 +312,7 @@ async fn a_log_that_was_tampered_with_is_read_back_and_found_or_refused() {
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/log"));
     let files = Audit::new(sink.clone()).layer(memory().await);
     files.read_text("/a").await.expect("read");
-    files.info("/a").await.expect("described");
+    files.stat_path("/a").await.expect("described");
     log.edit_text("/log", r#""operation":"read""#, r#""operation":"grep""#).await.expect("edited");
     let records = sink.records().await.expect("still records");
     assert_eq!(verify(&records).expect_err("changed").sequence, 1);
@@ -344,8 +344,8 @@ async fn one_value_around_two_backends_has_one_log() {
     let audit = Audit::new(sink.clone());
     let (one, two) = (audit.layer(memory().await), audit.clone().layer(memory().await));
     let mut paths: BTreeMap<u64, VfsPath> = BTreeMap::new();
-    one.remove("/a").await.expect("removed");
-    two.info("/a").await.expect("described");
+    one.delete_file("/a").await.expect("removed");
+    two.stat_path("/a").await.expect("described");
     for record in sink.records() {
         paths.extend(record.path.map(|path| (record.sequence, path)));
     }
@@ -361,7 +361,7 @@ async fn a_record_that_does_not_follow_the_last_one_in_the_file_is_refused() -> 
     let files = first.layer(memory().await);
     let others = second.layer(memory().await);
     files.read_text("/a").await?;
-    assert_eq!(others.remove("/a").await.expect_err("its log is another's").kind(), ErrorKind::Unavailable);
+    assert_eq!(others.delete_file("/a").await.expect_err("its log is another's").kind(), ErrorKind::Unavailable);
     assert_eq!(others.read_text("/a").await.expect_err("still").kind(), ErrorKind::Unavailable);
     files.read_text("/a").await?;
     assert_eq!(verify(&sink().records().await?), Ok(first.head()));

@@ -44,7 +44,7 @@ async fn what_others_change_is_seen_at_once() {
         assert_eq!(files.read_text("/a").await.expect("read"), text);
         assert_eq!(fetched(&counting), (round as u64 + 1, 0));
     }
-    store.remove("/a").await.expect("removed");
+    store.delete_file("/a").await.expect("removed");
     assert_eq!(files.read_text("/a").await.expect_err("gone").kind(), ErrorKind::NotFound);
 }
 
@@ -57,7 +57,7 @@ async fn a_change_through_the_layer_makes_room_at_once() {
     }
     files.read_text("/a").await.expect("read");
     files.read_text("/b").await.expect("read");
-    files.remove("/b").await.expect("removed");
+    files.delete_file("/b").await.expect("removed");
     files.read_text("/c").await.expect("read");
     assert_eq!(fetched(&counting), (3, 0));
     files.read_text("/a").await.expect("read");

@@ -10,7 +10,7 @@ async fn each_operation_waits_as_long_as_it_is_set_to() {
     let begun = Instant::now();
     files.read_text("/a").await.expect("read");
     assert_eq!(begun.elapsed(), millis(80));
-    files.info("/a").await.expect("described");
+    files.stat_path("/a").await.expect("described");
     assert_eq!(begun.elapsed(), millis(85));
 }
 

@@ -49,7 +49,7 @@ async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
                 StepMode::Overwrite => WriteMode::Overwrite,
                 StepMode::Append => WriteMode::Append,
                 StepMode::IfCurrent => {
-                    let version = files.info(at).await.ok().and_then(|info| info.version);
+                    let version = files.stat_path(at).await.ok().and_then(|info| info.version);
                     version.map_or(WriteMode::CreateNew, WriteMode::IfVersion)
                 }
                 StepMode::IfStale => WriteMode::IfVersion("a version that never was".into()),
@@ -180,7 +180,7 @@ async fn many_writers_of_the_same_files_are_counted_exactly() {
                 let _ = match (n + round) % 4 {
                     0 => files.append_text(&name, "appended").await.is_ok(),
                     1 => files.write_text(&name, &"x".repeat(n)).await.is_ok(),
-                    2 => files.remove(&name).await.is_ok(),
+                    2 => files.delete_file(&name).await.is_ok(),
                     _ => files.edit_text(&name, "appended", "a").await.is_ok(),
                 };
             }
@@ -216,7 +216,7 @@ async fn what_does_not_grow_is_never_refused() {
     files.write_text("/a", "far too much").await.expect("shrinks");
     files.rename(&OpContext::new(), RenameRequest::new(path("/a"), path("/b"))).await.expect("moves");
     assert_eq!(files.append_text("/b", "x").await.expect_err("grows").kind(), ErrorKind::TooLarge);
-    files.remove("/b").await.expect("goes");
+    files.delete_file("/b").await.expect("goes");
     files.create_text("/c", "").await.expect_err("one file is too many");
 }
 
@@ -244,7 +244,7 @@ async fn each_actor_has_limits_of_its_own_and_is_credited_with_what_it_removes()
     files.delete(&by("b"), DeleteRequest::new(path("/1"))).await.expect("removed");
     let usage = |actor| (meter.of_actor(actor).files, meter.of_actor(actor).bytes);
     assert_eq!((usage(Some("a")), usage(Some("b")), usage(None)), ((1, 8), (0, 0), (0, 0)));
-    files.remove("/a").await.expect("removed");
+    files.delete_file("/a").await.expect("removed");
     assert_eq!(usage(None), (-1, -12));
 }
 
@@ -307,7 +307,7 @@ async fn going_back_to_a_snapshot_is_counted_anew_and_a_recount_sees_what_others
     let (cx, snapshots) = (OpContext::new(), files.as_snapshots().expect("memory has them"));
     files.create_text("/a", "12345").await.expect("room");
     let taken = snapshots.snapshot(&cx, SnapshotRequest::new()).await.expect("taken");
-    files.remove("/a").await.expect("removed");
+    files.delete_file("/a").await.expect("removed");
     assert_eq!(kept(&meter).await, (0, 0));
     snapshots.restore(&cx, RestoreRequest::new(taken.id)).await.expect("gone back");
     assert_eq!(kept(&meter).await, (1, 5));
@@ -376,6 +376,6 @@ async fn what_cannot_be_listed_whole_is_not_counted_as_less() {
         assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/d")), "{error}");
     }
     assert_eq!((kept(&meter).await, stored(&*store).await), (before, before));
-    files.remove("/d/a").await.expect("a part can be counted");
+    files.delete_file("/d/a").await.expect("a part can be counted");
     assert_eq!(kept(&meter).await, (before.0 - 1, before.1 - 8));
 }

@@ -19,15 +19,15 @@ async fn what_lies_outside_has_no_name_and_the_root_is_there_before_it_exists() 
     memory.create_text("/.gitignore", "*.log\n").await?;
     let own = Scoped::new(path("/agents/one")).layer(Arc::new(memory.clone()));
     assert!(own.ls(&cx, LsRequest::new(path("/"))).await?.entries.is_empty());
-    assert!(own.info("/").await?.is_dir);
+    assert!(own.stat_path("/").await?.is_dir);
     let error = own.write_text("/", "x").await.expect_err("a directory");
     assert_eq!((error.kind(), error.path()), (ErrorKind::IsADirectory, Some("/")));
 
     own.create_text("/a.log", "word\n").await?;
     assert_eq!(memory.read_text("/agents/one/a.log").await?, "word\n");
-    let found = own.search("word").await?;
+    let found = own.grep_text("word").await?;
     assert_eq!(found.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["/a.log"]);
-    assert!(own.search("secret").await?.is_empty());
+    assert!(own.grep_text("secret").await?.is_empty());
     assert!(own.read_text("/../other/secret").await.is_err());
     let error = own.read_text("/nothing").await.expect_err("missing");
     assert_eq!(error.for_model(), "Error: File '/nothing' not found");

@@ -44,7 +44,7 @@ async fn the_earlier_of_both_deadlines_counts() {
 async fn an_operation_has_a_time_of_its_own() {
     let slow = Latency::new(minutes(100)).layer(memory().await);
     let files = Timeout::new(minutes(50)).for_operation(Operation::Stat, minutes(150)).layer(slow);
-    assert!(files.info("/a").await.is_ok());
+    assert!(files.stat_path("/a").await.is_ok());
     assert!(files.read_text("/a").await.is_err());
     let files = Timeout::new(minutes(500)).for_operation(Operation::Grep, minutes(50)).layer(stuck().await);
     let begun = Instant::now();

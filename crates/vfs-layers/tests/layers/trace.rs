@@ -128,7 +128,7 @@ async fn contents_and_patterns_are_in_no_field() {
     let files = Trace::new().layer(memory().await);
     files.create_text("/b", "a secret").await.expect("written");
     files.edit_text("/b", "secret", "other secret").await.expect("edited");
-    files.search("secret").await.expect("searched");
+    files.grep_text("secret").await.expect("searched");
     let all = format!("{:?}", spans.0.lock().expect("not poisoned"));
     assert!(all.contains("grep") && !all.contains("secret"), "{all}");
 }

@@ -135,7 +135,7 @@ fn a_link_inside_the_root_is_read_and_changed_through_and_moved_and_deleted_as_a
         block_on(disk.files.write_text("/links/later", "made")).expect("a dangling link is written through");
         assert_eq!(disk.get("real/later"), b"made");
 
-        let listed = block_on(disk.files.list("/links")).expect("it lists");
+        let listed = block_on(disk.files.list_dir("/links")).expect("it lists");
         let listed: Vec<_> = listed.iter().map(|entry| (entry.path.as_str(), entry.is_dir, entry.size)).collect();
         assert_eq!(listed, [("/links/file", false, 4), ("/links/later", false, 4), ("/links/tree", true, 0)]);
 
@@ -145,7 +145,7 @@ fn a_link_inside_the_root_is_read_and_changed_through_and_moved_and_deleted_as_a
         assert!(is_link("links/moved") && disk.get("real/file") == b"over");
         block_on(disk.files.delete(&cx, DeleteRequest::new(path("/links/tree")).recursive())).expect("it deletes");
         assert_eq!(disk.get("real/tree/x"), b"x");
-        block_on(disk.files.remove("/links/moved")).expect("it deletes");
+        block_on(disk.files.delete_file("/links/moved")).expect("it deletes");
         assert_eq!(disk.get("real/file"), b"over");
     }
 }
@@ -261,8 +261,8 @@ fn a_link_that_ends_in_a_slash_or_a_dot_leads_to_its_directory() {
         disk.link("d/.", "dot");
         disk.link("../d", "d/up");
         for name in ["/slash", "/dot", "/d/up"] {
-            assert_eq!(block_on(disk.files.list(name)).expect(name).len(), 2, "{name}");
-            assert!(block_on(disk.files.info(name)).expect(name).is_dir, "{name}");
+            assert_eq!(block_on(disk.files.list_dir(name)).expect(name).len(), 2, "{name}");
+            assert!(block_on(disk.files.stat_path(name)).expect(name).is_dir, "{name}");
         }
     }
 }

@@ -52,7 +52,7 @@ fn what_a_dead_process_left_under_a_reserved_name_is_in_nobodys_way() {
         block_on(disk.files.write_text("/build", "one")).expect("it writes");
         block_on(disk.files.edit_text("/build", "one", "two")).expect("it edits");
         assert_eq!(disk.get("build"), b"two");
-        block_on(disk.files.remove("/build")).expect("it deletes");
+        block_on(disk.files.delete_file("/build")).expect("it deletes");
         let left = disk.root().join(name);
         if left.is_dir() {
             std::fs::remove_dir_all(left).expect("the leftover goes");

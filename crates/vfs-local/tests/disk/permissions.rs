@@ -53,9 +53,9 @@ fn what_may_not_be_read_or_written_is_refused_and_listings_report_the_gap() {
         assert_fails(block_on(disk.files.write_text("/read-only", "y")), refused);
         assert_fails(block_on(disk.files.append_text("/read-only", "y")), refused);
         assert_fails(block_on(disk.files.read_text("/closed/x")), refused);
-        assert_fails(block_on(disk.files.list("/closed")), refused);
+        assert_fails(block_on(disk.files.list_dir("/closed")), refused);
         assert_fails(block_on(disk.files.create_text("/read-only-directory/new", "y")), refused);
-        assert_fails(block_on(disk.files.remove("/read-only-directory/x")), refused);
+        assert_fails(block_on(disk.files.delete_file("/read-only-directory/x")), refused);
         assert_fails(
             block_on(disk.files.delete(&cx, DeleteRequest::new(path("/read-only-directory")).recursive())),
             refused,
@@ -77,7 +77,7 @@ fn who_may_change_a_directory_may_remove_a_file_from_it_that_is_read_only() {
         std::fs::set_permissions(disk.tree.path(), std::fs::Permissions::from_mode(0o755)).expect("modes are set");
         set_mode(&disk, "", 0o755);
         set_mode(&disk, "read-only", 0o444);
-        as_ordinary_user(&disk, |disk| block_on(disk.files.remove("/read-only")).expect("it goes"));
+        as_ordinary_user(&disk, |disk| block_on(disk.files.delete_file("/read-only")).expect("it goes"));
         assert!(!disk.root().join("read-only").exists());
     }
 }

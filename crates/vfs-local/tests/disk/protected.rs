@@ -48,7 +48,8 @@ fn what_is_protected_is_not_changed_by_any_path() {
             let request = WriteRequest::new(path(at), "evil").mode(mode);
             block_on(files.write(cx, request)).map(drop)
         };
-        let version = block_on(files.info("/.git/config")).expect("it can be looked at").version.expect("a version");
+        let version =
+            block_on(files.stat_path("/.git/config")).expect("it can be looked at").version.expect("a version");
         for at in ["/.git/config", "/git/config", "/d/config", "/root/.git/config", "/keys/private", "/env", "/.env"] {
             for mode in [WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion(version.clone())] {
                 assert_fails(write(at, mode), &[ErrorKind::PolicyDenied]);
@@ -86,7 +87,7 @@ fn what_is_hidden_is_not_read_by_any_path() {
         let (files, cx) = (&disk.files, &OpContext::new());
         for at in ["/.env", "/env", "/root/.env", "/a/keys/private", "/keys/private", "/above/keys/private"] {
             assert_fails(block_on(files.read_text(at)).map(drop), &[ErrorKind::PolicyDenied]);
-            assert_fails(block_on(files.info(at)).map(drop), &[ErrorKind::PolicyDenied]);
+            assert_fails(block_on(files.stat_path(at)).map(drop), &[ErrorKind::PolicyDenied]);
             let answer = block_on(files.download_files(cx, vec![path(at)])).remove(0);
             assert_eq!((answer.content, answer.cause.map(|error| error.kind())), (None, Some(ErrorKind::PolicyDenied)));
             let tried = EditRequest::new(path(at), "PASSWORD", "x").dry_run();

@@ -149,7 +149,7 @@ fn a_read_only_file_system_and_one_mounted_below_the_root_behave_as_set() {
     assert_fails(block_on(files.edit_text("/f", "x", "y")), refused);
     let looked = block_on(files.edit(&OpContext::new(), EditRequest::new(path("/f"), "x", "y").dry_run()));
     assert!(looked.expect("a look changes nothing").diff.is_some_and(|diff| diff.contains("+y")));
-    assert_fails(block_on(files.remove("/f")), refused);
+    assert_fails(block_on(files.delete_file("/f")), refused);
     assert_eq!(block_on(files.read_text("/f")).expect("it reads"), "x");
 
     let above = mounted.0.path().parent().expect("it has one").to_owned();

@@ -45,7 +45,7 @@ fn fifos_sockets_and_devices_are_refused_at_once_by_every_operation_and_siblings
     assert_eq!(listing.problems.len(), special.len());
     let found = block_on(disk.files.grep(&cx, GrepRequest::literal("needle"))).expect("it greps");
     assert_eq!((found.matches.len(), found.problems.len()), (1, special.len()));
-    assert_eq!(block_on(disk.files.find("*")).expect("it globs").len(), 1);
+    assert_eq!(block_on(disk.files.glob_files("*")).expect("it globs").len(), 1);
     block_on(disk.files.delete(&cx, DeleteRequest::new(path("/d")).recursive())).expect("the tree goes with all in it");
 }
 

@@ -35,7 +35,7 @@ impl Disk {
 
     /// The version of a file as it is now.
     pub(crate) fn version(&self, name: &str) -> Option<Version> {
-        block_on(self.files.info(name)).expect("it is there").version
+        block_on(self.files.stat_path(name)).expect("it is there").version
     }
 
     pub(crate) fn created(&self, name: &str) -> Change {

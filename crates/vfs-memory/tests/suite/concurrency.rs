@@ -89,7 +89,7 @@ fn a_file_and_a_directory_never_come_to_share_a_path() {
             block_on(files.create_text(to, "")).map_err(|error| error.kind())
         });
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{files}");
-        assert_eq!(block_on(files.list("/")).map(|entries| entries.len()), Ok(1), "{files}");
+        assert_eq!(block_on(files.list_dir("/")).map(|entries| entries.len()), Ok(1), "{files}");
     }
 }
 
@@ -103,7 +103,7 @@ fn a_reader_sees_a_moved_directory_in_one_place_whole() {
             let mut looks = 0;
             while !done.load(Ordering::Acquire) || looks == 0 {
                 assert_eq!(files.snapshot().len(), 50);
-                let top = block_on(files.list("/")).expect("a listing");
+                let top = block_on(files.list_dir("/")).expect("a listing");
                 assert_eq!(top.len(), 1, "{top:?}");
                 looks += 1;
             }

@@ -36,10 +36,10 @@ fn listings_are_sorted_one_level_of_the_directory_alone() {
         }
         assert_eq!(listed(&MemoryBackend::new(), LsRequest::new(path("/"))).await, Ok(Vec::new()));
 
-        let entry = files.info("/a/b").await?;
-        assert_eq!(files.list("/a").await?[0], entry);
+        let entry = files.stat_path("/a/b").await?;
+        assert_eq!(files.list_dir("/a").await?[0], entry);
         assert!(entry.modified_at.is_some() && entry.created_at.is_some() && entry.version.is_some());
-        assert!(files.info("/a").await?.is_dir && files.info("/").await?.is_dir);
+        assert!(files.stat_path("/a").await?.is_dir && files.stat_path("/").await?.is_dir);
         Ok(())
     });
 }
@@ -48,7 +48,7 @@ fn listings_are_sorted_one_level_of_the_directory_alone() {
 fn searches_see_the_files_of_the_moment_they_began() {
     run(async {
         let files = store(&[("/src/a.rs", "needle\n"), ("/src/b.rs", "hay\nneedle\n"), ("/doc.md", "needle\n")]);
-        let found = files.search("needle").await?;
+        let found = files.grep_text("needle").await?;
         let places: Vec<_> = found.iter().map(|found| (found.path.as_str(), found.line)).collect();
         assert_eq!(places, [("/doc.md", 1), ("/src/a.rs", 1), ("/src/b.rs", 2)]);
 
@@ -56,11 +56,11 @@ fn searches_see_the_files_of_the_moment_they_began() {
         files.delete(&OpContext::new(), DeleteRequest::new(path("/src")).recursive()).await?;
         let events: Vec<_> = futures::StreamExt::collect(stream).await;
         assert!(events.iter().all(Result::is_ok) && events.len() >= 3, "{events:?}");
-        assert_eq!(files.search("needle").await?.len(), 1);
+        assert_eq!(files.grep_text("needle").await?.len(), 1);
 
         let result = files.glob(&OpContext::new(), GlobRequest::new("**/*.rs")).await?;
         assert!(result.entries.is_empty());
-        assert_eq!(files.find("*.md").await?[0], files.info("/doc.md").await?);
+        assert_eq!(files.glob_files("*.md").await?[0], files.stat_path("/doc.md").await?);
         Ok(())
     });
 }
@@ -82,7 +82,7 @@ fn reads_name_the_path_in_every_refusal() {
         assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/d/f")));
         let window = files.read_lines("/d/f", 1, 1).await?;
         assert_eq!((window.content.as_text(), window.start_line), (Some("two\n"), 2));
-        assert_eq!(Some(window.version), files.info("/d/f").await?.version);
+        assert_eq!(Some(window.version), files.stat_path("/d/f").await?.version);
         Ok(())
     });
 }
@@ -119,7 +119,7 @@ fn uploads_and_downloads_answer_for_each_file_in_order() {
                 ("/b/c", None, None),
             ]
         );
-        assert_eq!(responses[0].version, files.info("/f").await?.version);
+        assert_eq!(responses[0].version, files.stat_path("/f").await?.version);
 
         let paths = ["/b/c", "/missing", "/d", "/f"].map(path).to_vec();
         let responses = files.download_files(&OpContext::new(), paths).await;

@@ -80,7 +80,7 @@ fn what_lies_between_two_snapshots_is_told_with_diffs() {
         let before = files.snapshot();
         files.write_text("/changed", "two\n").await?;
         files.write_text("/same", "same\n").await?;
-        files.remove("/removed").await?;
+        files.delete_file("/removed").await?;
         files.create_text("/added", "new\n").await?;
         let changes = before.diff(&files.snapshot());
         let kinds: Vec<_> = changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();

@@ -37,14 +37,14 @@ fn the_documents_state_is_read_and_written_as_it_was() {
 
         let files = StateBackend::pure(state);
         assert_eq!(files.read_text("/README.md").await?, "# Project\nThis is a test.");
-        let info = files.info("/path/to/file1.txt").await?;
+        let info = files.stat_path("/path/to/file1.txt").await?;
         assert_eq!(info.size, 17);
         let times = json!([info.created_at, info.modified_at]);
         assert_eq!(times, json!(["2025-01-15T10:30:00Z", "2025-01-15T10:35:00Z"]));
         let listed: Vec<_> =
-            files.list("/").await?.into_iter().map(|entry| (entry.path.to_string(), entry.is_dir)).collect();
+            files.list_dir("/").await?.into_iter().map(|entry| (entry.path.to_string(), entry.is_dir)).collect();
         assert_eq!(listed, [("/README.md".into(), false), ("/path".into(), true)]);
-        assert_eq!(files.search("line2").await?[0].path, path("/path/to/file1.txt"));
+        assert_eq!(files.grep_text("line2").await?[0].path, path("/path/to/file1.txt"));
         Ok(())
     });
 }
@@ -71,7 +71,7 @@ fn both_forms_and_any_bytes_survive_a_checkpoint() {
         let cx = OpContext::new();
         let again = StateBackend::pure(after);
         assert_eq!(again.download_files(&cx, paths.clone()).await, files.download_files(&cx, paths).await);
-        assert_eq!(again.list("/").await?, files.list("/").await?);
+        assert_eq!(again.list_dir("/").await?, files.list_dir("/").await?);
 
         let bytes = again.download_files(&cx, vec![path("/bytes"), path("/empty")]).await;
         assert_eq!(bytes[0].content.as_deref(), Some(&[0, 255, 159][..]));
@@ -157,8 +157,8 @@ fn a_session_hands_over_each_change_once() {
         files.create_text("/a", "1").await?;
         files.write_text("/a", "2").await?;
         files.create_text("/b", "").await?;
-        files.remove("/b").await?;
-        files.remove("/README.md").await?;
+        files.delete_file("/b").await?;
+        files.delete_file("/README.md").await?;
         let first = files.take_update();
         assert_eq!(first.keys().map(|path| path.as_str()).collect::<Vec<_>>(), ["/README.md", "/a", "/b"]);
         assert!(first[&path("/b")].is_none() && first[&path("/README.md")].is_none());

@@ -86,7 +86,7 @@ fn every_operation_tells_what_it_did() {
             ];
             assert_eq!(changes(&mut events), expected, "{files}");
 
-            files.remove("/f").await?;
+            files.delete_file("/f").await?;
             files.delete(&cx, DeleteRequest::new(path("/g")).recursive()).await?;
             assert_eq!(changes(&mut events), [removed("/f"), removed("/g")], "{files}");
         }
@@ -105,7 +105,7 @@ fn what_changes_nothing_tells_nothing() {
             files.append_text("/a", "").await?;
             files.edit(&cx, EditRequest::new(path("/a"), "same", "other").dry_run()).await?;
             files.create_text("/a", "x").await.expect_err("it is there");
-            files.remove("/missing").await.expect_err("it is not there");
+            files.delete_file("/missing").await.expect_err("it is not there");
             assert!(changes(&mut events).is_empty(), "{files}");
             files.write_text("/a", "other").await?;
             assert_eq!(changes(&mut events), [changed("/a", "other")], "{files}");
@@ -126,7 +126,7 @@ fn going_back_tells_of_each_file_that_differs() {
         let before = snapshots.snapshot(&OpContext::new(), SnapshotRequest::new()).await?;
         files.write_text("/changed", "new").await?;
         files.write_text("/same", "same").await?;
-        files.remove("/gone").await?;
+        files.delete_file("/gone").await?;
         files.create_text("/new", "new").await?;
 
         let mut events = all(&files);
@@ -237,7 +237,7 @@ fn a_cursor_gives_exactly_what_was_missed() {
         }
         let cursors: Vec<_> = drain(&mut events).into_iter().map(|event| event.cursor).collect();
         drop(events);
-        files.remove("/a").await?;
+        files.delete_file("/a").await?;
         let expected = [created("/b", "/b"), created("/c", "/c"), removed("/a")];
         for (at, cursor) in cursors.into_iter().enumerate() {
             let mut resumed = watch(&files, WatchRequest::default().since(cursor));

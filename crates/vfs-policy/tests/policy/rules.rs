@@ -45,7 +45,7 @@ async fn the_first_rule_that_covers_decides_and_the_way_to_what_is_allowed_is_sh
     let listed = guarded.ls(&cx, LsRequest::new(path("/")).recursive()).await?;
     let names: Vec<_> = listed.entries.iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(names, ["/data", "/data/public", "/data/public/a", "/notes.md", "/src", "/src/x.rs"]);
-    assert_eq!(guarded.search("text").await?.len(), 3);
+    assert_eq!(guarded.grep_text("text").await?.len(), 3);
     let error = guarded.delete(&cx, DeleteRequest::new(path("/data")).recursive()).await.expect_err("not all of it");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
     Ok(())
@@ -259,7 +259,7 @@ impl PolicyHook for Careful {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_of_ones_own_is_asked_about_every_entry() -> Result<()> {
     let (guarded, cx) = (Policy::new(Arc::new(Careful)).layer(files().await), OpContext::new());
-    assert_eq!(guarded.search("text").await?.len(), 3);
+    assert_eq!(guarded.grep_text("text").await?.len(), 3);
     let rename = RenameRequest::new(path("/data"), path("/got"));
     assert_eq!(guarded.rename(&cx, rename).await.expect_err("not all of it").kind(), ErrorKind::PolicyDenied);
     guarded.rename(&cx, RenameRequest::new(path("/src"), path("/got"))).await?;

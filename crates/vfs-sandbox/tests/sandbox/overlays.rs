@@ -69,7 +69,7 @@ pub(crate) async fn conflicts() -> Outcome {
     }
     symlink("/etc/passwd", workspace.directory().join("out"))?;
     files.edit_text("/both", "before", "outside").await?;
-    files.remove("/gone").await?;
+    files.delete_file("/gone").await?;
     files.create_text("/new", "outside\n").await?;
     for collected in [workspace.changes(&cx).await?, workspace.collect(&cx).await?] {
         let changed: Vec<_> = collected.changes.changes.iter().map(|change| change.path.as_str()).collect();

@@ -22,7 +22,7 @@ pub(crate) async fn protected() -> Outcome {
     for refused in [
         sandbox.create_text("/workspace/.git/hooks/pre-commit", "#!/bin/sh\n").await.map(drop),
         sandbox.edit_text("/workspace/.git/config", "core", "evil").await.map(drop),
-        sandbox.remove("/workspace/.git/config").await.map(drop),
+        sandbox.delete_file("/workspace/.git/config").await.map(drop),
         sandbox.read_text("/workspace/.env").await.map(drop),
         sandbox.read_text("/workspace/keys/private").await.map(drop),
     ] {

@@ -175,7 +175,7 @@ async fn a_file_that_changes_between_two_chunks_is_a_conflict(t: &Target) -> Law
         assert!(chunks.try_next().await?.is_some());
         match change {
             "changed" => drop(t.put("/a", "another content").await?),
-            _ => t.backend.remove(t.path("/a").as_str()).await?,
+            _ => t.backend.delete_file(t.path("/a").as_str()).await?,
         }
         t.refused(chunks.try_next().await, ErrorKind::Conflict);
         assert!(chunks.try_next().await?.is_none(), "nothing comes after an error");

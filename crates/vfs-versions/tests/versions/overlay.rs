@@ -69,7 +69,7 @@ async fn all_conflicts_are_told_and_nothing_is_applied() -> Result<()> {
     let (base, cx) = (project().await, OpContext::new());
     let overlay = over(&base);
     overlay.edit_text("/a.txt", "one", "1").await?;
-    overlay.remove("/d/b.txt").await?;
+    overlay.delete_file("/d/b.txt").await?;
     overlay.create_text("/new", "ours").await?;
     overlay.edit_text("/d/c.txt", "three", "3").await?;
     base.write_text("/a.txt", "changed\n").await?;
@@ -86,7 +86,7 @@ async fn all_conflicts_are_told_and_nothing_is_applied() -> Result<()> {
 
     // Where the base has come to what would be written, there is nothing left to disagree about.
     base.write_text("/a.txt", "1\n").await?;
-    base.remove("/d/b.txt").await?;
+    base.delete_file("/d/b.txt").await?;
     base.write_text("/new", "ours").await?;
     assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
     assert_eq!(base.read_text("/d/c.txt").await?, "3\n");
@@ -105,8 +105,8 @@ async fn a_commit_that_fails_is_taken_back_whatever_fails() -> Result<()> {
             for (at, text) in [("/a.txt", "1"), ("/d/b.txt", "2"), ("/x/y", "3")] {
                 overlay.write_text(at, text).await?;
             }
-            overlay.remove("/d/c.txt").await?;
-            overlay.remove("/e/f").await?;
+            overlay.delete_file("/d/c.txt").await?;
+            overlay.delete_file("/e/f").await?;
             let Err(error) = overlay.commit(&cx).await else {
                 assert_ne!(contents(&base).await?, before);
                 continue;
@@ -135,7 +135,7 @@ async fn two_forks_merge_with_one_conflict() -> Result<()> {
     let (one, two) = (overlay.fork(), overlay.fork());
     one.edit_text("/a.txt", "one", "by one").await?;
     one.write_text("/shared", "by one\n").await?;
-    one.remove("/d/b.txt").await?;
+    one.delete_file("/d/b.txt").await?;
     two.edit_text("/d/c.txt", "three", "by two").await?;
     two.write_text("/shared", "by two\n").await?;
     two.write_text("/d/b.txt", "by two\n").await?;
@@ -160,7 +160,7 @@ async fn two_forks_merge_with_one_conflict() -> Result<()> {
 async fn a_fork_that_took_back_a_file_conflicts_with_a_directory_in_its_place() -> Result<()> {
     let (base, cx) = (project().await, OpContext::new());
     let overlay = over(&base);
-    overlay.remove("/a.txt").await?;
+    overlay.delete_file("/a.txt").await?;
     overlay.create_text("/a.txt/q", "new\n").await?;
     let fork = overlay.fork();
     fork.discard(&cx).await?;
@@ -179,7 +179,7 @@ async fn over_the_budget_there_is_an_error_and_nothing_changes() -> Result<()> {
     let error = overlay.create_text("/y", &"y".repeat(11)).await.expect_err("over the budget");
     assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/y")));
     assert!(!overlay.exists("/y").await?);
-    overlay.remove("/x").await?;
+    overlay.delete_file("/x").await?;
     overlay.create_text("/y", &"y".repeat(11)).await?;
     let error = overlay.copy(&OpContext::new(), CopyRequest::new(path("/y"), path("/z"))).await;
     assert!(error.is_ok());
@@ -265,7 +265,7 @@ async fn a_kept_overlay_is_found_by_the_next_process_and_by_one_at_a_time() -> R
     assert!(matches!(second.commit(&cx).await?, Commit::Applied(_)));
     assert_eq!(base.read_text("/more").await?, "more\n");
     assert!(open().await?.is_unchanged());
-    assert!(store.find("**/objects/**").await?.is_empty(), "nothing is left in the store");
+    assert!(store.glob_files("**/objects/**").await?.is_empty(), "nothing is left in the store");
     Ok(())
 }
 
@@ -305,7 +305,7 @@ async fn searches_see_the_outcome() -> Result<()> {
     base.create_text("/.gitignore", "e\n").await?;
     let overlay = over(&base);
     overlay.edit_text("/a.txt", "one", "two").await?;
-    overlay.remove("/d/b.txt").await?;
+    overlay.delete_file("/d/b.txt").await?;
     let found = |files: Vec<vfs_core::GrepMatch>| files.into_iter().map(|hit| hit.path.to_string()).collect::<Vec<_>>();
     assert_eq!(found(overlay.grep(&cx, GrepRequest::literal("two")).await?.matches), ["/a.txt"]);
     assert!(overlay.grep(&cx, GrepRequest::literal("four")).await?.matches.is_empty());

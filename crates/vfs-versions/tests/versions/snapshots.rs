@@ -58,7 +58,7 @@ impl Place {
     }
 
     async fn objects(&self) -> usize {
-        self.store.find(&format!("{DIRECTORY}/objects/**")).await.map_or(0, |found| found.len())
+        self.store.glob_files(&format!("{DIRECTORY}/objects/**")).await.map_or(0, |found| found.len())
     }
 }
 
@@ -107,7 +107,7 @@ async fn snapshots_are_listed_compared_and_forgotten() {
     place.inner.write_text("/a", "two\n").await.expect("written");
     place.inner.create_text("/b", "new\n").await.expect("written");
     let second = take(files, "second").await;
-    place.inner.remove("/b").await.expect("removed");
+    place.inner.delete_file("/b").await.expect("removed");
 
     let listed = place.again().snapshots(&cx()).await.expect("listed");
     let seen: Vec<_> = listed.iter().map(|info| (&info.id, info.label.as_deref(), info.files, info.bytes)).collect();
@@ -142,8 +142,8 @@ async fn going_back_brings_every_file_and_can_be_undone() {
     let first = take(&place.files, "first").await;
     let files = &place.files;
     files.write_text("/a", "two").await.expect("written");
-    files.remove("/d/x").await.expect("removed");
-    files.remove("/f").await.expect("removed");
+    files.delete_file("/d/x").await.expect("removed");
+    files.delete_file("/f").await.expect("removed");
     files.create_text("/f/now/a/directory", "below").await.expect("written");
     files.create_text("/extra", "extra").await.expect("written");
     restore(files, &first).await.expect("restored");
@@ -166,7 +166,7 @@ async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
     for number in 0..4 {
         place.inner.write_text(&format!("/{number}"), "new").await.expect("written");
     }
-    place.inner.remove("/5").await.expect("removed");
+    place.inner.delete_file("/5").await.expect("removed");
     place.inner.create_text("/extra", "extra").await.expect("written");
     let before = place.inner.snapshot();
     for (kind, operation) in [
@@ -183,8 +183,8 @@ async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
         assert_eq!(differs > 0, error.message().contains("could not be undone"), "{error}");
         place.inner.restore(&before);
         assert_eq!(place.again().history(&cx()).await.expect("listed").len(), differs.min(1));
-        for entry in place.store.find(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {
-            place.store.remove(entry.path.as_str()).await.expect("removed");
+        for entry in place.store.glob_files(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {
+            place.store.delete_file(entry.path.as_str()).await.expect("removed");
         }
     }
     let lost = Fault::new(ErrorKind::Unavailable).only(Operation::Write).only(Operation::Delete).after();
@@ -270,7 +270,7 @@ async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
         assert_eq!((error.kind(), error.path()), (ErrorKind::Internal, Some("/b")), "{error}");
         assert_eq!(undo(&place.files, 1).await.expect_err("damaged").path(), Some("/b"));
         place.has(&[("/a", "other"), ("/b", "other")]);
-        place.store.remove(&object).await.ok();
+        place.store.delete_file(&object).await.ok();
     }
 }
 

@@ -49,7 +49,7 @@ async fn of_much_output_the_first_and_the_last_part_are_kept() {
     assert!(answer.stdout.starts_with("1\n2\n") && answer.stdout.ends_with("99999\n100000\n"), "{}", answer.stdout);
     assert_eq!(answer.output_bytes, 588_895);
     let full = answer.full_output.expect("a file");
-    assert_eq!(files.info(full.as_str()).await.expect("it is there").size, 588_895);
+    assert_eq!(files.stat_path(full.as_str()).await.expect("it is there").size, 588_895);
     assert!(files.read_text(full.as_str()).await.expect("text").ends_with("\n100000\n"));
 }
 
@@ -182,7 +182,7 @@ async fn a_dropped_call_touches_no_file_any_more() {
     // One append may have been under way; after two looks at the same size there is no more.
     let mut size = None;
     for _ in 0..1_000 {
-        let now = files.info("/log").await.expect("it is there").size;
+        let now = files.stat_path("/log").await.expect("it is there").size;
         tokio::time::sleep(Duration::from_millis(20)).await;
         if size.replace(now) == Some(now) {
             return;

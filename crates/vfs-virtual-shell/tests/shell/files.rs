@@ -44,7 +44,7 @@ async fn a_directory_that_a_command_makes_stays_where_directories_can_be_empty()
     let files = over(LocalBackend::open(root.path()).expect("a root"));
     let answer = run(&files, "mkdir -p a/b && ls -A a/b && cd a/b && pwd").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("/a/b\n", Some(0)), "{answer:?}");
-    assert!(files.info("/a/b").await.expect("it stays").is_dir);
+    assert!(files.stat_path("/a/b").await.expect("it stays").is_dir);
     let answer = run(&files, "rmdir a/b && ls -A a; rmdir a; echo x > new; mv new old; cat old").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("x\n", Some(0)), "{answer:?}");
 }

@@ -76,7 +76,7 @@ async fn a_policy_beneath_holds_whatever_the_command() {
         for output in [&answer.output, &answer.stdout, &answer.stderr] {
             assert!(!output.contains("hunter2"), "{trick}: {output}");
         }
-        assert!(files.search("hunter2").await.expect("searched").is_empty(), "{trick}");
+        assert!(files.grep_text("hunter2").await.expect("searched").is_empty(), "{trick}");
     }
     let answer = run(&*guarded().await, "cat /public/file; cat /secrets/key").await;
     assert_eq!(answer.stdout, "open\n");
@@ -108,7 +108,7 @@ async fn read_only_files_and_quotas_hold() {
     let answer = run(&*files, "seq 10000 > big; echo small > ok; cat ok; ls").await;
     assert!(answer.stdout.starts_with("small\n"), "{answer:?}");
     assert!(answer.stderr.contains("quota"), "{}", answer.stderr);
-    let total: u64 = files.list("/").await.expect("listed").iter().map(|entry| entry.size).sum();
+    let total: u64 = files.list_dir("/").await.expect("listed").iter().map(|entry| entry.size).sum();
     assert!(total <= 1_000, "{total}");
 }
 

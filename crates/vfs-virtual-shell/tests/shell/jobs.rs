@@ -25,7 +25,7 @@ async fn a_job_is_polled_to_its_end() {
     let first = files.job_output(&cx, poll(0)).await.expect("output");
     assert_eq!((first.output.as_str(), first.cursor, first.exit), ("one\n", 4, None));
     assert_eq!(files.jobs(&cx, JobsRequest::new()).await.expect("listed")[0].exit, None);
-    files.remove("/wait").await.expect("removed");
+    files.delete_file("/wait").await.expect("removed");
     let second = files.job_output(&cx, poll(first.cursor)).await.expect("output");
     assert_eq!((second.output.as_str(), second.missed_bytes), ("two\n", 0));
     let exit = loop {
@@ -125,7 +125,7 @@ async fn jobs_end_with_the_shell() {
     drop(files);
     let mut size = None;
     for _ in 0..1_000 {
-        let now = memory.info("/log").await.expect("it is there").size;
+        let now = memory.stat_path("/log").await.expect("it is there").size;
         tokio::time::sleep(Duration::from_millis(50)).await;
         if size.replace(now) == Some(now) {
             return;

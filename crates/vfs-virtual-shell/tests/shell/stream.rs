@@ -23,7 +23,7 @@ async fn the_first_chunk_comes_while_the_command_runs_and_the_last_is_the_exit()
     let mut events = files.execute_stream(OpContext::new(), ExecuteRequest::new(command));
     let first = events.next().await.expect("an item").expect("output");
     assert_eq!(first, ExecuteEvent::Stdout("started\n".to_owned()));
-    files.remove("/wait").await.expect("removed");
+    files.delete_file("/wait").await.expect("removed");
     let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
     let [ExecuteEvent::Stderr(text), ExecuteEvent::Exit(exit)] = &rest[..] else { panic!("{rest:?}") };
     assert_eq!((text.as_str(), exit.exit_code, exit.output_bytes), ("err\n", Some(7), 12));
@@ -59,7 +59,7 @@ async fn dropping_the_stream_ends_the_command() {
     drop(events);
     let mut size = None;
     for _ in 0..1_000 {
-        let now = files.info("/log").await.map_or(0, |info| info.size);
+        let now = files.stat_path("/log").await.map_or(0, |info| info.size);
         tokio::time::sleep(Duration::from_millis(20)).await;
         if size.replace(now) == Some(now) {
             return;

@@ -26,15 +26,16 @@ async fn a_log_whose_file_is_full_goes_on_in_another_and_nothing_is_lost() {
     let audit = Audit::new(sink.clone());
     let files = audit.layer(memory().await);
     for _ in 0..2000 {
-        files.info("/a").await.expect("there is room for its record");
+        files.stat_path("/a").await.expect("there is room for its record");
     }
     assert_eq!(verify(&sink.records().await.expect("read back")), Ok(audit.head()));
     assert_eq!((audit.head().sequence, sink.head().await), (2000, Ok(audit.head())));
-    let names: Vec<_> = log.list("/log").await.expect("listed").into_iter().map(|file| file.path.to_string()).collect();
+    let names: Vec<_> =
+        log.list_dir("/log").await.expect("listed").into_iter().map(|file| file.path.to_string()).collect();
     assert!(names.len() >= 4 && names.contains(&"/log/audit.jsonl".to_owned()), "{names:?}");
 
     let next = Audit::resuming(sink.clone(), sink.head().await.expect("read back"));
-    next.layer(memory().await).info("/a").await.expect("it goes on in the last file");
+    next.layer(memory().await).stat_path("/a").await.expect("it goes on in the last file");
     assert_eq!(verify(&sink.records().await.expect("read back")).map(|head| head.sequence), Ok(2001));
 }
 
@@ -44,14 +45,14 @@ async fn a_log_whose_last_file_was_just_rotated_is_gone_on_with() {
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/audit.jsonl")).max_size(1);
     for sequence in 1..=3 {
         let audit = Audit::resuming(sink.clone(), sink.head().await.expect("read back"));
-        audit.layer(memory().await).info("/a").await.expect("described");
+        audit.layer(memory().await).stat_path("/a").await.expect("described");
         assert_eq!(audit.head().sequence, sequence);
     }
     let cx = vfs_core::OpContext::new();
     let rename = vfs_core::RenameRequest::new(path("/audit.jsonl"), path("/audit.jsonl.3"));
     log.rename(&cx, rename).await.expect("as a rotation that was cut short");
     let audit = Audit::resuming(sink.clone(), sink.head().await.expect("read back"));
-    audit.layer(memory().await).info("/a").await.expect("described");
+    audit.layer(memory().await).stat_path("/a").await.expect("described");
     assert_eq!(verify(&sink.records().await.expect("read back")), Ok(audit.head()));
     assert_eq!(audit.head().sequence, 4);
 }
@@ -75,7 +76,7 @@ async fn where_the_storage_becomes_full_what_is_under_way_is_recorded_and_nothin
     let memory = memory().await;
     let files = audit.layer(Arc::<MemoryBackend>::clone(&memory));
     files.write_text("/1", "x").await.expect("recorded");
-    let used: u64 = log.list("/").await.expect("listed").iter().map(|file| file.size).sum();
+    let used: u64 = log.list_dir("/").await.expect("listed").iter().map(|file| file.size).sum();
     let filler = "x".repeat(usize::try_from((600 << 10) - used).expect("it fits"));
     log.write_text("/filler", &filler).await.expect("now it is full");
     log.append_text("/filler", "x").await.expect_err("it is");
@@ -88,7 +89,7 @@ async fn where_the_storage_becomes_full_what_is_under_way_is_recorded_and_nothin
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(!memory.exists(&format!("/{n}")).await.expect("looked at"));
     }
-    log.remove("/filler").await.expect("removed");
+    log.delete_file("/filler").await.expect("removed");
     files.write_text("/6", "x").await.expect("there is room again");
     assert_eq!(verify(&sink.records().await.expect("read back")), Ok(audit.head()));
     assert_eq!(audit.head().sequence, 3);
@@ -101,11 +102,11 @@ async fn records_beyond_the_most_that_wait_are_counted_by_a_record_in_their_plac
     let files = audit.layer(memory().await);
     sink.refuses.store(true, Ordering::SeqCst);
     for _ in 0..10_002 {
-        files.info("/a").await.expect("goes on");
+        files.stat_path("/a").await.expect("goes on");
     }
     sink.refuses.store(false, Ordering::SeqCst);
     audit.flush().await.expect("kept");
-    files.info("/a").await.expect("goes on");
+    files.stat_path("/a").await.expect("goes on");
     let records = sink.sink.records();
     assert_eq!(verify(&records), Ok(audit.head()));
     assert_eq!(records.len(), 10_002);
@@ -144,7 +145,7 @@ async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
     for refuses in [false, true, false, true] {
         sink.sink.refuses.store(refuses, Ordering::SeqCst);
         for _ in 0..5 {
-            files.info("/a").await.expect("goes on");
+            files.stat_path("/a").await.expect("goes on");
         }
         preparations.push(sink.preparations.load(Ordering::SeqCst));
     }
@@ -157,7 +158,7 @@ async fn one_that_continues_prepares_a_sink_once_that_accepts_records_and_has_no
     let sink = CountsPreparations::default();
     let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
     for _ in 0..5 {
-        files.info("/a").await.expect("goes on");
+        files.stat_path("/a").await.expect("goes on");
     }
     assert_eq!(sink.preparations.load(Ordering::SeqCst), 1);
     assert_eq!(sink.sink.sink.records().len(), 5);

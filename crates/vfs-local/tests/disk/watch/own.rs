@@ -49,7 +49,7 @@ fn each_operation_is_one_event_and_no_temporary_name_is_seen() {
         block_on(files.write_text("/c/d/e/g", "moved")).expect("it writes");
         assert_eq!(watch.changes(), [disk.changed("/c/d/e/g")]);
 
-        block_on(files.remove("/u")).expect("it goes");
+        block_on(files.delete_file("/u")).expect("it goes");
         assert_eq!(watch.changes(), [removed("/u")]);
         block_on(files.delete(&cx, DeleteRequest::new(path("/c")).recursive())).expect("it goes");
         assert_eq!(watch.changes(), [removed("/c")], "{durability:?}");

@@ -52,7 +52,7 @@ async fn a_store_that_does_not_answer_is_waited_for_until_the_deadline() {
         }
         probe.open();
         assert_eq!(files.read_text("/d/f").await.expect("it is as it was"), "text\n");
-        assert_eq!(files.list("/").await.expect("a listing").len(), 1, "nothing was made");
+        assert_eq!(files.list_dir("/").await.expect("a listing").len(), 1, "nothing was made");
     }
 }
 

@@ -131,7 +131,7 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
         let found = rest(large.grep(&cx(), request.clone()).await);
         assert_eq!(found, rest(silent.grep(&cx(), request.clone()).await), "{request:?}");
     }
-    large.search("needle").await.expect("a search");
+    large.grep_text("needle").await.expect("a search");
     probe.take_all();
     let found = large.grep(&cx(), GrepRequest::literal("needle")).await.expect("a search");
     assert!(found.files_searched < 20, "{} of more than 200", found.files_searched);
@@ -139,7 +139,7 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
     let few = || GrepRequest::literal("needle").path(path("/deep"));
     let found = large.grep(&cx(), few()).await.expect("a search");
     assert_eq!(found, silent.grep(&cx(), few()).await.expect("a search"));
-    large.search("needle").await.expect("a search");
+    large.grep_text("needle").await.expect("a search");
     let listed = probe.take("list level");
     assert!(listed < 20, "{listed} of the directories with and without a match");
     // A tree that is merged with others shows all names: the rules in it hold for what others have.
@@ -148,7 +148,7 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
     let outer = outer.expect("nothing is there");
     outer.write_text("/logs/new", "a rarity\n").await.expect("it is new");
     outer.write_text("/.ignore", "/logs/\n").await.expect("it is new");
-    assert_eq!(outer.search("rarity").await.expect("a search"), []);
+    assert_eq!(outer.grep_text("rarity").await.expect("a search"), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,12 +179,12 @@ async fn only_what_may_match_is_fetched_and_only_once() {
     let found = files.grep(&cx(), GrepRequest::literal("rare needle")).await.expect("a search");
     assert_eq!((found.matches.len(), found.files_searched), (4, 100));
     assert_eq!((probe.take("get many"), probe.take("get")), (1, 0), "all in one request");
-    assert_eq!(files.search("rare needle").await.expect("a search").len(), 4);
+    assert_eq!(files.grep_text("rare needle").await.expect("a search").len(), 4);
     assert_eq!((probe.take("get many"), probe.take("get")), (0, 0), "contents are kept");
     let edited = WriteRequest::new(path("/d0/0"), "another rare needle\nrare needle\n").mode(WriteMode::Overwrite);
     files.write(&cx(), edited).await.expect("it is written");
     probe.take_all();
-    assert_eq!(files.search("rare needle").await.expect("a search").len(), 5);
+    assert_eq!(files.grep_text("rare needle").await.expect("a search").len(), 5);
     assert_eq!((probe.take("get many"), probe.take("get")), (0, 1), "what has changed is fetched again");
 }
 
@@ -196,10 +196,10 @@ async fn a_store_that_cannot_say_it_now_is_no_failure() {
     }
     for kind in [ErrorKind::Timeout, ErrorKind::Unavailable, ErrorKind::Busy] {
         probe.fail(Some(("candidates", kind)));
-        assert_eq!(files.search("needle").await.expect("all files are asked").len(), 3, "{kind}");
+        assert_eq!(files.grep_text("needle").await.expect("all files are asked").len(), 3, "{kind}");
     }
     probe.fail(Some(("candidates", ErrorKind::PermissionDenied)));
-    let error = files.search("needle").await.expect_err("that does not pass");
+    let error = files.grep_text("needle").await.expect_err("that does not pass");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     probe.fail(None);
     probe.close();
@@ -310,7 +310,7 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
         assert_eq!(answer.cause.is_some(), is_refused, "{}: {:?}", file.path, answer.cause);
     }
     assert_eq!(files.read_text("/file").await.expect("it is there"), "new\n");
-    assert_eq!(files.find("many/*").await.expect("a search").len(), 310);
+    assert_eq!(files.glob_files("many/*").await.expect("a search").len(), 310);
     // A change that is refused as a whole leaves each file to itself.
     probe.fail(Some(("batch", ErrorKind::TooLarge)));
     let answers = files.upload_files(&cx(), upload(400..403)).await;

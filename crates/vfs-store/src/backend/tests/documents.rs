@@ -33,18 +33,18 @@ async fn both_forms_are_read_searched_and_changed() {
         let files = StoreBackend::new(Documents::new(store.clone()));
         assert_eq!(files.read_text("/d/lines").await.expect("a document"), "one\ntwo needle\n");
         assert_eq!(files.read_text("/d/escaped").await.expect("a document"), "grüße needle\n");
-        let sizes: Vec<_> = files.list("/d").await.expect("a listing").into_iter().map(|info| info.size).collect();
+        let sizes: Vec<_> = files.list_dir("/d").await.expect("a listing").into_iter().map(|info| info.size).collect();
         assert_eq!(sizes, [3, 15, 15], "those of the contents");
-        let info = files.info("/d/lines").await.expect("a document");
+        let info = files.stat_path("/d/lines").await.expect("a document");
         assert_eq!(info.created_at.map(|at| at.to_rfc3339()).as_deref(), Some("2025-01-15T10:30:00+00:00"));
         let found = files.grep(&cx(), GrepRequest::literal("grüße")).await.expect("a search");
         assert_eq!((found.matches.len(), found.skipped.binary, found.files_searched), (1, 1, 2));
         files.edit_text("/d/lines", "two", "2").await.expect("it can be edited");
         files.append_text("/d/escaped", "more\n").await.expect("it can be written to");
         assert_eq!(files.read_text("/d/lines").await.expect("a document"), "one\n2 needle\n");
-        assert_eq!(files.info("/d/lines").await.expect("a document").created_at, info.created_at);
+        assert_eq!(files.stat_path("/d/lines").await.expect("a document").created_at, info.created_at);
         files.copy(&cx(), vfs_core::CopyRequest::new(path("/d"), path("/e"))).await.expect("it can be copied");
-        let copy = files.info("/e/lines").await.expect("a document");
+        let copy = files.stat_path("/e/lines").await.expect("a document");
         assert!(copy.created_at > info.created_at, "the copy is new");
         assert_eq!((copy.size, files.read_text("/e/lines").await.expect("a document")), (13, "one\n2 needle\n".into()));
     }
@@ -103,7 +103,7 @@ async fn what_is_no_document_is_a_fault_of_its_own_alone() {
             let globbed = files.glob(&cx(), GlobRequest::new("**")).await.expect("a search");
             assert_eq!((globbed.entries.len(), globbed.problems.len()), (1, faults.len()));
         }
-        files.remove("/d/bad0").await.expect("it can be deleted");
+        files.delete_file("/d/bad0").await.expect("it can be deleted");
         let deleted =
             files.delete(&cx(), vfs_core::DeleteRequest::new(path("/d")).recursive()).await.expect("all of it");
         assert_eq!(deleted.files as usize, faults.len());
@@ -133,9 +133,9 @@ async fn what_becomes_no_document_is_a_problem_as_long_as_it_is_none() {
     raw.rename(&cx(), vfs_core::RenameRequest::new(path("/d/a"), path("/e/moved"))).await.expect("it is there");
     put(&store, "/d/new", ESCAPED).await;
     assert_eq!(globbed().await, expect("/d/b /d/new", "/e/moved"));
-    raw.remove("/e/moved").await.expect("it is there");
+    raw.delete_file("/e/moved").await.expect("it is there");
     assert_eq!(globbed().await, expect("/d/b /d/new", ""));
-    assert!(files.info("/e").await.is_err(), "nothing is left of it");
+    assert!(files.stat_path("/e").await.is_err(), "nothing is left of it");
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ async fn a_second_search_lists_nothing_and_sees_what_others_did() {
     let found = paths(&files, "**/f1*").await;
     assert_eq!(found, paths(&other, "**/f1*").await);
     assert!(found.contains(&"/d9/f1-new".to_owned()) && found.contains(&"/e/f1".to_owned()));
-    let matches = files.search("needle").await.expect("a search");
+    let matches = files.grep_text("needle").await.expect("a search");
     let matched: Vec<_> = matches.iter().map(|found| found.path.as_str()).collect();
     assert_eq!(matched, ["/d0/f0", "/d9/f1-new"]);
     let calls = probe.take_all();
@@ -88,11 +88,11 @@ async fn changes_that_are_forgotten_and_namespaces_that_are_too_large_are_listed
     assert_eq!(expected.len(), 11);
     for backend in [&files, &small] {
         assert_eq!(paths(backend, "**").await, expected);
-        assert_eq!(backend.search("needle").await.expect("a search").len(), 10);
+        assert_eq!(backend.grep_text("needle").await.expect("a search").len(), 10);
     }
-    other.remove("/b/3").await.expect("it is there");
+    other.delete_file("/b/3").await.expect("it is there");
     for backend in [&files, &small] {
-        assert_eq!(backend.search("needle").await.expect("a search").len(), 9);
+        assert_eq!(backend.grep_text("needle").await.expect("a search").len(), 9);
     }
 }
 
@@ -116,7 +116,7 @@ async fn loading_misses_no_change() {
                     .await
                     .expect("it is there");
                 if n % 3 == round % 3 {
-                    writer.remove(&format!("/x{}/{n}", n % 3)).await.expect("it is there");
+                    writer.delete_file(&format!("/x{}/{n}", n % 3)).await.expect("it is there");
                 }
             }
         };
@@ -180,7 +180,7 @@ async fn a_namespace_that_was_too_large_is_looked_at_again_after_a_while() {
     }
     assert_eq!(paths(&files, "**").await.len(), 9);
     for n in 0..6 {
-        files.remove(&format!("/d/{n}")).await.expect("it is there");
+        files.delete_file(&format!("/d/{n}")).await.expect("it is there");
     }
     probe.take_all();
     assert_eq!(paths(&files, "**").await.len(), 3);

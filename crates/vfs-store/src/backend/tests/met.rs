@@ -79,7 +79,7 @@ async fn one_of_many_renames_of_a_source_wins() {
             let won = outcomes.iter().position(Result::is_ok).expect("one of them wins");
             let kinds: Vec<_> = outcomes.iter().filter_map(|made| made.as_ref().err()).map(|e| e.kind()).collect();
             assert_eq!(kinds, [ErrorKind::NotFound; 2], "{round}");
-            let left = StoreBackend::new(store.clone()).list(&format!("/{round}")).await.expect("a listing");
+            let left = StoreBackend::new(store.clone()).list_dir(&format!("/{round}")).await.expect("a listing");
             let left: Vec<_> = left.iter().map(|info| info.path.to_string()).collect();
             assert_eq!(left, [format!("/{round}/to{won}")]);
         }

@@ -31,7 +31,8 @@ async fn every_namespace_has_files_of_its_own() {
             let matches = files.grep(&cx(), GrepRequest::literal("needle")).await.expect("a search").matches;
             let texts: Vec<_> = matches.iter().map(|found| found.text.as_str()).collect();
             assert_eq!(texts, [&format!("needle of <{name}>"), "needle"], "{name}");
-            let listed: Vec<_> = files.list("/").await.expect("a listing").into_iter().map(|info| info.path).collect();
+            let listed: Vec<_> =
+                files.list_dir("/").await.expect("a listing").into_iter().map(|info| info.path).collect();
             assert_eq!(listed, [path("/b"), path(&own)], "{name}");
             assert_eq!(files.read_text("/b/c.txt").await.expect("it is there"), format!("needle of <{name}>\n"));
         }
@@ -59,7 +60,7 @@ async fn a_change_of_one_is_none_of_the_others() {
                 _ => Some(("/b/c/f", "text\n")),
             };
             let files = in_namespace(&store, name);
-            let left = files.find("**").await.expect("a search");
+            let left = files.glob_files("**").await.expect("a search");
             assert_eq!(left.first().map(|info| info.path.as_str()), expected.map(|(path, _)| path), "{name}");
             if let Some((path, text)) = expected {
                 assert_eq!(files.read_text(path).await.expect("it is there"), text, "{name}");

@@ -10,7 +10,7 @@ use crate::{MemoryStore, StoreBackend};
 pub(super) async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
     let files = StoreBackend::new(store.clone());
     let mut contents = Vec::new();
-    for info in files.find("**").await.expect("a search") {
+    for info in files.glob_files("**").await.expect("a search") {
         contents.push((info.path.to_string(), files.read_text(info.path.as_str()).await.expect("it is there")));
     }
     contents
@@ -95,7 +95,7 @@ async fn what_others_write_to_the_source_meanwhile_is_moved_too() {
     probe.before(move |name, count| {
         if name == "delete" && count == 1 {
             futures::executor::block_on(other.write_text("/d/a", "newer\n")).expect("it is written");
-            futures::executor::block_on(other.remove("/d/e")).expect("it is there");
+            futures::executor::block_on(other.delete_file("/d/e")).expect("it is there");
         }
     });
     files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.expect("it is moved");
@@ -109,12 +109,12 @@ async fn a_transfer_keeps_the_times_of_what_moves() {
         let files = StoreBackend::new(store);
         files.create_text("/a", "one\n").await.expect("it is new");
         files.write_text("/a", "two\n").await.expect("it is there");
-        let before = files.info("/a").await.expect("it is there");
+        let before = files.stat_path("/a").await.expect("it is there");
         assert!(before.created_at.is_some() && before.created_at <= before.modified_at);
         files.rename(&cx(), RenameRequest::new(path("/a"), path("/b/c"))).await.expect("it is there");
-        let after = files.info("/b/c").await.expect("it is there");
+        let after = files.stat_path("/b/c").await.expect("it is there");
         assert_eq!((after.created_at, after.modified_at), (before.created_at, before.modified_at));
         files.edit_text("/b/c", "two", "three").await.expect("it is there");
-        assert_eq!(files.info("/b/c").await.expect("it is there").created_at, before.created_at);
+        assert_eq!(files.stat_path("/b/c").await.expect("it is there").created_at, before.created_at);
     }
 }

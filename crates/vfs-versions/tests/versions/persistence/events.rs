@@ -195,7 +195,7 @@ pub(super) fn finishes_and_resets(base: &MemoryBackend, store: &MemoryBackend) -
 
 /// Where `store` has the content `text`.
 pub(super) async fn content_path(store: &MemoryBackend, text: &str) -> Result<String> {
-    let found = store.search(text).await?;
+    let found = store.grep_text(text).await?;
     Ok(found.first().expect("it is there").path.as_str().to_owned())
 }
 
@@ -206,7 +206,7 @@ pub(super) fn rewrites_the_note(store: &MemoryBackend) -> Event {
         let store = store.clone();
         async move {
             let record = store.read_text(RECORD).await.expect("it is there");
-            store.remove(RECORD).await.expect("it is there");
+            store.delete_file(RECORD).await.expect("it is there");
             store.create_text(RECORD, &record).await.expect("it is not there");
         }
         .boxed()

@@ -230,7 +230,7 @@ async fn a_process_that_finishes_a_commit_late_makes_no_change_again() -> Result
     // Neither the change of `/a` nor the rollback is recorded: the commit is left as it began.
     let first = open(eventful(&base, "/a", 0, FULL), eventful(&store, RECORD, 3, FULL)).await?;
     first.write_text("/a", "mine").await?;
-    first.remove("/z").await?;
+    first.delete_file("/z").await?;
     commit(&first).await.expect_err("the base and the store are full");
     let late = open(eventful(&base, "/a", 0, finishes_and_resets(&base, &store)), Arc::new(store)).await?;
     assert!(late.is_unchanged());

@@ -70,7 +70,7 @@ async fn contents_that_stay_in_the_store_are_no_failure_of_what_was_kept() -> Re
     commit(&overlay).await?;
     base.write_text("/x", "theirs, later").await?;
     assert_eq!(overlay.read_text("/x").await?, "theirs, later");
-    overlay.remove("/a").await?;
+    overlay.delete_file("/a").await?;
     assert!(!open(Arc::new(store.clone())).await?.exists("/a").await?);
     overlay.discard(&cx).await?;
     assert!(overlay.is_unchanged());
@@ -204,12 +204,12 @@ async fn contents_go_with_the_changes_that_name_them() -> Result<()> {
     let overlay = open(Arc::new(base), Arc::new(store.clone())).await?;
     for _ in 0..3 {
         change_both(&overlay).await?;
-        assert_eq!(store.find("/journal/contents-*/objects/**").await?.len(), 1, "both files have it");
+        assert_eq!(store.glob_files("/journal/contents-*/objects/**").await?.len(), 1, "both files have it");
         commit(&overlay).await?;
-        assert_eq!(store.find("/journal/**").await?.len(), 2, "the note, and what is not of the overlay");
+        assert_eq!(store.glob_files("/journal/**").await?.len(), 2, "the note, and what is not of the overlay");
         change_both(&overlay).await?;
         overlay.discard(&cx).await?;
-        assert_eq!(store.find("/journal/**").await?.len(), 2, "the note, and what is not of the overlay");
+        assert_eq!(store.glob_files("/journal/**").await?.len(), 2, "the note, and what is not of the overlay");
     }
     Ok(())
 }
@@ -248,7 +248,7 @@ async fn changes_stay_if_the_journal_of_their_commit_is_removed() -> Result<()> 
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let overlay = cut_short(&base, &store).await?;
     commit(&overlay).await.expect_err("it is cut short");
-    store.remove(RECORD).await?;
+    store.delete_file(RECORD).await?;
     assert!(!overlay.finish_commit(&cx).await?);
     assert_eq!(overlay.read_text("/z").await?, "theirs");
     commit(&overlay).await?;

@@ -30,7 +30,7 @@ async fn every_operation_is_taken_back() {
             1 => files.write_text("/a", "two").await.map(drop),
             2 => files.append_text("/a", " three").await.map(drop),
             3 => files.edit_text("/a", "two", "2").await.map(drop),
-            4 => files.remove("/bin").await,
+            4 => files.delete_file("/bin").await,
             5 => files.delete(cx, DeleteRequest::new(path("/n")).recursive()).await.map(drop),
             6 => files.rename(cx, rename("/a", "/n/a")).await.map(drop),
             7 => files.rename(cx, rename("/d", "/moved")).await.map(drop),
@@ -80,7 +80,7 @@ async fn what_somebody_else_has_changed_is_not_taken_back() {
     assert_eq!(before.diff(&place.inner.snapshot()).changes.len(), 1, "only the newest is taken back");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 2);
 
-    place.inner.remove("/d/y").await.expect("removed");
+    place.inner.delete_file("/d/y").await.expect("removed");
     assert_eq!(undo(files, 3).await.expect("undone"), 2);
     place.has(&[("/d/x", "x"), ("/d/y", "y")]);
 }
@@ -92,7 +92,7 @@ async fn a_change_that_fails_has_no_note() {
     files.create_text("/a", "one").await.expect("written");
     files.create_text("/a", "two").await.expect_err("it is there");
     files.edit_text("/a", "missing", "x").await.expect_err("no match");
-    files.remove("/missing").await.expect_err("missing");
+    files.delete_file("/missing").await.expect_err("missing");
     files.delete(&cx(), DeleteRequest::new(VfsPath::root()).recursive()).await.expect_err("the root stays");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 1);
 
