@@ -113,7 +113,7 @@ async fn a_commit_that_fails_is_taken_back_whatever_fails() -> Result<()> {
             };
             assert_eq!(error.kind(), ErrorKind::StorageFull);
             // The fault may hit what takes the changes back, too: then the error says so.
-            let is_told = error.message().contains("could not be made what they were");
+            let is_told = error.message().contains("could not be restored");
             assert_eq!(is_told, contents(&base).await? != before, "{operation} {skipped}: {error}");
             assert!(!overlay.is_unchanged());
         }

@@ -179,7 +179,7 @@ async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
         assert_eq!(error.kind(), kind);
         // Going back is a write, too: every third one fails, and no more than one is then left behind.
         let differs = before.diff(&place.inner.snapshot()).changes.len();
-        assert_eq!(differs > 0, error.message().contains("could not be undone"), "{error}");
+        assert_eq!(differs > 0, error.message().contains("could not be rolled back"), "{error}");
         place.inner.restore(&before);
         assert_eq!(place.again().history(&cx()).await.expect("listed").len(), differs.min(1));
         for entry in place.store.find(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {

@@ -169,7 +169,7 @@ async fn a_file_that_is_restored_while_another_process_finishes_the_commit_is_ma
     let overlay = open(overtaken, Arc::new(store.clone())).await?;
     change_both(&overlay).await?;
     let error = commit(&overlay).await.expect_err("the base is full");
-    assert!(error.message().contains("another process goes on with the commit"), "{error}");
+    assert!(error.message().contains("another process continues the commit"), "{error}");
     assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));
     assert!(open(Arc::new(base), Arc::new(store)).await?.is_unchanged());
     Ok(())
@@ -193,7 +193,7 @@ async fn a_process_that_opens_an_overlay_while_its_commit_is_taken_back_finishes
     let overlay = open(eventful(&base, "/z", 0, FULL), overtaken).await?;
     change_both(&overlay).await?;
     let error = commit(&overlay).await.expect_err("the base is full");
-    assert!(error.message().contains("another process goes on with the commit"), "{error}");
+    assert!(error.message().contains("another process continues the commit"), "{error}");
     assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));
     assert!(open(Arc::new(base), Arc::new(store)).await?.is_unchanged());
     Ok(())

@@ -129,7 +129,7 @@ async fn a_change_of_which_nobody_knows_whether_it_was_made_is_told_and_can_be_f
     overlay.write_text("/z", "mine").await?;
     let error = commit(&overlay).await.expect_err("the base is gone");
     for words in [error.message(), &error.for_model()] {
-        assert!(words.ends_with("these files could not be made what they were: /z"), "{words}");
+        assert!(words.ends_with("these files could not be restored: /z"), "{words}");
     }
     assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").kind(), ErrorKind::Conflict);
@@ -154,7 +154,7 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     let error = commit(&overlay).await.expect_err("the store is full");
     assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, root));
     for words in [error.message(), &error.for_model()] {
-        assert!(words.contains("; all was applied, but that could not be noted"), "{words}");
+        assert!(words.contains("; all changes were applied, but that could not be recorded"), "{words}");
     }
     assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert!(!error.to_string().contains("/journal"), "{error}");
@@ -175,7 +175,7 @@ async fn a_commit_whose_rollback_cannot_be_noted_is_taken_back_and_can_be_finish
         let overlay = open(eventful(&base, "/z", 0, FULL), eventful(&store, RECORD, 3, event)).await?;
         change_both(&overlay).await?;
         let error = commit(&overlay).await.expect_err("the base is full");
-        assert!(error.message().contains("nor could that be noted"), "{error}");
+        assert!(error.message().contains("the rollback could not be recorded"), "{error}");
         assert_eq!(both(&base).await?, ("old".into(), "old".into()));
         assert!(overlay.finish_commit(&OpContext::new()).await?);
         assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));

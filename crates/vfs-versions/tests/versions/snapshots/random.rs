@@ -109,7 +109,7 @@ proptest! {
                 let old = place.inner.snapshot();
                 match undo(&failing, 1).await {
                     Ok(_) => {}
-                    Err(error) if error.message().contains("could not be undone") => {}
+                    Err(error) if error.message().contains("could not be rolled back") => {}
                     Err(_) if is_after => {}
                     Err(_) => assert!(old.diff(&place.inner.snapshot()).is_empty(), "nothing is half undone"),
                 }

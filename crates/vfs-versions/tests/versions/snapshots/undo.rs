@@ -75,7 +75,7 @@ async fn what_somebody_else_has_changed_is_not_taken_back() {
 
     let error = undo(files, 3).await.expect_err("the second has a conflict");
     assert_conflict(&error, "/d/y");
-    assert!(error.message().contains("1 were taken back before"), "{error}");
+    assert!(error.message().contains("1 newer operations were undone before"), "{error}");
     assert!(!place.inner.exists("/d/x").await.expect("known"), "nothing of it is done");
     assert_eq!(before.diff(&place.inner.snapshot()).changes.len(), 1, "only the newest is taken back");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 2);
