@@ -9,6 +9,7 @@ pub(crate) mod persistence;
 pub(crate) mod plan;
 pub(crate) mod state;
 mod steps;
+mod transfer;
 mod tree;
 
 pub use self::backend::OverlayBackend;

@@ -34,7 +34,7 @@ pub(crate) struct UndoCursor {
     open: Option<u64>,
 }
 
-/// Undo log of a store, held by one change at a time.
+/// Undo log of a store, locked by one change at a time.
 #[derive(Debug)]
 pub(crate) struct UndoLog<'a> {
     pub(crate) store: &'a CheckpointStore,

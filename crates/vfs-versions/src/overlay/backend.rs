@@ -73,9 +73,8 @@ pub struct OverlayBackend {
 struct Inner {
     state: ArcSwap<OverlayState>,
     /// Locked during a change, from reading the state to its replacement.
-    change_lock: Mutex<()>,
+    changes: Arc<Mutex<Option<Persistence>>>,
     budget: u64,
-    persistence: Option<Arc<Persistence>>,
     /// State in which a fork started.
     origin: Option<OverlayState>,
 }
@@ -86,7 +85,7 @@ impl OverlayBackend {
 
     /// Returns an overlay over `base` without changes, in memory.
     pub fn new(base: Arc<dyn Backend>) -> Self {
-        Self::from_parts(OverlayState::new(base, Self::DEFAULT_BUDGET), Self::DEFAULT_BUDGET, None, None)
+        Self::from_parts(OverlayState::new(base, Self::DEFAULT_BUDGET), Self::DEFAULT_BUDGET, Arc::default(), None)
     }
 
     /// Opens a persistent overlay over `base`, whose changes are also saved in the directory `directory` of `store`, where the next
@@ -100,9 +99,9 @@ impl OverlayBackend {
     /// `conflict` if a commit was interrupted and a file that it was about to write was changed since; `invalid_argument` if the
     /// store contains something else; those of the store.
     pub async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>, directory: VfsPath) -> Result<Self> {
-        let persistence = Persistence::new(store, directory);
+        let mut persistence = Persistence::new(store, directory);
         let state = persistence.load(&OpContext::new(), OverlayState::new(base, Self::DEFAULT_BUDGET)).await?;
-        Ok(Self::from_parts(state, Self::DEFAULT_BUDGET, Some(Arc::new(persistence)), None))
+        Ok(Self::from_parts(state, Self::DEFAULT_BUDGET, Arc::new(Mutex::new(Some(persistence))), None))
     }
 
     /// Sets the budget: the overlay holds at most `bytes` of content. Default [`OverlayBackend::DEFAULT_BUDGET`].
@@ -110,9 +109,9 @@ impl OverlayBackend {
     /// Set this before the overlay is shared: a handle that was cloned before keeps its budget.
     #[must_use]
     pub fn with_budget(self, bytes: u64) -> Self {
-        let Inner { state, persistence, origin, .. } = &*self.inner;
+        let Inner { state, changes, origin, .. } = &*self.inner;
         let state = OverlayState { budget: bytes, ..OverlayState::clone(&state.load()) };
-        Self::from_parts(state, bytes, persistence.clone(), origin.clone())
+        Self::from_parts(state, bytes, Arc::clone(changes), origin.clone())
     }
 
     /// Records commits in the directory `directory` of `store`, so that a commit that a crash interrupts can be
@@ -126,8 +125,8 @@ impl OverlayBackend {
     #[must_use]
     pub fn with_journal(self, store: Arc<dyn Backend>, directory: VfsPath) -> Self {
         let Inner { state, budget, origin, .. } = &*self.inner;
-        let persistence = Arc::new(Persistence::for_commits(store, directory));
-        Self::from_parts(OverlayState::clone(&state.load()), *budget, Some(persistence), origin.clone())
+        let changes = Arc::new(Mutex::new(Some(Persistence::for_commits(store, directory))));
+        Self::from_parts(OverlayState::clone(&state.load()), *budget, changes, origin.clone())
     }
 
     /// Returns another overlay over the same base that starts with the present changes, in constant time. The fork is in
@@ -135,17 +134,16 @@ impl OverlayBackend {
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.state();
-        Self::from_parts(state.draft(), self.budget(), None, Some(state.draft()))
+        Self::from_parts(state.draft(), self.budget(), Arc::default(), Some(state.draft()))
     }
 
     fn from_parts(
         state: OverlayState,
         budget: u64,
-        persistence: Option<Arc<Persistence>>,
+        changes: Arc<Mutex<Option<Persistence>>>,
         origin: Option<OverlayState>,
     ) -> Self {
-        let (state, change_lock) = (ArcSwap::from_pointee(state), Mutex::new(()));
-        Self { inner: Arc::new(Inner { state, change_lock, budget, persistence, origin }) }
+        Self { inner: Arc::new(Inner { state: ArcSwap::from_pointee(state), changes, budget, origin }) }
     }
 
     /// Returns the base.
@@ -174,13 +172,10 @@ impl OverlayBackend {
         self.inner.origin.as_ref()
     }
 
-    pub(super) fn persistence(&self) -> Option<&Persistence> {
-        self.inner.persistence.as_deref()
-    }
-
-    /// Waits until no other change is in progress, or the caller cancels the change of `path`.
-    pub(super) async fn lock(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
-        run_until_cancelled(cx, path, self.inner.change_lock.lock()).await
+    /// Waits until no other change is in progress, or the caller cancels the change of `path`. Returns the persistence, if the
+    /// overlay has one.
+    pub(super) async fn lock(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, Option<Persistence>>> {
+        run_until_cancelled(cx, path, self.inner.changes.lock()).await
     }
 
     /// Applies `change` to a draft and publishes the result, as a whole or not at all.
@@ -191,12 +186,12 @@ impl OverlayBackend {
         change: impl AsyncFnOnce(&mut OverlayState) -> Result<R>,
     ) -> Result<R> {
         cx.check()?;
-        let _lock = self.lock(cx, path).await?;
+        let mut persistence = self.lock(cx, path).await?;
         let state = self.state();
         let mut draft = state.draft();
         let result = change(&mut draft).await?;
         draft.check_budget(state.content_size(), path)?;
-        if let Some(persistence) = self.persistence() {
+        if let Some(persistence) = &mut *persistence {
             persistence.save(cx, &draft).await.map_err(|error| error.with_path(path))?;
         }
         self.set_state(draft);

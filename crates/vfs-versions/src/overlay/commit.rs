@@ -3,7 +3,6 @@
 use vfs_core::{ChangeSet, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
-use super::persistence::Persistence;
 use super::persistence::record_file::at_root;
 use super::persistence::recovery::FinishedCommit;
 use super::plan::{CommitConflict, PlannedChange, file_change, plan};
@@ -16,7 +15,7 @@ use super::steps::CommitSteps;
 pub enum Commit {
     /// The base has all changes now, and the overlay none.
     Applied(ChangeSet),
-    /// The base was changed at these paths since they were changed here; nothing was applied.
+    /// The base was changed at these paths since they were changed in the overlay; nothing was applied.
     Conflicts(Vec<CommitConflict>),
 }
 
@@ -59,18 +58,20 @@ impl OverlayBackend {
 
     async fn commit_whole(&self, cx: &OpContext) -> Result<Commit> {
         cx.check()?;
-        let _lock = self.lock(cx, &VfsPath::root()).await?;
+        let mut persistence = self.lock(cx, &VfsPath::root()).await?;
+        let mut persistence = persistence.as_mut();
         let state = self.state();
         if state.is_unchanged() {
-            self.persistence().map_or(Ok(()), Persistence::check_finished).map_err(at_root)?;
+            if let Some(persistence) = persistence {
+                persistence.file.check_finished().map_err(at_root)?;
+            }
             return Ok(Commit::Applied(ChangeSet::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
             return Ok(Commit::Conflicts(conflicts));
         }
-        let persistence = self.persistence();
-        if let Some(persistence) = persistence {
+        if let Some(persistence) = &mut persistence {
             persistence.begin(cx, &state, &planned).await.map_err(at_root)?;
         }
         let mut steps = CommitSteps::new(&state, persistence, planned);
@@ -85,7 +86,7 @@ impl OverlayBackend {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         // The changes are applied, whether or not that can be recorded.
         self.clear_state();
-        if let Some(persistence) = persistence {
+        if let Some(persistence) = steps.persistence {
             persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
         }
         Ok(Commit::Applied(ChangeSet::new(changes)))
@@ -94,8 +95,7 @@ impl OverlayBackend {
     /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.
     async fn roll_back(&self, cx: &OpContext, mut steps: CommitSteps<'_>, error: Error) -> Error {
         let mut error = error.or_path(&VfsPath::root());
-        let persistence = self.persistence();
-        let mut recorded = match persistence {
+        let mut recorded = match &mut steps.persistence {
             Some(persistence) => persistence.begin_rollback(cx).await,
             None => Ok(()),
         };
@@ -105,7 +105,7 @@ impl OverlayBackend {
             return error.with_consequence("another process has finished the commit");
         }
         let state = steps.roll_back(cx, recorded.is_ok()).await;
-        if let (Some(persistence), Ok(())) = (persistence, &recorded) {
+        if let (Some(persistence), Ok(())) = (&mut steps.persistence, &recorded) {
             // A file that could not be restored is still to be committed.
             recorded = if steps.unrestored.is_empty() {
                 persistence.end_rolled_back(cx, &state).await
@@ -150,14 +150,14 @@ impl OverlayBackend {
     }
 
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
-        let _lock = self.lock(cx, &VfsPath::root()).await?;
-        let Some(persistence) = self.persistence() else { return Ok(false) };
+        let mut persistence = self.lock(cx, &VfsPath::root()).await?;
+        let Some(persistence) = persistence.as_mut() else { return Ok(false) };
         let mut was_recorded = false;
         loop {
             let finished = match persistence.finish(cx, &*self.base()).await {
                 Ok(finished) => finished,
                 // The journal says that another process has finished the commit, or rolls it back.
-                Err(_) if persistence.is_journal() && !persistence.is_current(cx).await => {
+                Err(_) if persistence.is_journal() && !persistence.file.is_current(cx).await => {
                     was_recorded = true;
                     continue;
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend as _, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
+use vfs_core::{Backend as _, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
 use super::base::is_behind_link;
@@ -96,10 +96,7 @@ impl OverlayState {
         for at in &removed {
             self.hidden.remove_mut(at);
         }
-        match self.upper.delete(cx, DeleteRequest::new(path.clone()).recursive()).await {
-            Err(error) if !error.is_absence() => return Err(error),
-            _ => {}
-        }
+        self.remove_written(cx, path).await?;
         // If a directory above is a link of the base by now, the entry of the base at this path is elsewhere.
         if !is_behind_link(&*self.base, cx, path).await? {
             self.reveal(cx, path).await?;

@@ -6,7 +6,7 @@ pub(super) mod record_file;
 pub(super) mod recovery;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use vfs_core::{Backend, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
@@ -20,8 +20,8 @@ use crate::entry::fetch_if_exists;
 /// Persistent side of an overlay: its record and contents in a directory of a backend.
 #[derive(Debug)]
 pub(super) struct Persistence {
-    file: RecordFile,
-    stored: Mutex<StoredContents>,
+    pub(super) file: RecordFile,
+    stored: StoredContents,
 }
 
 /// Names of contents that are stored already in one generation, so that each is put only once.
@@ -43,36 +43,28 @@ impl Persistence {
     }
 
     fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
-        Self { file: RecordFile::new(backend, directory, scope), stored: Mutex::default() }
+        Self { file: RecordFile::new(backend, directory, scope), stored: StoredContents::default() }
     }
 
     pub(super) fn is_journal(&self) -> bool {
         self.file.scope == PersistenceScope::Commits
     }
 
-    /// Returns whether the record is the one that was read or written last, or cannot be read.
-    pub(super) async fn is_current(&self, cx: &OpContext) -> bool {
-        self.file.is_current(cx).await
-    }
-
-    /// Checks that no commit is to be finished.
-    pub(super) fn check_finished(&self) -> Result<()> {
-        self.file.check_finished()
-    }
-
     /// Returns `empty` with the stored changes. An interrupted commit is finished first.
-    pub(super) async fn load(&self, cx: &OpContext, empty: OverlayState) -> Result<OverlayState> {
+    pub(super) async fn load(&mut self, cx: &OpContext, empty: OverlayState) -> Result<OverlayState> {
         loop {
             let record = self.file.load(cx).await?;
-            let loaded = if record.commit.is_none() {
-                self.restore(cx, empty.draft(), record).await.map(Some)
-            } else {
-                self.finish_and_end(cx, &*empty.base).await.map(|()| None)
+            let loaded = match record.commit {
+                None => self.restore(cx, empty.draft(), record).await.map(Some),
+                Some(_) => match self.finish(cx, &*empty.base).await {
+                    Ok(_) => self.end_applied(cx).await.map(|()| None),
+                    Err(error) => Err(error),
+                },
             };
             match loaded {
                 Ok(Some(state)) => return Ok(state),
                 // Another process may have finished the commit, or removed these contents, meanwhile.
-                Err(error) if self.is_current(cx).await => return Err(error),
+                Err(error) if self.file.is_current(cx).await => return Err(error),
                 Ok(None) | Err(_) => {}
             }
         }
@@ -91,14 +83,9 @@ impl Persistence {
         Ok(state)
     }
 
-    async fn finish_and_end(&self, cx: &OpContext, base: &dyn Backend) -> Result<()> {
-        self.finish(cx, base).await?;
-        self.end_applied(cx).await
-    }
-
     /// Saves `state`.
-    pub(super) async fn save(&self, cx: &OpContext, state: &OverlayState) -> Result<()> {
-        self.check_finished()?;
+    pub(super) async fn save(&mut self, cx: &OpContext, state: &OverlayState) -> Result<()> {
+        self.file.check_finished()?;
         if self.is_journal() {
             return self.file.withdraw_commit(cx).await;
         }
@@ -107,16 +94,17 @@ impl Persistence {
     }
 
     /// Records that a commit of `planned` is about to begin.
-    pub(super) async fn begin(&self, cx: &OpContext, state: &OverlayState, planned: &[PlannedChange]) -> Result<()> {
+    pub(super) async fn begin(
+        &mut self,
+        cx: &OpContext,
+        state: &OverlayState,
+        planned: &[PlannedChange],
+    ) -> Result<()> {
         if self.file.reload(cx).await?.commit.is_some() {
             return Err(self.file.conflict("an interrupted commit is recorded here; finish it before the next begins"));
         }
-        let mut record = match self.file.scope {
-            PersistenceScope::Changes => self.record(cx, state).await?,
-            PersistenceScope::Commits => {
-                OverlayRecord { hidden: state.hidden.iter().cloned().collect(), ..OverlayRecord::default() }
-            }
-        };
+        let mut record = self.record(cx, state).await?;
+        record.hidden = state.hidden.iter().cloned().collect();
         let (_, contents) = self.file.contents()?;
         let mut steps = Vec::with_capacity(planned.len());
         for change in planned {
@@ -131,22 +119,19 @@ impl Persistence {
         let id = random_id();
         record.commit = Some(CommitRecord { phase: CommitPhase { id, is_rolling_back: false }, steps });
         self.file.write(cx, record).await?;
-        self.file.state().own_commit = Some(id);
+        self.file.own_commit = Some(id);
         Ok(())
     }
 
     /// Records that the commit was rolled back, and saves `state`.
-    pub(super) async fn end_rolled_back(&self, cx: &OpContext, state: &OverlayState) -> Result<()> {
-        let record = match self.file.scope {
-            PersistenceScope::Changes => self.record(cx, state).await?,
-            PersistenceScope::Commits => OverlayRecord::default(),
-        };
+    pub(super) async fn end_rolled_back(&mut self, cx: &OpContext, state: &OverlayState) -> Result<()> {
+        let record = self.record(cx, state).await?;
         self.file.write(cx, record).await
     }
 
     /// Records that the base has all changes of the commit, unless another process recorded that already.
-    pub(super) async fn end_applied(&self, cx: &OpContext) -> Result<()> {
-        let phase = self.file.state().commit;
+    pub(super) async fn end_applied(&mut self, cx: &OpContext) -> Result<()> {
+        let phase = self.file.commit;
         loop {
             let Err(error) = self.file.write(cx, OverlayRecord::default()).await else { return Ok(()) };
             if error.kind() != ErrorKind::Conflict {
@@ -154,7 +139,7 @@ impl Persistence {
             }
             let (record, version) = self.file.read(cx).await?;
             if record.phase().map(|recorded| recorded.id) != phase.map(|ended| ended.id) {
-                self.release(version, &record);
+                self.file.release_commit(version, &record);
                 return Ok(());
             }
             if record.phase() != phase {
@@ -165,25 +150,13 @@ impl Persistence {
         }
     }
 
-    /// Drops the commit that another process ended.
-    fn release(&self, version: Option<Version>, record: &OverlayRecord) {
-        let expected = self.file.state().version.clone();
-        self.file.update(version, record);
-        let mut state = self.file.state();
-        (state.commit, state.own_commit) = (None, None);
-        if !self.is_journal() && !record.is_empty() {
-            // This overlay does not have the changes of the other process, so its next change has to be a conflict.
-            state.version = expected;
-        }
-    }
-
     /// Claims the commit for a rollback: another process that finishes it stops at its next step. If one has finished it
     /// already, this is a `conflict`, and this overlay drops the commit.
-    pub(super) async fn begin_rollback(&self, cx: &OpContext) -> Result<()> {
+    pub(super) async fn begin_rollback(&mut self, cx: &OpContext) -> Result<()> {
         loop {
-            let (record, version) = self.file.read(cx).await?;
-            if record.commit.is_none() || record.phase() != self.file.state().commit {
-                self.release(version, &record);
+            let (record, version) = self.file.read_existing(cx).await?;
+            if record.commit.is_none() || record.phase() != self.file.commit {
+                self.file.release_commit(version, &record);
                 return Err(self.file.changed_elsewhere());
             }
             self.file.update(version, &record);
@@ -196,9 +169,9 @@ impl Persistence {
     }
 
     /// Records that the commit is still to be finished, with the entries of the base that `state` expects.
-    pub(super) async fn record_expected(&self, cx: &OpContext, state: &OverlayState) -> Result<()> {
+    pub(super) async fn record_expected(&mut self, cx: &OpContext, state: &OverlayState) -> Result<()> {
         let mut record = self.file.reload(cx).await?;
-        if !self.file.state().is_own() {
+        if !self.file.is_own_commit() {
             return Err(self.file.changed_elsewhere());
         }
         let steps = record.commit.iter_mut().flat_map(|commit| &mut commit.steps);
@@ -211,8 +184,11 @@ impl Persistence {
         self.file.write(cx, record.with_rollback(false)).await
     }
 
-    /// Stores the contents of `state`, and returns its record.
-    async fn record(&self, cx: &OpContext, state: &OverlayState) -> Result<OverlayRecord> {
+    /// Stores the contents of `state`, and returns its record. The record of a journal is empty.
+    async fn record(&mut self, cx: &OpContext, state: &OverlayState) -> Result<OverlayRecord> {
+        if self.is_journal() {
+            return Ok(OverlayRecord::default());
+        }
         let mut record = OverlayRecord {
             originals: state.originals.iter().map(|(path, before)| (path.clone(), before.clone())).collect(),
             hidden: state.hidden.iter().cloned().collect(),
@@ -220,23 +196,19 @@ impl Persistence {
         };
         self.file.confirm_write(cx).await?;
         let (generation, contents) = self.file.contents()?;
-        if self.stored().generation != generation {
-            *self.stored() = StoredContents { generation, ..StoredContents::default() };
+        if self.stored.generation != generation {
+            self.stored = StoredContents { generation, ..StoredContents::default() };
         }
         for path in state.originals.keys() {
             let Some(file) = fetch_if_exists(&state.upper, cx, path).await? else { continue };
-            let stored = self.stored().objects.get(path).filter(|(version, _)| *version == file.version).cloned();
+            let stored = self.stored.objects.get(path).filter(|(version, _)| *version == file.version).cloned();
             let object = match stored {
                 Some((_, object)) => object,
                 None => contents.put(cx, &file.content).await?,
             };
-            self.stored().objects.insert(path.clone(), (file.version, object.clone()));
+            self.stored.objects.insert(path.clone(), (file.version, object.clone()));
             record.files.insert(path.clone(), object);
         }
         Ok(record)
-    }
-
-    fn stored(&self) -> MutexGuard<'_, StoredContents> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -259,7 +259,7 @@ pub(super) enum LeafKind {
     Link,
 }
 
-/// Returns whether one of `gone` is at or above `path`.
+/// Returns whether one of the paths `hidden` is at or above `path`.
 pub(super) fn is_hidden(hidden: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) -> bool {
     !hidden.is_empty() && at_and_above(path).any(|at| hidden.contains(at))
 }

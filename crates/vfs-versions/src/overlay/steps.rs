@@ -19,7 +19,7 @@ pub(super) struct CommitSteps<'a> {
     state: &'a OverlayState,
     /// Record of the commit. Another process that finds the record finishes the commit as well, and the files that it applied
     /// count as applied.
-    persistence: Option<&'a Persistence>,
+    pub(super) persistence: Option<&'a mut Persistence>,
     pending: VecDeque<PlannedChange>,
     pub(super) applied: Vec<AppliedStep>,
     /// Files that may have been changed and could not be restored.
@@ -31,7 +31,7 @@ pub(super) struct CommitSteps<'a> {
 impl<'a> CommitSteps<'a> {
     pub(super) fn new(
         state: &'a OverlayState,
-        persistence: Option<&'a Persistence>,
+        persistence: Option<&'a mut Persistence>,
         planned: Vec<PlannedChange>,
     ) -> Self {
         let (applied, unrestored, unapplied) = (Vec::new(), Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ impl<'a> CommitSteps<'a> {
         let base = &*self.state.base;
         while let Some(step) = self.pending.front() {
             cx.check()?;
-            if !self.is_recorded(cx).await {
+            if !is_current(&mut self.persistence, cx).await {
                 // Another process recorded the end of the commit, after which the base may be changed again.
                 self.add_foreign_steps(&cx.for_cleanup()).await;
                 return Ok(());
@@ -83,14 +83,6 @@ impl<'a> CommitSteps<'a> {
 
     fn advance(&mut self, version: Option<Version>) {
         self.applied.extend(self.pending.pop_front().map(|step| (step, version)));
-    }
-
-    /// Returns whether the record of the commit is unchanged, or cannot be read.
-    async fn is_recorded(&self, cx: &OpContext) -> bool {
-        match self.persistence {
-            Some(persistence) => persistence.is_current(cx).await,
-            None => true,
-        }
     }
 
     /// Returns whether the entry `present` is the result of `step`.
@@ -150,7 +142,7 @@ impl<'a> CommitSteps<'a> {
                     self.unrestored.push(path);
                 }
             }
-            if !self.is_recorded(cx).await {
+            if !is_current(&mut self.persistence, cx).await {
                 self.apply_again(cx, restored).await;
                 break;
             }
@@ -168,6 +160,14 @@ impl<'a> CommitSteps<'a> {
                 _ => {}
             }
         }
+    }
+}
+
+/// Returns whether the record of the commit is unchanged, or cannot be read.
+async fn is_current(persistence: &mut Option<&mut Persistence>, cx: &OpContext) -> bool {
+    match persistence {
+        Some(persistence) => persistence.file.is_current(cx).await,
+        None => true,
     }
 }
 

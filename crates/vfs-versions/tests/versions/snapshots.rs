@@ -248,7 +248,7 @@ async fn contents_that_nothing_names_go_and_those_of_the_history_stay() {
 }
 
 #[tokio::test]
-async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
+async fn a_missing_or_damaged_content_is_an_error_without_effect() {
     let place = place();
     for at in ["/a", "/b"] {
         place.inner.create_text(at, at).await.expect("written");

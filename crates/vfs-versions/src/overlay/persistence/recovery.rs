@@ -23,7 +23,7 @@ pub(crate) enum FinishedCommit {
 impl Persistence {
     /// Applies the remaining steps of the recorded commit, and returns which commit that was. It stays recorded until
     /// [`end_applied`](Self::end_applied).
-    pub(crate) async fn finish(&self, cx: &OpContext, base: &dyn Backend) -> Result<FinishedCommit> {
+    pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<FinishedCommit> {
         let mut record = self.file.reload(cx).await.map_err(at_root)?;
         if record.phase().is_some_and(|commit| commit.is_rolling_back) {
             // If the process that rolls the commit back is still running, it stops then.
@@ -34,10 +34,10 @@ impl Persistence {
             return Ok(FinishedCommit::None);
         };
         let (_, contents) = self.file.contents()?;
-        let finished = if self.file.state().is_own() { FinishedCommit::Own } else { FinishedCommit::Foreign };
+        let finished = if self.file.is_own_commit() { FinishedCommit::Own } else { FinishedCommit::Foreign };
         let hidden = hidden.into_iter().collect();
         for CommitStep { path, before, before_content, after } in steps {
-            if !self.is_current(cx).await {
+            if !self.file.is_current(cx).await {
                 // Another process rolls the commit back, or recorded its end, after which the base may be changed again.
                 return Err(at_root(self.file.changed_elsewhere()));
             }

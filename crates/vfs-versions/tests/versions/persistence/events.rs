@@ -193,7 +193,7 @@ pub(super) async fn content_path(store: &MemoryBackend, text: &str) -> Result<St
 }
 
 /// The same record is written again, so that it has another version.
-pub(super) fn rewrites_the_note(store: &MemoryBackend) -> Event {
+pub(super) fn rewrites_the_record(store: &MemoryBackend) -> Event {
     let store = store.clone();
     Event::Does(Box::new(move || {
         let store = store.clone();

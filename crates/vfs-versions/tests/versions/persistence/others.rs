@@ -14,7 +14,7 @@ use super::events::{
 use crate::support::path;
 
 #[tokio::test]
-async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_finished() -> Result<()> {
+async fn a_commit_that_could_not_be_recorded_keeps_its_changes_when_another_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, FULL));
     mine.create_text("/mine", "mine").await?;
@@ -30,7 +30,7 @@ async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_fin
 }
 
 #[tokio::test]
-async fn a_commit_that_came_too_late_to_be_noted_leaves_its_changes_when_the_first_is_finished() -> Result<()> {
+async fn a_commit_that_came_too_late_to_be_recorded_keeps_its_changes_when_the_first_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let first = Event::Commits(Box::new(cut_short(&base, &store).await?));
     let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, first));
@@ -82,7 +82,7 @@ async fn a_commit_that_begins_while_another_ends_keeps_its_contents() -> Result<
 }
 
 #[tokio::test]
-async fn a_commit_that_another_process_finished_and_followed_by_its_own_is_not_noted_over_that() -> Result<()> {
+async fn a_commit_that_another_process_finished_does_not_overwrite_the_record_of_the_next() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let other = journaled(eventful(&base, "/b", 0, FULL), eventful(&store, RECORD, 2, FULL));
     other.create_text("/b", "theirs").await?;
@@ -120,7 +120,7 @@ async fn a_commit_goes_on_with_what_another_process_made_of_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_commit_that_another_process_finished_is_not_taken_back() -> Result<()> {
+async fn a_commit_that_another_process_finished_is_not_rolled_back() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
     let overtaken = also(eventful(&base, "/z", 0, FULL), "/z", 0, finishes_and_resets(&base, &store));
     let overlay = open(overtaken, Arc::new(store.clone())).await?;
@@ -186,7 +186,7 @@ async fn a_commit_makes_no_change_again_after_another_process_finished_it() -> R
 }
 
 #[tokio::test]
-async fn a_process_that_opens_an_overlay_while_its_commit_is_taken_back_finishes_it() -> Result<()> {
+async fn a_process_that_opens_an_overlay_during_a_rollback_finishes_the_commit() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
     // Two changes, the begin of the commit, and that it is taken back are recorded before.
     let overtaken = eventful(&store, RECORD, 4, opens(&base, &store));

@@ -14,7 +14,7 @@ use super::{DIRECTORY, assert_conflict, checkpoints, cx, place, undo};
 use crate::support::path;
 
 #[tokio::test]
-async fn every_operation_is_taken_back() {
+async fn every_operation_is_undone() {
     let place = place();
     let files = &place.files;
     for (at, text) in [("/a", "one"), ("/b", "b"), ("/d/x", "x"), ("/d/e/y", "y"), ("/bin", "\0")] {
@@ -62,7 +62,7 @@ async fn every_operation_is_taken_back() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_has_changed_is_not_taken_back() {
+async fn a_file_that_another_process_has_changed_is_not_undone() {
     let place = place();
     let files = &place.files;
     place.inner.create_text("/d/x", "x").await.expect("written");
@@ -86,7 +86,7 @@ async fn what_somebody_else_has_changed_is_not_taken_back() {
 }
 
 #[tokio::test]
-async fn a_change_that_fails_has_no_note() {
+async fn a_change_that_fails_has_no_record() {
     let place = place();
     let files = &place.files;
     files.create_text("/a", "one").await.expect("written");
@@ -107,7 +107,7 @@ async fn a_change_that_fails_has_no_note() {
 }
 
 #[tokio::test]
-async fn a_change_whose_process_ended_is_settled_by_what_is_there() {
+async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
     for has_happened in [false, true] {
         let place = place();
         place.inner.create_text("/a", "one").await.expect("written");
@@ -149,7 +149,7 @@ impl Around for Stuck {
 }
 
 #[tokio::test]
-async fn a_change_whose_contents_cannot_be_kept_is_refused() {
+async fn a_change_whose_contents_cannot_be_stored_is_refused() {
     let place = place();
     place.inner.create_text("/a", "one").await.expect("written");
     for (operation, kind) in [(Operation::Write, ErrorKind::StorageFull), (Operation::Ls, ErrorKind::PermissionDenied)]
