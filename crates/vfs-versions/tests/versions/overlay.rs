@@ -1,4 +1,4 @@
-//! Changes that stay off the base until they are committed.
+//! Overlays: changes, commits, forks and merges, budgets.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ async fn all_conflicts_are_reported_and_nothing_is_applied() -> Result<()> {
     assert_eq!(base.snapshot(), before);
     assert_eq!(overlay.read_text("/d/c.txt").await?, "3\n");
 
-    // Where the base has come to what would be written, there is nothing left to disagree about.
+    // A file of the base that has the content to be written is not a conflict.
     base.write_text("/a.txt", "1\n").await?;
     base.remove("/d/b.txt").await?;
     base.write_text("/new", "ours").await?;
@@ -112,9 +112,9 @@ async fn a_commit_that_fails_at_any_step_is_rolled_back() -> Result<()> {
                 continue;
             };
             assert_eq!(error.kind(), ErrorKind::StorageFull);
-            // The fault may hit what takes the changes back, too: then the error says so.
-            let is_told = error.message().contains("could not be restored");
-            assert_eq!(is_told, contents(&base).await? != before, "{operation} {skipped}: {error}");
+            // The fault may also hit the rollback, which the error reports.
+            let is_reported = error.message().contains("could not be restored");
+            assert_eq!(is_reported, contents(&base).await? != before, "{operation} {skipped}: {error}");
             assert!(!overlay.is_unchanged());
         }
     }

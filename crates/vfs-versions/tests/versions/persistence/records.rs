@@ -1,4 +1,4 @@
-//! Records that fail, or whose answer is lost.
+//! Writes of records that fail, or whose response is lost.
 
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ async fn an_unacknowledged_commit_record_is_withdrawn_by_the_next_change() -> Re
 async fn a_commit_with_an_unacknowledged_record_can_be_repeated_or_discarded() -> Result<()> {
     let cx = OpContext::new();
     for is_discarded in [false, true] {
-        for is_kept in [false, true] {
+        for is_persistent in [false, true] {
             let (base, store) = (base().await, MemoryBackend::new());
-            // The first record of one that is kept is that of the change.
-            let lossy = eventful(&store, RECORD, usize::from(is_kept), LOST);
-            let mine = if is_kept {
+            // The first record of a persistent overlay is the one of the change.
+            let lossy = eventful(&store, RECORD, usize::from(is_persistent), LOST);
+            let mine = if is_persistent {
                 OverlayBackend::open(Arc::new(base.clone()), lossy, path("/journal")).await?
             } else {
                 journaled(Arc::new(base.clone()), lossy)
@@ -99,7 +99,7 @@ async fn an_applied_commit_leaves_no_changes_though_its_end_could_not_be_recorde
 #[tokio::test]
 async fn a_commit_that_is_finished_twice_leaves_no_changes_either() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    // It cannot be recorded that the commit was taken back, and the answer that it is finished is lost.
+    // The rollback of the commit cannot be recorded, and the response that it is finished is lost.
     let journal = also(eventful(&store, RECORD, 1, FULL), RECORD, 2, LOST);
     let overlay = journaled(eventful(&base, "/z", 0, FULL), journal);
     overlay.write_text("/z", "mine").await?;
@@ -259,12 +259,12 @@ async fn changes_stay_if_the_journal_of_their_commit_is_removed() -> Result<()> 
 #[tokio::test]
 async fn a_commit_with_an_unacknowledged_record_can_be_discarded_after_the_store_was_full() -> Result<()> {
     let cx = OpContext::new();
-    for is_kept in [false, true] {
+    for is_persistent in [false, true] {
         let (base, store) = (base().await, MemoryBackend::new());
-        // The first record of one that is kept is that of the change.
-        let nth = usize::from(is_kept);
+        // The first record of a persistent overlay is the one of the change.
+        let nth = usize::from(is_persistent);
         let failing = also(eventful(&store, RECORD, nth, LOST), RECORD, nth + 1, FULL);
-        let overlay = if is_kept {
+        let overlay = if is_persistent {
             open(Arc::new(base.clone()), failing).await?
         } else {
             journaled(Arc::new(base.clone()), failing)
