@@ -1,4 +1,4 @@
-//! Differences between versions: of an overlay from its base, and of snapshots from each other or the present files.
+//! Differences of an overlay from its base, and between snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Entries of versioned files: their kind, version and content, and the conditional replacement of one.
+//! Entries of versioned files: version, content, and conditional replacement.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Write-ahead undo log: a record of the files that each change is about to touch, written before the change.
+//! Write-ahead undo log: records of the files that changes are about to touch.
 
 mod affected;
 pub(crate) mod record;

@@ -1,4 +1,4 @@
-//! The base of an overlay: lookup and conditional replacement of its entries, without following links above them.
+//! Base of an overlay: lookup and conditional replacement of its entries.
 
 use bytes::Bytes;
 use rpds::RedBlackTreeSetSync;

@@ -1,4 +1,4 @@
-//! File of the record of an overlay, under optimistic concurrency control: each write expects the version last read or written.
+//! Record file of an overlay, with optimistic concurrency control.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub(super) enum PersistenceScope {
     Commits,
 }
 
-/// Record of an overlay in a directory of a backend, with its last known state.
+/// Record of an overlay in a directory of a backend, with its last known state. Each write expects the version that was read or
+/// written last.
 #[derive(Debug)]
 pub(crate) struct RecordFile {
     backend: Arc<dyn Backend>,
