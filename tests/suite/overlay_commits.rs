@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 use vfs_core::{
-    Action, Around, Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, Error, ErrorKind, OpContext,
-    RenameRequest, Request, Result, VfsPath, Wrapped,
+    Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, Error, ErrorKind, Intercepted, Interceptor, OpContext,
+    RenameRequest, Request, RequestRef, Result, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
@@ -34,17 +34,17 @@ enum Manner {
     Crash,
 }
 
-impl Around for Failing {
+impl Interceptor for Failing {
     fn name(&self) -> &'static str {
         "failing"
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_it = matches!(request.action(), Action::Write(write) if write.path == self.at);
+        let is_it = matches!(request.as_request_ref(), RequestRef::Write(write) if write.path == self.at);
         let writes = self.writes.fetch_add(usize::from(is_it), Ordering::Relaxed);
-        let fails = match (self.manner, request.action()) {
+        let fails = match (self.manner, request.as_request_ref()) {
             (Manner::Nth(n), _) => is_it && writes == n,
-            (Manner::Crash, Action::Write(_) | Action::Delete(_)) => is_it || writes > 0,
+            (Manner::Crash, RequestRef::Write(_) | RequestRef::Delete(_)) => is_it || writes > 0,
             _ => false,
         };
         if fails {
@@ -57,7 +57,7 @@ impl Around for Failing {
 /// `base`, where the `nth` write of the file `at` fails.
 fn failing(base: Arc<dyn Backend>, at: &str, nth: usize) -> Arc<dyn Backend> {
     let failing = Failing { at: path(at), manner: Manner::Nth(nth), writes: Arc::default() };
-    Arc::new(Wrapped::new(base, Arc::new(failing)))
+    Arc::new(Intercepted::new(base, Arc::new(failing)))
 }
 
 fn text(root: &TempDir, at: &str) -> Option<String> {
@@ -191,7 +191,7 @@ async fn a_commit_that_was_cut_short_is_finished_where_a_link_gives_way() -> Res
         let writes = Arc::<AtomicUsize>::default();
         let dying = |backend: &Arc<dyn Backend>| -> Arc<dyn Backend> {
             let failing = Failing { at: path(cut), manner: Manner::Crash, writes: Arc::clone(&writes) };
-            Arc::new(Wrapped::new(Arc::clone(backend), Arc::new(failing)))
+            Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(failing)))
         };
         let overlay = OverlayBackend::open(dying(&base), dying(&store), path("/kept")).await?;
         overlay.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;
@@ -281,7 +281,7 @@ async fn what_another_process_began_is_finished_beside_the_changes_made_here() -
         OverlayBackend::new(Arc::clone(base)).with_journal(Arc::clone(&store), path("/journal"))
     };
     let crash = Failing { at: path("/z"), manner: Manner::Crash, writes: Arc::default() };
-    let first = journaled(&(Arc::new(Wrapped::new(Arc::clone(&base), Arc::new(crash))) as Arc<dyn Backend>));
+    let first = journaled(&(Arc::new(Intercepted::new(Arc::clone(&base), Arc::new(crash))) as Arc<dyn Backend>));
     for file in ["/a", "/z"] {
         first.write_text(file, "new\n").await?;
     }
@@ -325,13 +325,13 @@ async fn a_commit_that_was_taken_back_unnoted_can_be_finished() -> Result<()> {
 #[derive(Debug)]
 struct Lively;
 
-impl Around for Lively {
+impl Interceptor for Lively {
     fn name(&self) -> &'static str {
         "lively"
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_taken = matches!(request.action(), Action::Download(_));
+        let is_taken = matches!(request.as_request_ref(), RequestRef::Download(_));
         let answer = request.send(inner, cx).await;
         if is_taken {
             inner.write_text("/d/x", "theirs\n").await?;
@@ -344,7 +344,7 @@ impl Around for Lively {
 #[tokio::test]
 async fn a_directory_that_is_moved_takes_nothing_away_that_came_in_the_meantime() -> Result<()> {
     let (root, base) = disk(&[("d/x", "old\n"), ("d/y", "old\n")], &[]);
-    let overlay = OverlayBackend::new(Arc::new(Wrapped::new(Arc::clone(&base), Arc::new(Lively))));
+    let overlay = OverlayBackend::new(Arc::new(Intercepted::new(Arc::clone(&base), Arc::new(Lively))));
     let cx = OpContext::new();
     overlay.rename(&cx, RenameRequest::new(path("/d"), path("/e"))).await?;
     assert_eq!(names(&overlay, "/").await, some(["/e"]));
@@ -417,7 +417,7 @@ async fn directories_that_were_deleted_do_not_come_back_empty_with_a_file_beside
         let writes = Arc::<AtomicUsize>::default();
         let dying = |backend: &Arc<dyn Backend>| -> Arc<dyn Backend> {
             let failing = Failing { at: path("/z"), manner: Manner::Crash, writes: Arc::clone(&writes) };
-            Arc::new(Wrapped::new(Arc::clone(backend), Arc::new(failing)))
+            Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(failing)))
         };
         let overlay = OverlayBackend::open(dying(&base), dying(&store), path("/kept")).await?;
         overlay.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;

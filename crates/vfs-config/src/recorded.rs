@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use vfs_core::{
-    ChangeSet, ErrorKind, OpContext, Operation, Relocate as _, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
+    ChangeSet, ErrorKind, MapPaths as _, OpContext, Operation, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
     Snapshots as _, VfsPath,
 };
 use vfs_layers::{AuditOperation, Outcome};
@@ -36,7 +36,7 @@ impl Placed<OverlayBackend> {
     /// Those of [`OverlayBackend::diff`].
     pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
         let changes = self.part.diff(cx).await.map_err(|error| self.rebase.error(error))?;
-        changes.relocate(&self.rebase)
+        changes.map_paths(&self.rebase)
     }
 
     /// Brings what was changed to what lies beneath; with paths in the namespace of
@@ -48,10 +48,10 @@ impl Placed<OverlayBackend> {
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let work = async {
             match self.part.commit(cx).await.map_err(|error| self.rebase.error(error))? {
-                Commit::Applied(changes) => Ok(Commit::Applied(changes.relocate(&self.rebase)?)),
+                Commit::Applied(changes) => Ok(Commit::Applied(changes.map_paths(&self.rebase)?)),
                 Commit::Conflicts(mut conflicts) => {
                     for conflict in &mut conflicts {
-                        conflict.path = self.rebase.outward(&conflict.path)?;
+                        conflict.path = self.rebase.to_outer(&conflict.path)?;
                     }
                     Ok(Commit::Conflicts(conflicts))
                 }
@@ -64,7 +64,7 @@ impl Placed<OverlayBackend> {
             self.diff(cx).await?.changes.into_iter().map(|change| change.path).collect()
         };
         let work = self.histories.iter().fold(work.boxed(), |work, (checkpoints, rebase)| {
-            let paths: Vec<_> = changed.iter().filter_map(|path| rebase.inward(path).ok()).collect();
+            let paths: Vec<_> = changed.iter().filter_map(|path| rebase.to_inner(path).ok()).collect();
             async move { checkpoints.keep_undoable(cx, &paths, work).await }.boxed()
         });
         self.recorded(cx, AuditOperation::Commit, work, |commit| match commit {
@@ -96,7 +96,7 @@ impl Placed<OverlayBackend> {
     pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<ChangeSet> {
         let outer = self.rebase.outer();
         let inner = paths.iter().filter_map(|path| {
-            if outer.starts_with(path) { Some(self.rebase.inner().clone()) } else { self.rebase.inward(path).ok() }
+            if outer.starts_with(path) { Some(self.rebase.inner().clone()) } else { self.rebase.to_inner(path).ok() }
         });
         let inner: Vec<_> = inner.collect();
         if inner.is_empty() {
@@ -106,7 +106,7 @@ impl Placed<OverlayBackend> {
             let mut changes = self.diff(cx).await?;
             let discarded = self.part.discard_paths(cx, &inner).await.map_err(|error| self.rebase.error(error))?;
             let is_discarded =
-                |path: &VfsPath| self.rebase.inward(path).is_ok_and(|inner| discarded.binary_search(&inner).is_ok());
+                |path: &VfsPath| self.rebase.to_inner(path).is_ok_and(|inner| discarded.binary_search(&inner).is_ok());
             changes.changes.retain(|change| is_discarded(&change.path));
             Ok(changes)
         };
@@ -175,7 +175,7 @@ impl Placed<CheckpointedBackend> {
     fn to_outer(&self, entry: &mut UndoEntry) {
         for path in &mut entry.paths {
             // What was done to more than the caller can see, such as going back to a checkpoint, was done to all of that.
-            *path = self.rebase.outward(path).unwrap_or_else(|_| self.rebase.outer().clone());
+            *path = self.rebase.to_outer(path).unwrap_or_else(|_| self.rebase.outer().clone());
         }
     }
 }

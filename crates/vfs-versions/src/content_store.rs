@@ -133,7 +133,7 @@ impl ContentStore {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::{BackendExt as _, Operation, Wrapped};
+    use vfs_core::{BackendExt as _, Intercepted, Operation};
     use vfs_memory::MemoryBackend;
     use vfs_testkit::Counting;
 
@@ -164,7 +164,7 @@ mod tests {
     async fn the_existence_of_a_large_content_is_checked_first() {
         let store = Arc::new(MemoryBackend::new());
         let counting = Arc::new(Counting::default());
-        let counted = Wrapped::new(store, Arc::clone(&counting));
+        let counted = Intercepted::new(store, Arc::clone(&counting));
         let objects = ContentStore::new(Arc::new(counted), VfsPath::root());
         let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; MIN_PROBE_SIZE]));
         let id = objects.put(&cx, &content).await.expect("stored");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::MutexGuard;
 use vfs_core::{
-    Action, EditResult, ErrorKind, FileUploadResponse, OpContext, Operation, Result, Version, VfsPath, WriteResult,
+    EditResult, ErrorKind, FileUploadResponse, OpContext, Operation, RequestRef, Result, Version, VfsPath, WriteResult,
 };
 
 pub use self::report::{UndoEntry, UndoReport};
@@ -44,7 +44,11 @@ pub(crate) struct UndoLog<'a> {
 
 impl UndoLog<'_> {
     /// Writes the undo record of `action` before it starts. Returns `None` if the backend will refuse the operation.
-    pub(crate) async fn begin(&mut self, files: &TrackedFiles<'_>, action: Action<'_>) -> Result<Option<UndoRecord>> {
+    pub(crate) async fn begin(
+        &mut self,
+        files: &TrackedFiles<'_>,
+        action: RequestRef<'_>,
+    ) -> Result<Option<UndoRecord>> {
         if self.max_records == 0 {
             return Ok(None);
         }

@@ -11,10 +11,10 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Access, Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DownloadRequest, EditMode,
     EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult, Rebase, Relocate,
-    RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
-    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MapPaths, MultiModalContent,
+    MultiModalReadRequest, MultiModalReader, Mutations, OpContext, OpenTreeRequest, PathMapping, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, TreeUse, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -201,7 +201,7 @@ impl OverlayBackend {
     /// Performs `request`, which reads the file at `path`, on the side that has the file.
     async fn read_with<Q: Request>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
-        Q::Output: Relocate,
+        Q::Output: MapPaths,
     {
         cx.check()?;
         let state = self.state();
@@ -216,9 +216,9 @@ impl OverlayBackend {
         if real == *path {
             return request.send(side, cx).await;
         }
-        let rebase = Rebase::new(path.clone(), real.clone());
+        let rebase = PathMapping::new(path.clone(), real.clone());
         let output = request.map_paths(&mut |_| Ok(real.clone()))?.send(side, cx).await;
-        output.map_err(|error| rebase.error(error))?.relocate(&rebase)
+        output.map_err(|error| rebase.error(error))?.map_paths(&rebase)
     }
 }
 
@@ -308,7 +308,7 @@ impl Backend for OverlayBackend {
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
+        let tree = self.state().tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
         let result = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
@@ -316,16 +316,16 @@ impl Backend for OverlayBackend {
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, LendRequest::for_grep(&req)).await?;
+        let tree = self.state().tree(cx, OpenTreeRequest::for_grep(&req)).await?;
         let result = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (state, path, tree_cx) = (self.state(), req.path.clone(), cx.clone());
-        let lend = LendRequest::for_grep(&req);
+        let lend = OpenTreeRequest::for_grep(&req);
         let tree = async move { state.tree(&tree_cx, lend).await.map_err(|error| error.or_path(&path)) };
-        vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
+        vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -356,11 +356,11 @@ impl Backend for OverlayBackend {
         None
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -381,8 +381,8 @@ impl MultiModalReader for OverlayBackend {
 }
 
 #[async_trait]
-impl Searchable for OverlayBackend {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl TreeProvider for OverlayBackend {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         cx.check()?;
         self.state().tree(cx, req).await
     }

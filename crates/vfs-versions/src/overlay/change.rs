@@ -5,7 +5,7 @@ use std::ops::Bound;
 use bytes::{Bytes, BytesMut};
 use vfs_core::{
     Backend as _, DeleteRequest, DeleteResult, DeleteScope, EditMode, EditRequest, EditResult, Error, ErrorKind,
-    LsRequest, OpContext, Rebase, Relocate as _, Result, VfsPath, WriteMode, WriteRequest, WriteResult,
+    LsRequest, MapPaths as _, OpContext, PathMapping, Result, VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::state::{LeafKind, OverlayEntry, OverlayState};
@@ -131,7 +131,7 @@ impl OverlayState {
             result.version = version;
         }
         // The diff names the requested path, too. It is another one than the real path only behind a link.
-        result.relocate(&Rebase::new(requested, path))
+        result.map_paths(&PathMapping::new(requested, path))
     }
 
     pub(super) async fn delete(&mut self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {

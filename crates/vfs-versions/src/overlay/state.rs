@@ -6,8 +6,8 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use vfs_core::links::is_link;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Error, ErrorKind, FileInfo, LendRequest, LsRequest, LsResult, OpContext, Purpose, Request as _,
-    ResolveRequest, Resolved, Result, StatRequest, Version, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, OpenTreeRequest, Request as _, ResolveRequest,
+    Resolved, Result, StatRequest, TreeUse, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
@@ -199,10 +199,10 @@ impl OverlayState {
     }
 
     /// Returns the tree of the overlay and its base.
-    pub(super) async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    pub(super) async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let real = self.real(cx, &req.path).await?;
         let req = req.at(real);
-        let base = vfs_search::lend(&self.base, cx, req.clone()).await?;
+        let base = vfs_search::open_tree(&self.base, cx, req.clone()).await?;
         let upper = req.send(&self.upper, cx).await?;
         Ok(overlay_tree(self.clone(), upper, base))
     }
@@ -210,7 +210,7 @@ impl OverlayState {
     /// Lists a directory.
     pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, LsRequest, OpContext, Rebase, RenameRequest, RenameResult, Result,
+    CopyRequest, CopyResult, Error, ErrorKind, LsRequest, OpContext, PathMapping, RenameRequest, RenameResult, Result,
     TransferMode, Version, VfsPath,
 };
 
@@ -149,7 +149,7 @@ impl TransferPaths<'_> {
         paths.sort_by_key(|(_, real)| Reverse(real.as_str().len()));
         let path = error.path().and_then(|path| VfsPath::parse(path).ok());
         match paths.into_iter().find(|(_, real)| path.as_ref().is_some_and(|path| path.starts_with(real))) {
-            Some((requested, real)) => Rebase::new(requested.clone(), real.clone()).error(error),
+            Some((requested, real)) => PathMapping::new(requested.clone(), real.clone()).error(error),
             None => error.or_path(from),
         }
     }

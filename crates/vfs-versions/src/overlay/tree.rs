@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, Rebase, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, Resolved, Result, VfsPath};
 
 use super::state::OverlayState;
 
@@ -94,7 +94,7 @@ struct OverlayDirectory {
     /// Real path.
     path: VfsPath,
     /// Requested path, if a link leads to the real one; for the problems of a listing.
-    requested: Option<Rebase>,
+    requested: Option<PathMapping>,
     upper: Option<Arc<dyn DynDirectory>>,
     base: Option<Arc<dyn DynDirectory>>,
 }
@@ -115,7 +115,7 @@ enum ChangedTarget {
 
 impl OverlayDirectory {
     fn requested_as(mut self, path: &VfsPath) -> Self {
-        self.requested = (*path != self.path).then(|| Rebase::new(path.clone(), self.path.clone()));
+        self.requested = (*path != self.path).then(|| PathMapping::new(path.clone(), self.path.clone()));
         self
     }
 
@@ -288,7 +288,7 @@ impl DynDirectory for OverlayDirectory {
 #[cfg(test)]
 mod tests {
     use vfs_core::tree::Tree;
-    use vfs_core::{Backend, BackendExt as _, LendRequest, LsRequest, OpContext, Purpose};
+    use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext, OpenTreeRequest, TreeUse};
     use vfs_memory::MemoryBackend;
     use vfs_search::Pool;
 
@@ -336,10 +336,10 @@ mod tests {
         let state = OverlayState::new(Arc::new(base.clone()), 100);
         state.upper.create_text("/d/new", "new").await?;
         state.upper.create_text("/made/new", "new").await?;
-        let root = || LendRequest::new(VfsPath::root(), Purpose::List);
-        let closed = Closed(vfs_search::lend(&state.base, &cx, root()).await?);
+        let root = || OpenTreeRequest::new(VfsPath::root(), TreeUse::List);
+        let closed = Closed(vfs_search::open_tree(&state.base, &cx, root()).await?);
         let upper: Arc<dyn Backend> = Arc::new(state.upper.clone());
-        let upper = vfs_search::lend(&upper, &cx, root()).await?;
+        let upper = vfs_search::open_tree(&upper, &cx, root()).await?;
         let tree = Arc::new(overlay_tree(state, upper, SharedTree::of(Arc::new(closed))));
         let list = |at| vfs_search::ls_on(Pool::global(), Arc::clone(&tree), cx.clone(), at);
 

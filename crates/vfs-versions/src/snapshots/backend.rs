@@ -8,12 +8,12 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
 use vfs_core::{
-    Around, Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
-    EditRequest, EditResult, Effect, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader,
-    Mutations, OpContext, Operation, ReadRequest, ReadResult, RenameRequest, RenameResult, Request, ResolveRequest,
-    Resolved, RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest,
-    StreamingShell, VfsPath, Watch, Wrapped, WriteRequest, WriteResult,
+    Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
+    EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, Interceptor, LsRequest, LsResult,
+    MultiModalReader, Mutations, OpContext, Operation, OperationClass, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest,
+    Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -39,20 +39,20 @@ impl CheckpointInterceptor {
     }
 }
 
-impl Around for CheckpointInterceptor {
+impl Interceptor for CheckpointInterceptor {
     fn name(&self) -> &'static str {
         "checkpoints"
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = request.action().primary_path();
-        let is_change = request.action().effect() == Effect::Changes && Q::OPERATION != Operation::Restore;
+        let path = request.as_request_ref().primary_path();
+        let is_change = request.as_request_ref().class() == OperationClass::Write && Q::OPERATION != Operation::Restore;
         if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
             return request.send(inner, cx).await;
         }
         let mut log = self.lock(cx, &path).await?;
         let files = TrackedFiles { inner, cx, excluded: &self.excluded };
-        let record = log.begin(&files, request.action()).await.map_err(|error| error.or_path(&path))?;
+        let record = log.begin(&files, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
@@ -76,13 +76,13 @@ pub struct CheckpointedBackend {
     inner: Arc<dyn Backend>,
     interceptor: Arc<CheckpointInterceptor>,
     /// The inner backend with an undo record around every change.
-    recorded: Wrapped<CheckpointInterceptor>,
+    recorded: Intercepted<CheckpointInterceptor>,
 }
 
 impl CheckpointedBackend {
     pub(super) fn new(inner: Arc<dyn Backend>, interceptor: CheckpointInterceptor) -> Self {
         let interceptor = Arc::new(interceptor);
-        let recorded = Wrapped::new(Arc::clone(&inner), Arc::clone(&interceptor));
+        let recorded = Intercepted::new(Arc::clone(&inner), Arc::clone(&interceptor));
         Self { inner, interceptor, recorded }
     }
 
@@ -247,12 +247,12 @@ impl Backend for CheckpointedBackend {
         self.recorded.as_streaming_shell()
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
-        self.recorded.as_multimodal()
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
+        self.recorded.as_multi_modal()
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
-        self.recorded.as_searchable()
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
+        self.recorded.as_tree_provider()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {

@@ -1,27 +1,27 @@
 //! Paths at and below which an operation changes files.
 
-use vfs_core::{Action, DeleteRequest, Result, TransferMode, VfsPath};
+use vfs_core::{DeleteRequest, RequestRef, Result, TransferMode, VfsPath};
 
 use crate::snapshots::files::TrackedFiles;
 
 /// Returns the real paths at and below which `action` changes files, or `None` if the backend will refuse it, so that no
 /// contents are stored in vain.
-pub(super) async fn affected_paths(files: &TrackedFiles<'_>, action: Action<'_>) -> Result<Option<Vec<VfsPath>>> {
+pub(super) async fn affected_paths(files: &TrackedFiles<'_>, action: RequestRef<'_>) -> Result<Option<Vec<VfsPath>>> {
     match action {
-        Action::Write(write) => written_file(files, &write.path).await,
-        Action::Upload(upload) => written_file(files, &upload.path).await,
-        Action::Edit(edit) => match files.file(&edit.path).await? {
+        RequestRef::Write(write) => written_file(files, &write.path).await,
+        RequestRef::Upload(upload) => written_file(files, &upload.path).await,
+        RequestRef::Edit(edit) => match files.file(&edit.path).await? {
             Some(_) => written_file(files, &edit.path).await,
             None => Ok(None),
         },
-        Action::Delete(delete) => deleted_entry(files, delete).await,
-        Action::Rename(rename) => {
+        RequestRef::Delete(delete) => deleted_entry(files, delete).await,
+        RequestRef::Rename(rename) => {
             let Some(to) = transfer_target(files, &rename.from, &rename.to, rename.mode).await? else {
                 return Ok(None);
             };
             Ok(Some(vec![files.real_entry(&rename.from).await, to]))
         }
-        Action::Copy(copy) => {
+        RequestRef::Copy(copy) => {
             let to = transfer_target(files, &copy.from, &copy.to, copy.mode).await?;
             Ok(to.map(|to| vec![to]))
         }

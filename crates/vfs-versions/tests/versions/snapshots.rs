@@ -6,8 +6,8 @@ mod undo;
 use std::sync::Arc;
 
 use vfs_core::{
-    Around, Backend, BackendExt, DeleteRequest, DiffRequest, Effect, Error, ErrorKind, ForgetRequest, Layer, OpContext,
-    Operation, Request, RestoreRequest, Result, SnapshotId, SnapshotRequest, Snapshots, Wrapped,
+    Backend, BackendExt, DeleteRequest, DiffRequest, Error, ErrorKind, ForgetRequest, Intercepted, Interceptor, Layer,
+    OpContext, Operation, OperationClass, Request, RestoreRequest, Result, SnapshotId, SnapshotRequest, Snapshots,
 };
 use vfs_layers::Fault;
 use vfs_memory::MemoryBackend;
@@ -81,8 +81,8 @@ fn assert_conflict(error: &Error, at: &str) {
 async fn a_snapshot_downloads_changed_files_only() {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
     let counting = Arc::new(Counting::default());
-    let files =
-        checkpoints(&store).over(Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
+    let files = checkpoints(&store)
+        .over(Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
     for number in 0..50 {
         inner.create_text(&format!("/d/{number}"), &format!("text {number}")).await.expect("written");
     }
@@ -195,14 +195,14 @@ async fn a_restore_that_fails_is_rolled_back() {
 #[derive(Debug)]
 struct ConcurrentWriter;
 
-impl Around for ConcurrentWriter {
+impl Interceptor for ConcurrentWriter {
     fn name(&self) -> &'static str {
         "concurrent_writer"
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_change = request.action().effect() == Effect::Changes;
-        if is_change && request.action().paths().any(|path| path.as_str() == "/2") {
+        let is_change = request.as_request_ref().class() == OperationClass::Write;
+        if is_change && request.as_request_ref().paths().any(|path| path.as_str() == "/2") {
             inner.write_text("/2", "foreign").await?;
         }
         request.send(inner, cx).await
@@ -222,7 +222,8 @@ async fn a_concurrent_change_is_a_conflict_and_earlier_steps_are_rolled_back() {
     fixture.files.delete(&cx(), DeleteRequest::new(path("/0"))).await.expect("deleted");
     fixture.files.create_text("/extra", "extra").await.expect("written");
     let inner = Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>;
-    let changed_meanwhile = checkpoints(&fixture.store).over(Arc::new(Wrapped::new(inner, Arc::new(ConcurrentWriter))));
+    let changed_meanwhile =
+        checkpoints(&fixture.store).over(Arc::new(Intercepted::new(inner, Arc::new(ConcurrentWriter))));
     assert_conflict(&restore(&changed_meanwhile, &first).await.expect_err("changed meanwhile"), "/2");
     fixture.has(&[("/1", "new"), ("/2", "foreign"), ("/3", "new"), ("/extra", "extra")]);
     assert_eq!(undo(&fixture.files, 9).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));

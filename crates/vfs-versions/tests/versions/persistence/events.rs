@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
-use vfs_core::{Action, Around, Backend, BackendExt, Error, ErrorKind, OpContext, Request, Result, VfsPath, Wrapped};
+use vfs_core::{
+    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Request, RequestRef, Result, VfsPath,
+};
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 
@@ -44,7 +46,7 @@ impl std::fmt::Debug for Eventful {
     }
 }
 
-impl Around for Eventful {
+impl Interceptor for Eventful {
     fn name(&self) -> &'static str {
         "eventful"
     }
@@ -57,10 +59,10 @@ impl Around for Eventful {
         if matches!(self.event, Event::Leaves) && self.calls.load(Ordering::Relaxed) > self.nth {
             return Err(error(ErrorKind::Unavailable));
         }
-        let is_it = match request.action() {
-            Action::Write(write) => write.path == self.at,
-            Action::Ls(ls) => ls.path == self.at,
-            Action::Download(download) => download.path == self.at && self.at.as_str().contains("/objects/"),
+        let is_it = match request.as_request_ref() {
+            RequestRef::Write(write) => write.path == self.at,
+            RequestRef::Ls(ls) => ls.path == self.at,
+            RequestRef::Download(download) => download.path == self.at && self.at.as_str().contains("/objects/"),
             _ => false,
         };
         if !is_it || self.calls.fetch_add(1, Ordering::Relaxed) != self.nth {
@@ -93,7 +95,7 @@ pub(super) fn eventful(files: &MemoryBackend, at: &str, nth: usize, event: Event
 
 pub(super) fn also(files: Arc<dyn Backend>, at: &str, nth: usize, event: Event) -> Arc<dyn Backend> {
     let eventful = Eventful { at: path(at), nth, event, calls: AtomicUsize::new(0), outcomes: Mutex::default() };
-    Arc::new(Wrapped::new(files, Arc::new(eventful)))
+    Arc::new(Intercepted::new(files, Arc::new(eventful)))
 }
 
 /// Does `other` right before.

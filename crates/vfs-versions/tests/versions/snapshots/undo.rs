@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::{
-    Around, Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Layer, OpContext, Operation,
-    RenameRequest, Request, Result, VfsPath, Wrapped,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Intercepted, Interceptor, Layer, OpContext,
+    Operation, RenameRequest, Request, Result, VfsPath,
 };
 use vfs_layers::Fault;
 use vfs_memory::MemoryBackend;
@@ -111,7 +111,7 @@ async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
     for has_happened in [false, true] {
         let fixture = fixture();
         fixture.inner.create_text("/a", "one").await.expect("written");
-        let unresponsive = Wrapped::new(
+        let unresponsive = Intercepted::new(
             Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
             Arc::new(Unresponsive { has_happened }),
         );
@@ -132,7 +132,7 @@ struct Unresponsive {
     has_happened: bool,
 }
 
-impl Around for Unresponsive {
+impl Interceptor for Unresponsive {
     fn name(&self) -> &'static str {
         "unresponsive"
     }
