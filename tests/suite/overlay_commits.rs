@@ -132,7 +132,7 @@ async fn a_commit_that_could_not_all_be_taken_back_can_be_finished() -> Result<(
         overlay.edit_text(file, "old", "new").await?;
     }
     let error = overlay.commit(&OpContext::new()).await.expect_err("the disk fails");
-    assert!(error.message().ends_with("these files could not be made what they were: /a"), "{error}");
+    assert!(error.message().ends_with("these files could not be restored: /a"), "{error}");
     assert_eq!(
         ["a", "b", "z"].map(|file| text(&root, file)),
         ["new\n", "old\n", "old\n"].map(|text| Some(text.into()))
@@ -174,7 +174,7 @@ async fn a_link_that_went_before_a_commit_failed_is_told_of_and_expected_no_more
     overlay.create_text("/ln", "new\n").await?;
     overlay.edit_text("/z", "old", "new").await?;
     let error = overlay.commit(&OpContext::new()).await.expect_err("the disk fails");
-    assert!(error.message().ends_with("these files could not be made what they were: /ln"), "{error}");
+    assert!(error.message().ends_with("these files could not be restored: /ln"), "{error}");
     assert_eq!(["f", "ln", "z"].map(|file| text(&root, file)), [Some("old\n".into()), None, Some("old\n".into())]);
     commit(&overlay).await?;
     assert_eq!(
@@ -316,7 +316,7 @@ async fn a_commit_that_was_taken_back_unnoted_can_be_finished() -> Result<()> {
     }
     let cx = OpContext::new();
     let error = overlay.commit(&cx).await.expect_err("both fail");
-    assert!(error.message().starts_with("it fails on purpose; nor could that be noted"), "{error}");
+    assert!(error.message().starts_with("it fails on purpose; the rollback could not be recorded"), "{error}");
     assert_eq!(["a", "z"].map(|file| text(&root, file)), ["old\n"; 2].map(|text| Some(text.into())));
 
     let next = OverlayBackend::new(base).with_journal(store, path("/journal"));

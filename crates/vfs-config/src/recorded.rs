@@ -7,7 +7,7 @@ use vfs_core::{
     Snapshots as _, VfsPath,
 };
 use vfs_layers::{AuditOperation, Outcome};
-use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, Undone};
+use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, UndoReport};
 
 use crate::built::Placed;
 
@@ -147,7 +147,7 @@ impl Placed<CheckpointedBackend> {
     /// # Errors
     ///
     /// Those of [`CheckpointedBackend::undo`]; `unavailable` where a log cannot be written.
-    pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<Undone> {
+    pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<UndoReport> {
         let work = async {
             let mut undone = self.part.undo(cx, operations).await.map_err(|error| self.rebase.error(error))?;
             undone.entries.iter_mut().for_each(|entry| self.to_outer(entry));

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteRequest,
+    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest,
+    UnaryRequest as _, VfsPath, WriteRequest,
 };
 
 /// Number of digits of an id that name the directory of its object.
 const FAN_OUT: usize = 2;
 
-/// Size in bytes from which the store is asked first whether it has a content, so that the content is not sent in vain.
-const ASKED_FIRST: usize = 1 << 20;
+/// Minimum size in bytes of a content whose existence is checked before it is sent.
+const MIN_PROBE_SIZE: usize = 1 << 20;
 
 /// Name of a content: its BLAKE3 hash, in 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ impl ObjectId {
         Self(blake3::hash(content).to_hex().to_string())
     }
 
-    /// Returns `text` as a name if it is one. A name that was read from a store can be any text.
+    /// Returns `text` as a name if it is a valid one. Text that was read from a store can be anything.
     fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
@@ -57,7 +58,7 @@ impl ContentStore {
     /// Stores `content`, unless it is stored already, and returns its name.
     pub(crate) async fn put(&self, cx: &OpContext, content: &Bytes) -> Result<ObjectId> {
         let id = ObjectId::of(content);
-        if content.len() >= ASKED_FIRST && self.contains(cx, &id).await? {
+        if content.len() >= MIN_PROBE_SIZE && self.contains(cx, &id).await? {
             return Ok(id);
         }
         match self.backend.write(cx, WriteRequest::new(self.path(&id)?, content.clone())).await {
@@ -71,19 +72,13 @@ impl ContentStore {
     pub(crate) async fn get(&self, cx: &OpContext, id: &ObjectId) -> Result<Bytes> {
         let path = self.path(id)?;
         let bad = |message| Error::new(ErrorKind::Internal, message).with_path(&path);
-        let answer = self.backend.download_files(cx, vec![path.clone()]).await.pop();
-        let content = match answer.map(|answer| (answer.content, answer.cause)) {
-            Some((Some(content), _)) => content,
-            Some((None, Some(cause))) if cause.kind() == ErrorKind::NotFound => {
-                return Err(bad("the content that was kept here is missing from the store"));
-            }
-            Some((None, Some(cause))) => return Err(cause),
-            Some((None, None)) | None => return Err(bad("the store gave no answer for this content")),
-        };
-        if ObjectId::of(&content) == *id {
-            Ok(content)
-        } else {
-            Err(bad("the content that was kept here is damaged: it is not the one of its name"))
+        let response = DownloadRequest::new(path.clone()).send(&*self.backend, cx).await;
+        match response.map(|response| response.content) {
+            Ok(Some(content)) if ObjectId::of(&content) == *id => Ok(content),
+            Ok(Some(_)) => Err(bad("the stored content is damaged: its hash is not its name")),
+            Ok(None) => Err(bad("the store returned neither content nor error")),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(bad("the content is missing from the store")),
+            Err(error) => Err(error),
         }
     }
 
@@ -98,7 +93,7 @@ impl ContentStore {
 
     /// Removes all contents except those in `keep`, and returns the number of removed ones. Files that are not contents stay.
     ///
-    /// No other caller may put contents meanwhile: one that `keep` does not name would be removed, too.
+    /// No other caller may store contents at the same time: a content that `keep` does not name would be removed as well.
     pub(crate) async fn retain(&self, cx: &OpContext, keep: &HashSet<ObjectId>) -> Result<u64> {
         let root = self.root()?;
         let listing = match self.backend.ls(cx, LsRequest::new(root.clone()).recursive()).await {
@@ -128,7 +123,7 @@ impl ContentStore {
 
     fn path(&self, id: &ObjectId) -> Result<VfsPath> {
         let Some(ObjectId(digits)) = ObjectId::parse(&id.0) else {
-            let message = "a name of a content in the store is damaged: it is not 64 hexadecimal digits";
+            let message = "the name of a content is damaged: it is not 64 hexadecimal digits";
             return Err(Error::new(ErrorKind::Internal, message).with_path(&self.directory));
         };
         let (group, rest) = digits.split_at(FAN_OUT);
@@ -151,37 +146,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_content_is_kept_once_and_found_by_its_name() {
+    async fn a_content_is_stored_once_and_found_by_its_name() {
         let (store, objects) = objects();
         let cx = OpContext::new();
         let content = Bytes::from_static(b"some\0bytes");
-        let id = objects.put(&cx, &content).await.expect("kept");
-        assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
-        assert!(objects.contains(&cx, &id).await.expect("known"));
+        let id = objects.put(&cx, &content).await.expect("stored");
+        assert_eq!(objects.put(&cx, &content).await.expect("stored already"), id);
+        assert!(objects.contains(&cx, &id).await.expect("checked"));
         assert_eq!(objects.get(&cx, &id).await.expect("there"), content);
         assert_eq!(store.glob_files("/d/store/objects/**").await.expect("listed").len(), 1);
         let other = ObjectId::of(b"other");
-        assert!(!objects.contains(&cx, &other).await.expect("known"));
+        assert!(!objects.contains(&cx, &other).await.expect("checked"));
         assert!(objects.get(&cx, &other).await.expect_err("missing").message().contains("missing"));
     }
 
     #[tokio::test]
-    async fn a_large_content_is_asked_for_first() {
+    async fn the_existence_of_a_large_content_is_checked_first() {
         let store = Arc::new(MemoryBackend::new());
         let counting = Arc::new(Counting::default());
         let counted = Intercepted::new(store, Arc::clone(&counting));
         let objects = ContentStore::new(Arc::new(counted), VfsPath::root());
-        let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; ASKED_FIRST]));
-        let id = objects.put(&cx, &content).await.expect("kept");
-        assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
+        let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; MIN_PROBE_SIZE]));
+        let id = objects.put(&cx, &content).await.expect("stored");
+        assert_eq!(objects.put(&cx, &content).await.expect("stored already"), id);
         assert_eq!(counting.calls(Operation::Write), 1);
     }
 
     #[tokio::test]
-    async fn what_is_damaged_is_told() {
+    async fn a_damaged_content_is_an_error() {
         let (store, objects) = objects();
         let cx = OpContext::new();
-        let id = objects.put(&cx, &Bytes::from_static(b"x")).await.expect("kept");
+        let id = objects.put(&cx, &Bytes::from_static(b"x")).await.expect("stored");
         let path = objects.path(&id).expect("valid");
         store.write_text(path.as_str(), "y").await.expect("written");
         let error = objects.get(&cx, &id).await.expect_err("damaged");
@@ -191,19 +186,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_names_goes_and_the_rest_stays() {
+    async fn unreferenced_contents_are_removed_and_the_rest_stays() {
         let (store, objects) = objects();
         let cx = OpContext::new();
         assert_eq!(objects.retain(&cx, &HashSet::new()).await.expect("nothing is there"), 0);
         let mut ids = Vec::new();
         for text in ["a", "b", "c"] {
-            ids.push(objects.put(&cx, &Bytes::from_static(text.as_bytes())).await.expect("kept"));
+            ids.push(objects.put(&cx, &Bytes::from_static(text.as_bytes())).await.expect("stored"));
         }
         store.create_text("/d/store/objects/readme", "not a content").await.expect("written");
         let keep = HashSet::from([ids[1].clone()]);
         assert_eq!(objects.retain(&cx, &keep).await.expect("collected"), 2);
-        assert!(objects.contains(&cx, &ids[1]).await.expect("known"));
-        assert!(!objects.contains(&cx, &ids[0]).await.expect("known"));
-        assert!(store.exists("/d/store/objects/readme").await.expect("known"));
+        assert!(objects.contains(&cx, &ids[1]).await.expect("checked"));
+        assert!(!objects.contains(&cx, &ids[0]).await.expect("checked"));
+        assert!(store.exists("/d/store/objects/readme").await.expect("checked"));
     }
 }

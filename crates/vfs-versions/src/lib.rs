@@ -3,11 +3,18 @@
 //! * [`OverlayBackend`] keeps changes apart from a base until they are committed, discarded or merged into another overlay.
 //! * [`Checkpoints`] takes snapshots of all files and undoes single operations.
 //!
-//! Both keep contents by their hash in a directory of any backend.
+//! Both store contents by hash in a directory of any backend.
 
 mod content_store;
+mod diff;
+mod entry;
+mod merge;
 mod overlay;
+mod record_log;
 mod snapshots;
+mod undo_log;
 
-pub use overlay::{Commit, CommitConflict, Merge, OverlayBackend};
-pub use snapshots::{CheckpointedBackend, Checkpoints, UndoEntry, Undone};
+pub use merge::Merge;
+pub use overlay::{Commit, CommitConflict, OverlayBackend};
+pub use snapshots::{CheckpointedBackend, Checkpoints};
+pub use undo_log::{UndoEntry, UndoReport};

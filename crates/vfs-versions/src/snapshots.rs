@@ -1,33 +1,28 @@
 //! Checkpoint layer: snapshots of all files, and an undo log of changes.
 
-mod apply;
 mod backend;
-mod files;
+mod catalog;
+pub(crate) mod files;
 mod manifest;
-mod store;
-mod undo;
-mod undo_log;
+mod restore;
+pub(crate) mod store;
+pub(crate) mod transition;
 
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use vfs_core::{
-    Backend, Interceptor, Layer, Mutations, OpContext, Operation, OperationClass, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest, VfsPath,
-};
-use vfs_search::run_until_cancelled;
+use vfs_core::{Backend, Layer, VfsPath};
 
 pub use self::backend::CheckpointedBackend;
-pub use self::undo::{UndoEntry, Undone};
 
-use self::files::Files;
+use self::backend::CheckpointInterceptor;
 use self::store::CheckpointStore;
-use self::undo_log::{Ending, UndoCursor};
+use crate::undo_log::UndoCursor;
 
 /// Default number of operations that can be undone.
 const DEFAULT_MAX_UNDO: u64 = 1000;
 
-/// Layer that takes snapshots of all files and keeps an undo log of changes, in a directory of any backend.
+/// Layer that takes snapshots of all files and writes an undo log of changes, in a directory of any backend.
 ///
 /// # Behaviour
 ///
@@ -42,16 +37,16 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// * A restore changes only files whose content differs, each under the condition that it has not changed since it was read, and
 ///   deletes files that the snapshot does not have. If another process changes a file meanwhile, the earlier changes are undone;
 ///   files that could not be restored are named in the error. A restore that was cut short can be repeated.
-/// * The name of a snapshot is never reused. To forget a snapshot removes the contents that nothing else names.
+/// * The id of a snapshot is never reused. Forgetting a snapshot removes the contents that nothing else names.
 ///
 /// Undo, by [`CheckpointedBackend::undo`]:
 ///
 /// * Before each `write`, `edit`, `delete`, `rename`, `copy`, `upload` and restore the contents of all files that it will
 ///   touch are stored, whole trees for directories, and afterwards the resulting versions. A change whose contents cannot be
 ///   stored is refused. Commands (`execute`) are not recorded, nor are changes that bypass the layer.
-/// * A change that failed has no record. A change whose answer was lost, that was dropped, or whose process ended is settled
+/// * A change that failed has no record. A change whose response was lost, that was dropped, or whose process ended is settled
 ///   before the next one, according to the files at that time.
-/// * The last 1,000 operations are kept, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations
+/// * The last 1,000 operations can be undone, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations
 ///   name are removed when a snapshot is forgotten, and from time to time.
 /// * Changes, and other work that needs stable files, wait for each other. Reads do not wait.
 /// * A change costs a `stat`, a download of each file that it touches, and about three small writes to the store.
@@ -66,10 +61,11 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///
 /// # Errors
 ///
-/// Those of the inner backend, and at the file or the root what becomes of a failure of the store: `cancelled`,
-/// `quota_exceeded`, `storage_full`, `too_large`, `busy`, `timeout` and `unavailable` as they are, anything else as
-/// `internal`, also a content that is missing from it or damaged. `not_found` for a snapshot that there is not, `conflict`
-/// at a file that changed while its snapshot was restored, `unsupported` for what cannot be listed whole.
+/// * Those of the inner backend.
+/// * Failures of the store, at the file or the root: `cancelled`, `quota_exceeded`, `storage_full`, `too_large`, `busy`, `timeout`
+///   and `unavailable` unchanged, all others as `internal`, including a missing or damaged content.
+/// * `not_found` for a snapshot that does not exist, `conflict` for a file that changed during a restore, `unsupported` for a
+///   directory that cannot be listed as a whole.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -82,14 +78,14 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// let files = Checkpoints::new(store, VfsPath::parse("/checkpoints")?).over(Arc::new(MemoryBackend::new()));
 /// let cx = OpContext::new();
 /// files.create_text("/a", "one").await?;
-/// let snapshot = files.as_snapshots().expect("there are").snapshot(&cx, SnapshotRequest::new()).await?;
+/// let snapshot = files.as_snapshots().expect("snapshots").snapshot(&cx, SnapshotRequest::new()).await?;
 ///
 /// files.edit_text("/a", "one", "two").await?;
-/// files.delete_file("/a").await?;
+/// files.remove("/a").await?;
 /// files.undo(&cx, 1).await?;
 /// assert_eq!(files.read_text("/a").await?, "two");
 ///
-/// files.as_snapshots().expect("there are").restore(&cx, RestoreRequest::new(snapshot.id)).await?;
+/// files.as_snapshots().expect("snapshots").restore(&cx, RestoreRequest::new(snapshot.id)).await?;
 /// assert_eq!(files.read_text("/a").await?, "one");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
@@ -97,17 +93,17 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     store: Arc<CheckpointStore>,
-    turn: Arc<Mutex<UndoCursor>>,
+    cursor: Arc<Mutex<UndoCursor>>,
     excluded: Vec<VfsPath>,
     max_undo_records: u64,
 }
 
 impl Checkpoints {
-    /// Returns a layer that keeps its records at and below `directory` of `store`. The directory is created when needed.
+    /// Returns a layer that stores its records at and below `directory` of `store`. The directory is created when needed.
     pub fn new(store: Arc<dyn Backend>, directory: VfsPath) -> Self {
         Self {
             store: Arc::new(CheckpointStore::new(store, directory)),
-            turn: Arc::default(),
+            cursor: Arc::default(),
             excluded: Vec::new(),
             max_undo_records: DEFAULT_MAX_UNDO,
         }
@@ -130,62 +126,18 @@ impl Checkpoints {
 
     /// Returns `inner` with this layer around it.
     pub fn over(&self, inner: Arc<dyn Backend>) -> CheckpointedBackend {
-        let keeper = Keeper {
+        let interceptor = CheckpointInterceptor {
             store: Arc::clone(&self.store),
-            turn: Arc::clone(&self.turn),
+            cursor: Arc::clone(&self.cursor),
             excluded: self.excluded.clone(),
-            max_records: self.max_undo_records,
+            max_undo_records: self.max_undo_records,
         };
-        CheckpointedBackend::new(inner, keeper)
+        CheckpointedBackend::new(inner, interceptor)
     }
 }
 
 impl Layer for Checkpoints {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(self.over(inner))
-    }
-}
-
-/// Interceptor of one backend: its store, its undo log and the lock of changes.
-#[derive(Debug)]
-struct Keeper {
-    store: Arc<CheckpointStore>,
-    turn: Arc<Mutex<UndoCursor>>,
-    excluded: Vec<VfsPath>,
-    max_records: u64,
-}
-
-impl Interceptor for Keeper {
-    fn name(&self) -> &'static str {
-        "checkpoints"
-    }
-
-    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = request.as_request_ref().primary_path();
-        let is_change = request.as_request_ref().class() == OperationClass::Write
-            && !matches!(Q::OPERATION, Operation::OpenWriter | Operation::Restore);
-        if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
-            return request.send(inner, cx).await;
-        }
-        let mut turn = run_until_cancelled(cx, &path, self.turn.lock()).await?;
-        let files = Files { inner, cx, excluded: &self.excluded };
-        let record =
-            self.begin(&files, &mut turn, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
-        let answer = request.send(inner, cx).await;
-        match record {
-            Some(record) => {
-                let ending = Ending::of(&record, answer.as_ref().map(Q::output_ref));
-                self.conclude(&files, &mut turn, record, ending).await;
-            }
-            None if answer.is_ok() && self.max_records > 0 && !self.excluded.iter().any(|ex| path.starts_with(ex)) => {
-                tracing::warn!(operation = %Q::OPERATION, "a change that was to be refused was not, and has no note");
-            }
-            None => {}
-        }
-        answer
-    }
-
-    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
-        call.start(cx)
     }
 }

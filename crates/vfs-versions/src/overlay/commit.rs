@@ -1,21 +1,13 @@
 //! Commit of an overlay: its changes applied to the base, with conflict detection.
 
-use std::sync::Arc;
+use vfs_core::{ChangeSet, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use bytes::Bytes;
-use rpds::RedBlackTreeSetSync;
-use serde::{Deserialize, Serialize};
-use vfs_core::links::is_link;
-use vfs_core::{
-    Backend, ChangeSet, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, Version, VfsPath, WriteMode,
-    WriteRequest, prune,
-};
-
-use super::OverlayBackend;
-use super::merged::{Before, Merged, is_hidden};
-use super::persistence::{Finished, Persistence, of_store};
-use super::plan::{Planned, file_change, is_elsewhere, plan};
-use super::steps::Steps;
+use super::backend::OverlayBackend;
+use super::persistence::record_file::at_root;
+use super::persistence::recovery::FinishedCommit;
+use super::plan::{CommitConflict, PlannedChange, file_change, plan};
+use super::state::OverlayState;
+use super::steps::CommitSteps;
 
 /// Outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,20 +15,8 @@ use super::steps::Steps;
 pub enum Commit {
     /// The base has all changes now, and the overlay none.
     Applied(ChangeSet),
-    /// The base was changed at these paths since they were changed here; nothing was applied.
+    /// The base was changed at these paths since they were changed in the overlay; nothing was applied.
     Conflicts(Vec<CommitConflict>),
-}
-
-/// A file of the base that has changed since its first change in an overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CommitConflict {
-    /// Path of the file.
-    pub path: VfsPath,
-    /// Version that the base had at the first change; `None` if it had no such file.
-    pub expected: Option<Version>,
-    /// Version that the base has now.
-    pub actual: Option<Version>,
 }
 
 impl OverlayBackend {
@@ -49,27 +29,28 @@ impl OverlayBackend {
     /// * Then each file is written or deleted under the condition that it still has the checked version: first, entries in the
     ///   way of a write are removed (a file where a directory is to be, or the other way round), then all files are written, and
     ///   then the others are deleted. So the base needs room for the written files before deletions free any.
-    /// * If a step fails, all is rolled back, and can be committed again. A file that was removed, because it was in the way or
-    ///   before another could not be deleted, comes back with the permissions of a new file. New directories stay, a removed empty
-    ///   directory does not come back, and a removed link is named in the error.
-    /// * If a step cannot be rolled back, the error names the file. With a journal or a store nothing is changed then before
-    ///   the commit is [finished](Self::finish_commit), nor where all was applied and only that could not be recorded: the
-    ///   overlay is without changes then.
-    /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in an overlay that is
-    ///   [kept](Self::open), the rest follows when the commit is [finished](Self::finish_commit).
-    /// * Another process that finds the commit in the store finishes it as well, also while it is made here. What that process
-    ///   applied counts: either all is applied, or all is rolled back. If it finished the commit where a file failed here, the
-    ///   error says so, and the overlay is without changes. If it goes on with what is rolled back here, the error says so, too.
-    /// * A rollback is recorded before it begins. If it cannot be, files are restored all the same, and another process that
-    ///   finishes the commit at that moment may pass over one.
-    /// * Directories that were deleted here and have no file left go too. Links that were deleted here are removed last, as
-    ///   they cannot be put back; those that stand in the way of a write, right before the first one.
+    /// * If a step fails, all steps are rolled back, and the commit can be repeated. A file that was removed, because it was in the
+    ///   way or before another could not be deleted, comes back with the permissions of a new file. New directories stay, a
+    ///   removed empty directory does not come back, and a removed link is named in the error.
+    /// * If a step cannot be rolled back, the error names the file. With a journal or a store, further changes are refused until
+    ///   the commit is [finished](Self::finish_commit). The same holds if all steps were applied but that could not be recorded:
+    ///   the overlay has no changes then.
+    /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in a
+    ///   [persistent](Self::open) overlay, the rest follows when the commit is [finished](Self::finish_commit).
+    /// * Another process that finds the commit in the store finishes it as well, also while it runs here. The steps that the
+    ///   other process applied count: either all are applied, or all are rolled back. If it finished the commit while a step
+    ///   failed here, the error says so, and the overlay has no changes. If it continues a commit that is rolled back here, the
+    ///   error says so, too.
+    /// * A rollback is recorded before it begins. If it cannot be recorded, files are restored all the same, and another process
+    ///   that finishes the commit at that moment may miss one.
+    /// * Directories that were deleted in the overlay and have no file left are removed, too. Links that were deleted in the
+    ///   overlay are removed last, since they cannot be restored; links in the way of a write are removed right before the first
+    ///   write.
     /// * During the commit, the old contents of all changed files are held in memory, for a rollback.
     ///
     /// # Errors
     ///
-    /// Those of the base, and at the root those of the journal or store; all is as it was then, or the error says what is
-    /// not.
+    /// Those of the base, and at the root those of the journal or store. Nothing is changed then, or the error says what is.
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let this = self.clone();
         vfs_search::run_to_completion(cx, |cx| async move { this.commit_whole(&cx).await }).await
@@ -77,203 +58,132 @@ impl OverlayBackend {
 
     async fn commit_whole(&self, cx: &OpContext) -> Result<Commit> {
         cx.check()?;
-        let _turn = self.turn(cx, &VfsPath::root()).await?;
+        let mut persistence = self.lock(cx, &VfsPath::root()).await?;
+        let mut persistence = persistence.as_mut();
         let state = self.state();
         if state.is_unchanged() {
-            self.inner.persistence.as_ref().map_or(Ok(()), Persistence::check_finished).map_err(of_store)?;
+            if let Some(persistence) = persistence {
+                persistence.file.check_finished().map_err(at_root)?;
+            }
             return Ok(Commit::Applied(ChangeSet::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
             return Ok(Commit::Conflicts(conflicts));
         }
-        let persistence = self.inner.persistence.as_ref();
-        if let Some(persistence) = persistence {
-            persistence.begin(cx, &state, &planned).await.map_err(of_store)?;
+        if let Some(persistence) = &mut persistence {
+            persistence.begin(cx, &state, &planned).await.map_err(at_root)?;
         }
-        let mut steps = Steps::new(&state, persistence, planned);
+        let mut steps = CommitSteps::new(&state, persistence, planned);
         if let Err(error) = steps.apply(cx).await {
             // A caller that has given up must not leave a half-applied commit.
             return Err(self.roll_back(&cx.for_cleanup(), steps, error).await);
         }
-        let changes = steps.applied.iter().filter_map(|(Planned { path, before, after }, version)| {
+        let changes = steps.applied.iter().filter_map(|(PlannedChange { path, before, after }, version)| {
             file_change(path, before, after.as_deref().zip(version.clone()))
         });
         let mut changes: Vec<_> = changes.collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        // All is applied, whether or not that can be recorded.
-        self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
-        if let Some(persistence) = persistence {
-            persistence.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
+        // The changes are applied, whether or not that can be recorded.
+        self.clear_state();
+        if let Some(persistence) = steps.persistence {
+            persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
         }
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
 
     /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.
-    async fn roll_back(&self, cx: &OpContext, mut steps: Steps<'_>, error: Error) -> Error {
+    async fn roll_back(&self, cx: &OpContext, mut steps: CommitSteps<'_>, error: Error) -> Error {
         let mut error = error.or_path(&VfsPath::root());
-        let persistence = self.inner.persistence.as_ref();
-        let mut recorded = match persistence {
+        let mut recorded = match &mut steps.persistence {
             Some(persistence) => persistence.begin_rollback(cx).await,
             None => Ok(()),
         };
-        if is_conflict(&recorded) {
+        if recorded.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict) {
             // The base has all changes.
-            self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
+            self.clear_state();
             return error.with_consequence("another process has finished the commit");
         }
         let state = steps.roll_back(cx, recorded.is_ok()).await;
-        if let (Some(persistence), Ok(())) = (persistence, &recorded) {
-            // What could not be restored is still to be finished.
-            recorded = if steps.left.is_empty() {
-                persistence.end(cx, &state).await
+        if let (Some(persistence), Ok(())) = (&mut steps.persistence, &recorded) {
+            // A file that could not be restored is still to be committed.
+            recorded = if steps.unrestored.is_empty() {
+                persistence.end_rolled_back(cx, &state).await
             } else {
                 persistence.record_expected(cx, &state).await
             };
         }
-        self.inner.state.store(Arc::new(state));
-        for (what, paths) in [
-            ("these files could not be made what they were", &steps.left),
+        self.set_state(state);
+        for (problem, paths) in [
+            ("these files could not be restored", &steps.unrestored),
             ("these files were restored though another process finishes the commit", &steps.unapplied),
         ] {
             if !paths.is_empty() {
                 let paths: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
-                error = error.with_consequence(format_args!("{what}: {}", paths.join(", ")));
+                error = error.with_consequence(format_args!("{problem}: {}", paths.join(", ")));
             }
         }
         match recorded {
             Ok(()) => error,
             Err(cause) if cause.kind() == ErrorKind::Conflict => {
-                error.with_consequence("another process goes on with the commit, so finish it before anything else")
+                error.with_consequence("another process continues the commit; finish it before any other change")
             }
             Err(cause) => error
-                .with_consequence("nor could that be noted, so finish the commit before anything else")
+                .with_consequence("the rollback could not be recorded; finish the commit before any other change")
                 .with_source(cause),
         }
     }
 
-    /// Finishes a commit that a crash cut short, as it is recorded in the [journal](Self::with_journal), and says whether
-    /// there was one. Where it was this overlay's own, no change is left; where another process began it, the changes that
-    /// were made here stay. So they do where another process finished it: a commit passes over what the base has.
+    /// Finishes a commit that a crash interrupted, as it is recorded in the [journal](Self::with_journal) or store, and returns
+    /// whether there was one.
+    ///
+    /// If this overlay began the commit, it has no changes afterwards. If another process began it, the changes of this overlay
+    /// stay, also if another process finished it: a later commit skips files that the base has already.
     ///
     /// # Errors
     ///
-    /// `conflict` where a file that was still to be written was changed since, and those of the base, and at the root
-    /// those of the journal or store. The record then stays.
+    /// `conflict` if a file that was still to be written was changed since, those of the base, and at the root those of the
+    /// journal or store. The record of the commit stays then.
     pub async fn finish_commit(&self, cx: &OpContext) -> Result<bool> {
         let this = self.clone();
         vfs_search::run_to_completion(cx, |cx| async move { this.finish_whole(&cx).await }).await
     }
 
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
-        let _turn = self.turn(cx, &VfsPath::root()).await?;
-        let Some(persistence) = &self.inner.persistence else { return Ok(false) };
-        let mut was_noted = false;
+        let mut persistence = self.lock(cx, &VfsPath::root()).await?;
+        let Some(persistence) = persistence.as_mut() else { return Ok(false) };
+        let mut was_recorded = false;
         loop {
             let finished = match persistence.finish(cx, &*self.base()).await {
                 Ok(finished) => finished,
-                // Another process has finished it, or rolls it back, which the journal says.
-                Err(_) if persistence.is_journal() && !persistence.is_current(cx).await => {
-                    was_noted = true;
+                // The journal says that another process has finished the commit, or rolls it back.
+                Err(_) if persistence.is_journal() && !persistence.file.is_current(cx).await => {
+                    was_recorded = true;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            if finished == Finished::Nothing {
-                return Ok(was_noted);
+            if finished == FinishedCommit::None {
+                return Ok(was_recorded);
             }
-            if finished == Finished::Own {
-                // What was changed here is in the base by now.
-                self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
+            if finished == FinishedCommit::Own {
+                // The base has the changes of this overlay now.
+                self.clear_state();
             }
-            persistence.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
+            persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
             return Ok(true);
         }
     }
-}
 
-/// Returns `error` of recording the end of a commit, with the information that all was applied.
-fn unsettled(error: Error) -> Error {
-    let consequence = "all was applied, but that could not be noted, so finish the commit before anything else";
-    of_store(error.with_consequence(consequence))
-}
-
-fn is_conflict<T>(outcome: &Result<T>) -> bool {
-    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
-}
-
-/// Changes the file at `path` from `before` to `after`, and returns its new version.
-pub(super) async fn set(
-    cx: &OpContext,
-    base: &dyn Backend,
-    path: &VfsPath,
-    before: &Before,
-    after: Option<Bytes>,
-) -> Result<Option<Version>> {
-    if is_elsewhere(base, cx, path).await? {
-        return Err(Error::at(ErrorKind::Conflict, path));
-    }
-    let delete = || DeleteRequest::new(path.clone());
-    let mode = match (before, &after) {
-        (Before::Nothing, None) => return Ok(None),
-        (Before::File(version), None) => {
-            return base.delete(cx, delete().expected_version(version.clone())).await.map(|_| None);
-        }
-        (Before::Link, _) => {
-            // What was a link may be a file by now, which nobody asked to be removed.
-            if !is_link(base, cx, path).await? {
-                return Err(Error::at(ErrorKind::Conflict, path));
-            }
-            base.delete(cx, delete()).await?;
-            WriteMode::CreateNew
-        }
-        (Before::Nothing, Some(_)) => WriteMode::CreateNew,
-        (Before::File(version), Some(_)) => WriteMode::IfVersion(version.clone()),
-    };
-    let Some(content) = after else { return Ok(None) };
-    let written = base.write(cx, WriteRequest::new(path.clone(), content).mode(mode)).await?;
-    Ok(Some(written.version))
-}
-
-/// Returns whether nothing may be removed at `path`, since a directory above it is a link by now, or may be one.
-async fn leads_elsewhere(cx: &OpContext, base: &dyn Backend, path: &VfsPath) -> bool {
-    is_elsewhere(base, cx, path).await.unwrap_or(true)
-}
-
-/// Makes room in the base for a file at `path`: a directory there that is `gone` here goes, if no file is left in it.
-pub(super) async fn make_room(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) {
-    if is_hidden(gone, path) && !leads_elsewhere(cx, base, path).await {
-        // One that stays keeps the file from being written, which says so.
-        let _ = prune(base, cx, path).await;
+    /// Replaces the state by one without changes.
+    fn clear_state(&self) {
+        self.set_state(OverlayState::new(self.base(), self.budget()));
     }
 }
 
-/// Removes the directories at and below those of `gone` that have no file left in the base.
-pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>) {
-    for path in gone {
-        if leads_elsewhere(cx, base, path).await {
-            continue;
-        }
-        // A directory that stays is no reason to take files back, and a link is a step of its own.
-        if prune(base, cx, path).await.is_err_and(|error| error.kind() == ErrorKind::NotEmpty) {
-            remove_empty_below(cx, base, path).await;
-        }
-    }
-}
-
-/// Removes the directories below `path` that are empty, and those that are so then.
-async fn remove_empty_below(cx: &OpContext, base: &dyn Backend, path: &VfsPath) {
-    let Ok(listed) = base.ls(cx, LsRequest::new(path.clone()).recursive()).await else { return };
-    // In the order of paths, what is below a directory comes after it.
-    for directory in listed.entries.into_iter().rev().filter(|entry| entry.is_dir) {
-        let _ = base.delete(cx, DeleteRequest::new(directory.path).only_empty()).await;
-    }
-}
-
-/// Refuses to go on with a file that is neither what it was nor what it should be.
-pub(super) fn changed_since(path: &VfsPath, actual: Option<Version>) -> Error {
-    let message = "a commit that was cut short would write this file, which was changed since; make it what it was, or \
-                   what it should be, and try again";
-    let detail = vfs_core::ErrorDetail::Conflict { actual };
-    Error::new(ErrorKind::Conflict, message).with_path(path).with_detail(detail)
+/// Returns `error` of recording the end of a commit, with the information that all changes were applied.
+fn unrecorded(error: Error) -> Error {
+    let consequence =
+        "all changes were applied, but that could not be recorded; finish the commit before any other change";
+    at_root(error.with_consequence(consequence))
 }

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend as _, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
+use vfs_core::{Backend as _, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
 
-use super::OverlayBackend;
-use super::merged::{Merged, at_and_above, fetch_if_there};
-use super::plan::is_elsewhere;
+use super::backend::OverlayBackend;
+use super::base::is_behind_link;
+use super::state::{OverlayState, at_and_above};
+use crate::entry::fetch_if_exists;
 
 impl OverlayBackend {
     /// Discards all changes.
     ///
     /// # Errors
     ///
-    /// At the root, those of the store that it is kept in.
+    /// At the root, those of the store of a persistent overlay.
     pub async fn discard(&self, cx: &OpContext) -> Result<()> {
         self.discard_paths(cx, &[VfsPath::root()]).await.map(drop)
     }
@@ -23,18 +24,19 @@ impl OverlayBackend {
     ///
     /// # Behaviour
     ///
-    /// * All of `paths` show what the base has there now, or nothing is discarded. Behind a link that the base has by now, nothing
-    ///   shows.
-    /// * Paths are spelled as [`diff`](Self::diff) and the [conflicts](super::Commit::Conflicts) of a commit spell them: links in
-    ///   them are not followed. A path without changes is skipped.
-    /// * Of a directory that was removed, only `paths` come back. A move changes both of its ends: to undo it, discard both.
+    /// * All of `paths` show the present entries of the base, or nothing is discarded. Paths behind a link that the base has by now
+    ///   show no entry.
+    /// * Paths are real paths, like those of [`diff`](Self::diff) and of the [conflicts](super::Commit::Conflicts) of a commit:
+    ///   links in them are not followed. A path without changes is skipped.
+    /// * If a directory was removed, only `paths` in it come back. A move changes its source and its target: to undo it, discard
+    ///   both.
     /// * To keep the version of the overlay in spite of a conflict, read the file, discard its path, and write it again: the
-    ///   new change counts from what the base has now.
+    ///   new change expects the present version of the base.
     ///
     /// # Errors
     ///
-    /// `not_a_directory` if a file that was written in the overlay stands above one of `paths`: it has to be discarded as well.
-    /// Those of the base, and of the store that the overlay is kept in.
+    /// `not_a_directory` if one of `paths` is below a file that was written in the overlay: that file has to be discarded as well.
+    /// Those of the base, and of the store of a persistent overlay.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -60,7 +62,7 @@ impl OverlayBackend {
     /// ```
     pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<Vec<VfsPath>> {
         let mut paths = paths.to_vec();
-        // A directory comes before what is below it, which is discarded with it.
+        // A directory comes before the entries below it, which are discarded with it.
         paths.sort();
         self.mutate(cx, &VfsPath::root(), async |draft| {
             let mut discarded = Vec::new();
@@ -74,43 +76,40 @@ impl OverlayBackend {
     }
 }
 
-impl Merged {
-    /// Discards the changes at and below `path`, and returns the paths of those.
+impl OverlayState {
+    /// Discards the changes at and below `path`, and returns their paths.
     async fn discard_below(&mut self, cx: &OpContext, path: &VfsPath) -> Result<Vec<VfsPath>> {
         if path.is_root() {
-            let discarded = self.touched.keys().cloned().collect();
+            let discarded = self.originals.keys().cloned().collect();
             *self = Self::new(Arc::clone(&self.base), self.budget);
             return Ok(discarded);
         }
-        let discarded: Vec<_> = self.touched.keys().filter(|at| at.starts_with(path)).cloned().collect();
-        let removed: Vec<_> = self.gone.iter().filter(|at| at.starts_with(path)).cloned().collect();
+        let discarded: Vec<_> = self.originals.keys().filter(|at| at.starts_with(path)).cloned().collect();
+        let removed: Vec<_> = self.hidden.iter().filter(|at| at.starts_with(path)).cloned().collect();
         if discarded.is_empty() && removed.is_empty() && !self.is_hidden(path) {
             return Ok(discarded);
         }
         self.check_no_file_above(cx, path).await?;
         for at in &discarded {
-            self.touched.remove_mut(at);
+            self.originals.remove_mut(at);
         }
         for at in &removed {
-            self.gone.remove_mut(at);
+            self.hidden.remove_mut(at);
         }
-        match self.upper.delete(cx, DeleteRequest::new(path.clone()).recursive()).await {
-            Err(error) if !error.is_absence() => return Err(error),
-            _ => {}
-        }
-        // Behind a link that the base has by now, nothing of the base shows at this path.
-        if !is_elsewhere(&*self.base, cx, path).await? {
+        self.remove_written(cx, path).await?;
+        // If a directory above is a link of the base by now, the entry of the base at this path is elsewhere.
+        if !is_behind_link(&*self.base, cx, path).await? {
             self.reveal(cx, path).await?;
             self.hide_emptied(cx, path).await?;
         }
         Ok(discarded)
     }
 
-    /// Refuses a `path` below a file of the overlay, where nothing of the base can show.
+    /// Checks that `path` is not below a file of the overlay, where no entry of the base can show.
     async fn check_no_file_above(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         for at in at_and_above(&path.parent().unwrap_or_default()) {
             let at = VfsPath::parse(at)?;
-            if self.touched.contains_key(&at) && fetch_if_there(&self.upper, cx, &at).await?.is_some() {
+            if self.originals.contains_key(&at) && fetch_if_exists(&self.upper, cx, &at).await?.is_some() {
                 let message = format!("'{at}' is a file in the overlay; discard that path as well");
                 return Err(Error::new(ErrorKind::NotADirectory, message).with_path(path));
             }
@@ -118,9 +117,9 @@ impl Merged {
         Ok(())
     }
 
-    /// Shows what the base has at and below `path`. If a directory above it was removed, everything else in that stays hidden.
+    /// Shows the base at and below `path`. If a directory above it was removed, all other entries of that directory stay hidden.
     async fn reveal(&mut self, cx: &OpContext, path: &VfsPath) -> Result<()> {
-        let Some(removed) = at_and_above(path).find(|at| self.gone.contains(*at)) else { return Ok(()) };
+        let Some(removed) = at_and_above(path).find(|at| self.hidden.contains(*at)) else { return Ok(()) };
         let removed = VfsPath::parse(removed)?;
         let (mut at, mut others) = (path.clone(), Vec::new());
         while at != removed {
@@ -141,9 +140,9 @@ impl Merged {
             others.extend(entries.filter(|entry| *entry != at && entry.parent().as_ref() == Some(&parent)));
             at = parent;
         }
-        self.gone.remove_mut(&removed);
+        self.hidden.remove_mut(&removed);
         for other in others {
-            self.gone.insert_mut(other);
+            self.hidden.insert_mut(other);
         }
         Ok(())
     }

@@ -5,38 +5,37 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, prune};
 
-use super::commit::{make_room, remove_emptied, set};
-use super::merged::{Before, Merged};
+use super::base::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
 use super::persistence::Persistence;
-use super::plan::{BaseEntry, Planned, is_elsewhere, seen};
+use super::plan::PlannedChange;
+use super::state::OverlayState;
+use crate::entry::Entry;
 
 /// An applied step, with the resulting version of the file.
-type Applied = (Planned, Option<Version>);
+type AppliedStep = (PlannedChange, Option<Version>);
 
 /// Steps and progress of a commit.
-pub(super) struct Steps<'a> {
-    state: &'a Merged,
+pub(super) struct CommitSteps<'a> {
+    state: &'a OverlayState,
     /// Record of the commit. Another process that finds the record finishes the commit as well, and the files that it applied
     /// count as applied.
-    persistence: Option<&'a Persistence>,
-    pending: VecDeque<Planned>,
-    pub(super) applied: Vec<Applied>,
-    /// The files that may have been changed, and could not be restored.
-    pub(super) left: Vec<VfsPath>,
-    /// The files that were restored, and could not be changed again for another process that finishes the commit.
+    pub(super) persistence: Option<&'a mut Persistence>,
+    pending: VecDeque<PlannedChange>,
+    pub(super) applied: Vec<AppliedStep>,
+    /// Files that may have been changed and could not be restored.
+    pub(super) unrestored: Vec<VfsPath>,
+    /// Files that were restored and could not be changed again for another process that finishes the commit.
     pub(super) unapplied: Vec<VfsPath>,
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn new(state: &'a Merged, persistence: Option<&'a Persistence>, planned: Vec<Planned>) -> Self {
-        Self {
-            state,
-            persistence,
-            pending: planned.into(),
-            applied: Vec::new(),
-            left: Vec::new(),
-            unapplied: Vec::new(),
-        }
+impl<'a> CommitSteps<'a> {
+    pub(super) fn new(
+        state: &'a OverlayState,
+        persistence: Option<&'a mut Persistence>,
+        planned: Vec<PlannedChange>,
+    ) -> Self {
+        let (applied, unrestored, unapplied) = (Vec::new(), Vec::new(), Vec::new());
+        Self { state, persistence, pending: planned.into(), applied, unrestored, unapplied }
     }
 
     /// Applies every step.
@@ -44,38 +43,38 @@ impl<'a> Steps<'a> {
         let base = &*self.state.base;
         while let Some(step) = self.pending.front() {
             cx.check()?;
-            if !self.is_noted(cx).await {
-                // Another process recorded the end, after which what is in the base may be changed again.
-                self.add_steps_of_others(&cx.for_cleanup()).await;
+            if !is_current(&mut self.persistence, cx).await {
+                // Another process recorded the end of the commit, after which the base may be changed again.
+                self.add_foreign_steps(&cx.for_cleanup()).await;
                 return Ok(());
             }
-            let before = step.before.as_before();
-            if before == Before::Nothing {
-                make_room(cx, base, &self.state.gone, &step.path).await;
+            let before = step.before.to_version();
+            if before == Entry::Nothing {
+                make_room(base, cx, &self.state.hidden, &step.path).await;
             }
-            match set(cx, base, &step.path, &before, step.after.clone()).await {
+            match replace_in_base(base, cx, &step.path, &before, step.after.clone()).await {
                 Ok(version) => self.advance(version),
                 Err(error) => self.resume(&cx.for_cleanup(), error).await?,
             }
         }
-        // All is applied, whatever the caller's context says by now.
-        remove_emptied(&cx.for_cleanup(), base, &self.state.gone).await;
+        // All steps are applied, so a cancellation does not stop the rest.
+        remove_emptied(base, &cx.for_cleanup(), &self.state.hidden).await;
         Ok(())
     }
 
-    /// Goes on after the next step ended in `error`, if another process applied that step.
+    /// Continues after the next step ended in `error`, if another process applied that step.
     async fn resume(&mut self, cx: &OpContext, error: Error) -> Result<()> {
         let Some(step) = self.pending.front() else { return Err(error) };
-        match seen(&*self.state.base, cx, &step.path).await {
-            Ok(there) if self.persistence.is_some() && self.is_applied(cx, step, &there).await => {
-                self.advance(there.version().cloned());
+        match base_entry(&*self.state.base, cx, &step.path).await {
+            Ok(present) if self.persistence.is_some() && self.is_applied(cx, step, &present).await => {
+                self.advance(present.version().cloned());
                 return Ok(());
             }
-            Ok(there) if is_made(step, &there, &error) => self.advance(there.version().cloned()),
-            Err(_) if may_be_made(step, &error) => {
+            Ok(present) if was_applied(step, &present, &error) => self.advance(present.version().cloned()),
+            Err(_) if may_be_applied(step, &error) => {
                 let path = step.path.clone();
                 self.pending.pop_front();
-                self.left.push(path);
+                self.unrestored.push(path);
             }
             _ => {}
         }
@@ -86,72 +85,64 @@ impl<'a> Steps<'a> {
         self.applied.extend(self.pending.pop_front().map(|step| (step, version)));
     }
 
-    /// Whether the commit is still recorded as it was, as far as that can be seen.
-    async fn is_noted(&self, cx: &OpContext) -> bool {
-        match self.persistence {
-            Some(persistence) => persistence.is_current(cx).await,
-            None => true,
-        }
-    }
-
-    /// Whether what is `there` is what `step` makes.
-    async fn is_applied(&self, cx: &OpContext, step: &Planned, there: &BaseEntry) -> bool {
-        !matches!(there, BaseEntry::Link)
-            && there.content() == step.after.as_ref()
-            && !is_elsewhere(&*self.state.base, cx, &step.path).await.unwrap_or(true)
+    /// Returns whether the entry `present` is the result of `step`.
+    async fn is_applied(&self, cx: &OpContext, step: &PlannedChange, present: &BaseEntry) -> bool {
+        !matches!(present, Entry::Link)
+            && present.content() == step.after.as_ref()
+            && !is_behind_link(&*self.state.base, cx, &step.path).await.unwrap_or(true)
     }
 
     /// Moves the pending steps that another process applied to the applied ones.
-    async fn add_steps_of_others(&mut self, cx: &OpContext) {
+    async fn add_foreign_steps(&mut self, cx: &OpContext) {
         for step in std::mem::take(&mut self.pending) {
-            match seen(&*self.state.base, cx, &step.path).await {
-                Ok(there) => {
-                    let is_unlinked = matches!((&step.before, &there), (BaseEntry::Link, BaseEntry::Nothing));
-                    if is_unlinked || self.is_applied(cx, &step, &there).await {
-                        self.applied.push((step, there.version().cloned()));
+            match base_entry(&*self.state.base, cx, &step.path).await {
+                Ok(present) => {
+                    let is_unlinked = matches!((&step.before, &present), (Entry::Link, Entry::Nothing));
+                    if is_unlinked || self.is_applied(cx, &step, &present).await {
+                        self.applied.push((step, present.version().cloned()));
                     }
                 }
-                Err(_) => self.left.push(step.path),
+                Err(_) => self.unrestored.push(step.path),
             }
         }
     }
 
-    /// Makes every file that was changed what it was; if the commit is `claimed`, those that another process changed as well.
-    /// Returns the state that expects what the base has then, which on a disk is another version even of the same content.
+    /// Restores every file that was changed, and if the rollback is recorded (`is_recorded`), those that another process changed
+    /// as well. Returns the state that expects the versions of the restored files, which on a disk are new versions of the same
+    /// content.
     ///
-    /// Stops if another process goes on with the commit, and changes again what was restored until then.
-    pub(super) async fn roll_back(&mut self, cx: &OpContext, is_claimed: bool) -> Merged {
-        if is_claimed && self.persistence.is_some() {
-            self.add_steps_of_others(cx).await;
+    /// Stops if another process continues the commit, and applies the restored steps again.
+    pub(super) async fn roll_back(&mut self, cx: &OpContext, is_recorded: bool) -> OverlayState {
+        if is_recorded && self.persistence.is_some() {
+            self.add_foreign_steps(cx).await;
         }
         let base = &*self.state.base;
         let (mut next, mut restored) = (self.state.clone(), Vec::new());
-        for (Planned { path, before, after }, version) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let now = version.map_or(Before::Nothing, Before::File);
-            if now == Before::Nothing {
-                // Directories that were made in its place have no file left. One that stays keeps the file from being restored,
+        for (PlannedChange { path, before, after }, version) in std::mem::take(&mut self.applied).into_iter().rev() {
+            let present = Entry::from(version);
+            if present == Entry::Nothing {
+                // The directories that took the place of the file have no file left. If one stays, the file cannot be restored,
                 // which is reported below.
                 let _ = prune(base, cx, &path).await;
             }
             let outcome = match &before {
                 BaseEntry::Link => Err(Error::at(ErrorKind::Unsupported, &path)),
-                before => set(cx, base, &path, &now, before.content().cloned()).await,
+                before => replace_in_base(base, cx, &path, &present, before.content().cloned()).await,
             };
             match outcome {
                 Ok(version) => {
-                    let is = version.map_or(Before::Nothing, Before::File);
-                    if is != Before::Nothing {
-                        next.touched.insert_mut(path.clone(), is.clone());
+                    if let Some(version) = &version {
+                        next.originals.insert_mut(path.clone(), Entry::File(version.clone()));
                     }
-                    restored.push((path, is, after));
+                    restored.push((path, Entry::from(version), after));
                 }
                 Err(error) => {
-                    tracing::warn!(%path, %error, "a file that a failed commit changed was not restored");
-                    next.touched.insert_mut(path.clone(), now);
-                    self.left.push(path);
+                    tracing::warn!(%path, %error, "failed to restore a file that a failed commit changed");
+                    next.originals.insert_mut(path.clone(), present);
+                    self.unrestored.push(path);
                 }
             }
-            if !self.is_noted(cx).await {
+            if !is_current(&mut self.persistence, cx).await {
                 self.apply_again(cx, restored).await;
                 break;
             }
@@ -159,41 +150,43 @@ impl<'a> Steps<'a> {
         next
     }
 
-    /// Changes what was `restored` again, as another process may have passed these files already.
-    async fn apply_again(&mut self, cx: &OpContext, restored: Vec<(VfsPath, Before, Option<Bytes>)>) {
-        for (path, is, after) in restored {
-            match set(cx, &*self.state.base, &path, &is, after).await {
+    /// Applies the `restored` steps again, since another process may have applied them before and does not repeat them.
+    async fn apply_again(&mut self, cx: &OpContext, restored: Vec<(VfsPath, Entry<Version>, Option<Bytes>)>) {
+        use ErrorKind::{AlreadyExists, Conflict, NotFound};
+        for (path, present, after) in restored {
+            match replace_in_base(&*self.state.base, cx, &path, &present, after).await {
                 // If that process has written the file as well, its version is another one.
-                Err(error)
-                    if !matches!(
-                        error.kind(),
-                        ErrorKind::Conflict | ErrorKind::AlreadyExists | ErrorKind::NotFound
-                    ) =>
-                {
-                    self.unapplied.push(path);
-                }
+                Err(error) if !matches!(error.kind(), Conflict | AlreadyExists | NotFound) => self.unapplied.push(path),
                 _ => {}
             }
         }
     }
 }
 
-/// Whether `step`, which ended in `error` and left what is `there`, was made all the same.
-fn is_made(step: &Planned, there: &BaseEntry, error: &Error) -> bool {
-    match (&step.before, there) {
-        // The link went, and the file that should take its place may not have come.
-        (BaseEntry::Link, BaseEntry::Nothing) => true,
-        // Only the answer may have been lost.
-        (before, there) => {
-            may_be_made(step, error)
-                && there.as_before() != before.as_before()
-                && there.content() == step.after.as_ref()
+/// Returns whether the record of the commit is unchanged, or cannot be read.
+async fn is_current(persistence: &mut Option<&mut Persistence>, cx: &OpContext) -> bool {
+    match persistence {
+        Some(persistence) => persistence.file.is_current(cx).await,
+        None => true,
+    }
+}
+
+/// Returns whether `step`, which ended in `error` and left the entry `present`, was applied nevertheless.
+fn was_applied(step: &PlannedChange, present: &BaseEntry, error: &Error) -> bool {
+    match (&step.before, present) {
+        // The link was removed, and the file that should take its place may be missing.
+        (Entry::Link, Entry::Nothing) => true,
+        // Only the response may have been lost.
+        (before, present) => {
+            may_be_applied(step, error)
+                && present.to_version() != before.to_version()
+                && present.content() == step.after.as_ref()
         }
     }
 }
 
-/// Whether `step`, which ended in `error`, may have been made all the same.
-fn may_be_made(step: &Planned, error: &Error) -> bool {
-    let is_halved = matches!(step.before, BaseEntry::Link) && step.after.is_some();
-    is_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
+/// Returns whether `step`, which ended in `error`, may have been applied nevertheless.
+fn may_be_applied(step: &PlannedChange, error: &Error) -> bool {
+    let may_be_halved = matches!(step.before, Entry::Link) && step.after.is_some();
+    may_be_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
 }

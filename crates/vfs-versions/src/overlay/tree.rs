@@ -6,28 +6,28 @@ use std::sync::Arc;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, Resolved, Result, VfsPath};
 
-use super::merged::Merged;
+use super::state::OverlayState;
 
-pub(super) fn merged_tree(state: Merged, upper: SharedTree, base: SharedTree) -> SharedTree {
-    SharedTree::new(MergedTree(Arc::new(Layers { state, upper, base })))
+pub(super) fn overlay_tree(state: OverlayState, upper: SharedTree, base: SharedTree) -> SharedTree {
+    SharedTree::new(OverlayTree(Arc::new(Layers { state, upper, base })))
 }
 
 struct Layers {
-    state: Merged,
+    state: OverlayState,
     upper: SharedTree,
     base: SharedTree,
 }
 
 impl Layers {
-    /// Where `path` really is, as [`Merged::real`] says.
+    /// Returns the real path of `path`, like [`OverlayState::real`].
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
-        if !self.state.is_of_links(path) || matches!(self.resolve(path), Ok(Some(real)) if real == *path) {
+        if !self.state.may_have_links(path) || matches!(self.resolve(path), Ok(Some(real)) if real == *path) {
             return Ok(path.clone());
         }
         let mut at = VfsPath::root();
         for name in path.components() {
             at = at.child(name)?;
-            if self.state.is_of_links(&at)
+            if self.state.may_have_links(&at)
                 && let Some(real) = self.resolve(&at)?
             {
                 at = real;
@@ -36,7 +36,7 @@ impl Layers {
         Ok(at)
     }
 
-    /// Where the base has `path`; `None` where it has no directory above that.
+    /// Returns the real path of `path` in the base, or `None` if the base has no directory above it.
     fn resolve(&self, path: &VfsPath) -> Result<Option<VfsPath>> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(None) };
         let Some(dir) = self.base.directory(&parent)? else { return Ok(None) };
@@ -48,10 +48,10 @@ impl Layers {
         }
     }
 
-    /// What is at `path`, which has no links in it.
-    fn locate(layers: &Arc<Self>, path: &VfsPath) -> Result<Located<MergedDirectory>> {
+    /// Locates `path`, which must have no links in it.
+    fn locate(layers: &Arc<Self>, path: &VfsPath) -> Result<Located<OverlayDirectory>> {
         let merged =
-            |path, upper, base| MergedDirectory { layers: Arc::clone(layers), path, spelled: None, upper, base };
+            |path, upper, base| OverlayDirectory { layers: Arc::clone(layers), path, requested: None, upper, base };
         let above = || path.parent().unwrap_or_default();
         let upper = match layers.upper.locate(path) {
             Ok(Located::Directory(dir)) => Some(dir),
@@ -67,7 +67,7 @@ impl Layers {
             (Some(Ok(Located::File { dir, name })), None) => {
                 return Ok(Located::File { dir: merged(above(), None, Some(dir)), name });
             }
-            // What was written here stands in the place of a file, but not of a directory that cannot be read.
+            // A written entry replaces a file of the base, but not a directory that cannot be read.
             (Some(Err(error)), upper) if upper.is_none() || !error.is_absence() => return Err(error),
             (None, None) => return Err(Error::not_found(path)),
             _ => None,
@@ -76,46 +76,46 @@ impl Layers {
     }
 }
 
-struct MergedTree(Arc<Layers>);
+struct OverlayTree(Arc<Layers>);
 
-impl DynTree for MergedTree {
+impl DynTree for OverlayTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
         let located = self.0.real(path).and_then(|real| Layers::locate(&self.0, &real));
         Ok(match located.map_err(|error| error.with_path(path))? {
-            Located::Directory(dir) => Located::Directory(Arc::new(dir.spelled_as(path))),
+            Located::Directory(dir) => Located::Directory(Arc::new(dir.requested_as(path))),
             Located::File { dir, name } => Located::File { dir: Arc::new(dir), name },
         })
     }
 }
 
-/// A directory that at least one of both has.
-struct MergedDirectory {
+/// Directory that the upper side, the base, or both have.
+struct OverlayDirectory {
     layers: Arc<Layers>,
-    /// Where it really is, links followed.
+    /// Real path.
     path: VfsPath,
-    /// How that was spelled by whoever came here through a link, for the problems of a listing.
-    spelled: Option<PathMapping>,
+    /// Requested path, if a link leads to the real one; for the problems of a listing.
+    requested: Option<PathMapping>,
     upper: Option<Arc<dyn DynDirectory>>,
     base: Option<Arc<dyn DynDirectory>>,
 }
 
-/// Which of both an entry is of.
+/// Side that has an entry.
 enum Side<'a> {
     Upper(&'a Arc<dyn DynDirectory>),
     Base(&'a Arc<dyn DynDirectory>),
 }
 
-/// What was changed where a link leads to.
-enum Changed {
+/// Changed target of a link.
+enum ChangedTarget {
     /// A file that was written.
     File(Arc<dyn DynDirectory>, String),
-    /// A directory that only files written here are in.
+    /// A directory with written files only.
     Directory,
 }
 
-impl MergedDirectory {
-    fn spelled_as(mut self, path: &VfsPath) -> Self {
-        self.spelled = (*path != self.path).then(|| PathMapping::new(path.clone(), self.path.clone()));
+impl OverlayDirectory {
+    fn requested_as(mut self, path: &VfsPath) -> Self {
+        self.requested = (*path != self.path).then(|| PathMapping::new(path.clone(), self.path.clone()));
         self
     }
 
@@ -128,21 +128,21 @@ impl MergedDirectory {
         let written: HashSet<String> = listing.iter().map(|(name, _)| name.to_owned()).collect();
         let mut below = list(&**base)?;
         below.retain(|name, _| {
-            let is_gone = || self.path.child(name).is_ok_and(|path| self.layers.state.gone.contains(&path));
+            let is_gone = || self.path.child(name).is_ok_and(|path| self.layers.state.hidden.contains(&path));
             !written.contains(name) && !is_gone()
         });
         for (name, kind) in below.iter() {
             listing.push(name, kind);
         }
         let problems = below.problems.into_iter();
-        listing.problems.extend(problems.map(|problem| match &self.spelled {
+        listing.problems.extend(problems.map(|problem| match &self.requested {
             Some(rebase) => rebase.problem(problem),
             None => problem,
         }));
         Ok(listing)
     }
 
-    /// Which of both has the entry `name`.
+    /// Returns the side that has the entry `name`.
     fn side(&self, name: &str) -> Result<Side<'_>> {
         if let Some(upper) = &self.upper {
             let there = upper.list_only(&[name.to_owned()])?;
@@ -151,27 +151,28 @@ impl MergedDirectory {
             }
         }
         match &self.base {
-            Some(base) if !self.layers.state.gone.contains(&self.path.child(name)?) => Ok(Side::Base(base)),
+            Some(base) if !self.layers.state.hidden.contains(&self.path.child(name)?) => Ok(Side::Base(base)),
             _ => Err(Error::of(ErrorKind::NotFound)),
         }
     }
 
-    /// What the entry `name` of `base`, where it is a link, leads to here, and where that is; `None` where that is what the
-    /// base has there.
-    fn changed_target(&self, base: &Arc<dyn DynDirectory>, name: &str) -> Result<Option<(Changed, VfsPath)>> {
+    /// If the entry `name` of `base` is a link whose target was changed in the overlay, returns the target and its path.
+    fn changed_target(&self, base: &Arc<dyn DynDirectory>, name: &str) -> Result<Option<(ChangedTarget, VfsPath)>> {
         let state = &self.layers.state;
         if state.is_unchanged() || !state.base.capabilities(&self.path).links {
             return Ok(None);
         }
-        // Of one that leads outside or in a circle the base says so itself.
+        // If a link leads outside or in a circle, the base reports it.
         let Ok(Resolved { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
         if target == self.path.child(name)? {
             return Ok(None);
         }
         let changed = match self.layers.upper.locate(&target) {
-            Ok(Located::File { dir, name }) => Changed::File(dir, name),
-            // One that both have is described as the base's.
-            Ok(Located::Directory(_)) if state.is_hidden(&target) || base.follow(name).is_err() => Changed::Directory,
+            Ok(Located::File { dir, name }) => ChangedTarget::File(dir, name),
+            // A directory that both sides have is described as the one of the base.
+            Ok(Located::Directory(_)) if state.is_hidden(&target) || base.follow(name).is_err() => {
+                ChangedTarget::Directory
+            }
             Ok(Located::Directory(_)) => return Ok(None),
             Err(error) if error.is_absence() && !state.is_hidden(&target) => return Ok(None),
             Err(error) => return Err(error),
@@ -179,12 +180,12 @@ impl MergedDirectory {
         Ok(Some((changed, target)))
     }
 
-    /// Where the directory `name` really is, by which it is known here too.
+    /// Returns the real path of the directory `name`.
     fn real(&self, name: &str) -> Result<VfsPath> {
         let at = self.path.child(name)?;
         let state = &self.layers.state;
         match &self.base {
-            Some(base) if !state.gone.contains(&at) && state.base.capabilities(&at).links => {
+            Some(base) if !state.hidden.contains(&at) && state.base.capabilities(&at).links => {
                 let resolved = base.resolve(name)?;
                 if resolved.leads_nowhere { Err(Error::not_found(&at)) } else { Ok(resolved.path) }
             }
@@ -193,7 +194,7 @@ impl MergedDirectory {
     }
 }
 
-impl DynDirectory for MergedDirectory {
+impl DynDirectory for OverlayDirectory {
     fn list(&self) -> Result<Listing> {
         self.merged(|dir| dir.list())
     }
@@ -216,16 +217,16 @@ impl DynDirectory for MergedDirectory {
         if upper.is_none() && base.is_none() {
             return Err(Error::not_found(path));
         }
-        let dir = Self { layers: Arc::clone(&self.layers), path: at, spelled: None, upper, base };
-        Ok(Arc::new(dir.spelled_as(path)))
+        let dir = Self { layers: Arc::clone(&self.layers), path: at, requested: None, upper, base };
+        Ok(Arc::new(dir.requested_as(path)))
     }
 
     fn follow(&self, name: &str) -> Result<ChildKind> {
         match self.side(name)? {
             Side::Upper(dir) => dir.follow(name),
             Side::Base(dir) => match self.changed_target(dir, name)? {
-                Some((Changed::File(..), _)) => Ok(ChildKind::File),
-                Some((Changed::Directory, _)) => Ok(ChildKind::Directory),
+                Some((ChangedTarget::File(..), _)) => Ok(ChildKind::File),
+                Some((ChangedTarget::Directory, _)) => Ok(ChildKind::Directory),
                 None => dir.follow(name),
             },
         }
@@ -236,9 +237,9 @@ impl DynDirectory for MergedDirectory {
         let mut info = match self.side(name)? {
             Side::Upper(dir) => {
                 let info = dir.info(name, at.clone())?;
-                // As `stat` does: a directory that both have is described as the base's.
+                // Like `stat`, describe a directory that both sides have as the one of the base.
                 match &self.base {
-                    Some(base) if info.is_dir && !self.layers.state.gone.contains(&at) => match base.info(name, at) {
+                    Some(base) if info.is_dir && !self.layers.state.hidden.contains(&at) => match base.info(name, at) {
                         Ok(of_base) if of_base.is_dir => of_base,
                         Err(error) if !error.is_absence() => return Err(error),
                         _ => info,
@@ -247,8 +248,8 @@ impl DynDirectory for MergedDirectory {
                 }
             }
             Side::Base(dir) => match self.changed_target(dir, name)? {
-                Some((Changed::File(dir, name), target)) => dir.info(&name, target)?,
-                Some((Changed::Directory, target)) => FileInfo::directory(target),
+                Some((ChangedTarget::File(dir, name), target)) => dir.info(&name, target)?,
+                Some((ChangedTarget::Directory, target)) => FileInfo::directory(target),
                 None => dir.info(name, at)?,
             },
         };
@@ -257,7 +258,7 @@ impl DynDirectory for MergedDirectory {
     }
 
     fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
-        // What a link leads to may be changed.
+        // The target of a link may be changed.
         match self.side(name).ok()? {
             _ if kind != ChildKind::File => None,
             Side::Upper(dir) | Side::Base(dir) => dir.known(name, kind),
@@ -268,8 +269,8 @@ impl DynDirectory for MergedDirectory {
         match self.side(name)? {
             Side::Upper(dir) => dir.open(name, kind),
             Side::Base(dir) if kind == ChildKind::Link => match self.changed_target(dir, name)? {
-                Some((Changed::File(dir, name), _)) => dir.open(&name, ChildKind::File),
-                Some((Changed::Directory, _)) => Err(Error::of(ErrorKind::IsADirectory)),
+                Some((ChangedTarget::File(dir, name), _)) => dir.open(&name, ChildKind::File),
+                Some((ChangedTarget::Directory, _)) => Err(Error::of(ErrorKind::IsADirectory)),
                 None => dir.open(name, kind),
             },
             Side::Base(dir) => dir.open(name, kind),
@@ -329,20 +330,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_of_the_base_that_cannot_be_read_is_told_though_a_file_was_written_into_it() -> Result<()> {
+    async fn an_unreadable_directory_of_the_base_is_reported_though_a_file_was_written_into_it() -> Result<()> {
         let (base, cx) = (MemoryBackend::new(), OpContext::new());
         base.create_text("/d/x", "old").await?;
-        let state = Merged::new(Arc::new(base.clone()), 100);
+        let state = OverlayState::new(Arc::new(base.clone()), 100);
         state.upper.create_text("/d/new", "new").await?;
         state.upper.create_text("/made/new", "new").await?;
         let root = || OpenTreeRequest::new(VfsPath::root(), TreeUse::List);
         let closed = Closed(vfs_search::open_tree(&state.base, &cx, root()).await?);
         let upper: Arc<dyn Backend> = Arc::new(state.upper.clone());
         let upper = vfs_search::open_tree(&upper, &cx, root()).await?;
-        let tree = Arc::new(merged_tree(state, upper, SharedTree::of(Arc::new(closed))));
+        let tree = Arc::new(overlay_tree(state, upper, SharedTree::of(Arc::new(closed))));
         let list = |at| vfs_search::ls_on(Pool::global(), Arc::clone(&tree), cx.clone(), at);
 
-        let error = list(LsRequest::new(VfsPath::parse("/d")?)).await.expect_err("it cannot be read");
+        let error = list(LsRequest::new(VfsPath::parse("/d")?)).await.expect_err("unreadable");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         let listed = list(LsRequest::new(VfsPath::root()).recursive()).await?;
         let problems: Vec<_> = listed.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();

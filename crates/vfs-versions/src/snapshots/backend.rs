@@ -6,85 +6,132 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use tokio::sync::MutexGuard;
+use tokio::sync::Mutex;
 use vfs_core::{
     Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
     EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, LsRequest, LsResult,
-    MultiModalReader, Mutations, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, Resolved, RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, Interceptor, LsRequest,
+    LsResult, MultiModalReader, Mutations, OpContext, OpenWriterRequest, Operation, OperationClass, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, ResultStream, Shell,
+    SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamCall, StreamRequest, StreamingShell, TreeProvider,
+    UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
-use super::Keeper;
-use super::files::{Files, for_cleanup};
-use super::undo::{UndoEntry, Undone};
-use super::undo_log::UndoCursor;
+use super::files::TrackedFiles;
+use super::restore::restore;
+use super::store::CheckpointStore;
+use crate::undo_log::{OperationResult, UndoCursor, UndoEntry, UndoLog, UndoReport};
 
-/// A backend with [`Checkpoints`](super::Checkpoints) around it; made by [`Checkpoints::over`](super::Checkpoints::over).
-/// Clones are handles on the same.
+/// Interceptor that writes an undo record around every change.
+#[derive(Debug)]
+pub(super) struct CheckpointInterceptor {
+    pub(super) store: Arc<CheckpointStore>,
+    pub(super) cursor: Arc<Mutex<UndoCursor>>,
+    pub(super) excluded: Vec<VfsPath>,
+    pub(super) max_undo_records: u64,
+}
+
+impl CheckpointInterceptor {
+    /// Waits until no change is in progress, and returns the undo log.
+    async fn lock(&self, cx: &OpContext, path: &VfsPath) -> Result<UndoLog<'_>> {
+        let cursor = run_until_cancelled(cx, path, self.cursor.lock()).await?;
+        Ok(UndoLog { store: &self.store, cursor, max_records: self.max_undo_records })
+    }
+}
+
+impl Interceptor for CheckpointInterceptor {
+    fn name(&self) -> &'static str {
+        "checkpoints"
+    }
+
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let path = request.as_request_ref().primary_path();
+        let is_change = request.as_request_ref().class() == OperationClass::Write
+            && !matches!(Q::OPERATION, Operation::OpenWriter | Operation::Restore);
+        if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
+            return request.send(inner, cx).await;
+        }
+        let mut log = self.lock(cx, &path).await?;
+        let files = TrackedFiles { inner, cx, excluded: &self.excluded };
+        let record = log.begin(&files, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
+        let output = request.send(inner, cx).await;
+        match record {
+            Some(record) => {
+                let result = OperationResult::of(&record, output.as_ref().map(Q::output_ref));
+                log.conclude(&files, record, result).await;
+            }
+            None if output.is_ok() && self.max_undo_records > 0 && !files.is_excluded(&path) => {
+                tracing::warn!(operation = %Q::OPERATION, "a change without an undo record succeeded unexpectedly");
+            }
+            None => {}
+        }
+        output
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
+}
+
+/// Backend with [`Checkpoints`](super::Checkpoints) around it, made by [`Checkpoints::over`](super::Checkpoints::over).
+///
+/// A clone is a handle on the same backend.
 #[derive(Debug, Clone)]
 pub struct CheckpointedBackend {
     inner: Arc<dyn Backend>,
-    keeper: Arc<Keeper>,
+    interceptor: Arc<CheckpointInterceptor>,
     /// The inner backend with an undo record around every change.
-    files: Intercepted<Keeper>,
+    recorded: Intercepted<CheckpointInterceptor>,
 }
 
 impl CheckpointedBackend {
-    pub(super) fn new(inner: Arc<dyn Backend>, keeper: Keeper) -> Self {
-        let keeper = Arc::new(keeper);
-        let files = Intercepted::new(Arc::clone(&inner), Arc::clone(&keeper));
-        Self { inner, keeper, files }
+    pub(super) fn new(inner: Arc<dyn Backend>, interceptor: CheckpointInterceptor) -> Self {
+        let interceptor = Arc::new(interceptor);
+        let recorded = Intercepted::new(Arc::clone(&inner), Arc::clone(&interceptor));
+        Self { inner, interceptor, recorded }
     }
 
     /// Undoes the last operations, at most `operations`, the newest first.
     ///
     /// # Behaviour
     ///
-    /// * An operation is taken back whole or not at all, and only if each file that it touched is as it left it. One that
-    ///   is already what it was before is fine, too, so that an undo that was cut short, or whose end could not be written
-    ///   down, can be repeated.
-    /// * Where one cannot be taken back, those after it are: its error says how many, and [`history`](Self::history) lists
-    ///   what is left. Where there are fewer operations than asked for, all of them are taken back.
-    /// * A rename is undone by a rename where nothing was replaced. Everything else is undone by writing and deleting files:
-    ///   contents come back, but not permissions, times, links or directories without files.
-    /// * What is taken back is no longer in the history, and cannot be done again.
+    /// * An operation is undone as a whole or not at all, and only if each file that it touched has the state in which the
+    ///   operation left it. A file that has its old state already is accepted, so an undo that was interrupted, or whose end
+    ///   could not be recorded, can be repeated.
+    /// * If an operation cannot be undone, older ones are not undone either: the error says how many newer ones were, and
+    ///   [`history`](Self::history) lists the rest. If there are fewer operations than requested, all of them are undone.
+    /// * A rename is undone by a rename if nothing was replaced. Everything else is undone by writing and deleting files:
+    ///   contents are restored, but not permissions, times, links or directories without files.
+    /// * An undone operation leaves the history, and cannot be redone.
     ///
     /// # Errors
     ///
-    /// `conflict` at a file that somebody else has changed since; `unsupported` at the root where changes are only returned;
-    /// `internal`, `unavailable` and the like where the store fails or has lost a content; `timeout` and `cancelled` while
-    /// it waits for its turn; and those of the inner backend.
-    pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<Undone> {
+    /// `conflict` at a file that another process has changed since; `unsupported` at the root if changes are only returned;
+    /// `internal`, `unavailable` and others if the store fails or has lost a content; `timeout` and `cancelled` while waiting
+    /// for other changes; and those of the inner backend.
+    pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<UndoReport> {
         self.check_in_place()?;
-        let mut turn = self.turn(cx).await?;
-        self.keeper.undo(&self.files_of(cx), &mut turn, operations).await.map_err(at_root)
+        self.lock(cx).await?.undo(&self.tracked(cx), operations).await.map_err(at_root)
     }
 
     /// Returns the operations that can be undone, the newest first.
     ///
     /// # Errors
     ///
-    /// Those of the store, as with [`undo`](Self::undo); `timeout` and `cancelled` while it waits for its turn.
+    /// Those of the store, as with [`undo`](Self::undo); `timeout` and `cancelled` while waiting for other changes.
     pub async fn history(&self, cx: &OpContext) -> Result<Vec<UndoEntry>> {
-        let mut turn = self.turn(cx).await?;
-        let files = self.files_of(cx);
-        self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
-        let records = self.keeper.records(&files).await.map_err(at_root)?;
-        Ok(records.iter().rev().map(UndoEntry::from).collect())
+        self.lock(cx).await?.history(&self.tracked(cx)).await.map_err(at_root)
     }
 
-    /// Performs `work`, which writes the files at `paths` without changing what they hold, as the commit of an overlay further in
-    /// does, and keeps the operations on them undoable.
+    /// Performs `work`, which rewrites the files at `paths` with the same content, such as the commit of an overlay further in,
+    /// and keeps the operations on these files undoable.
     ///
     /// # Behaviour
     ///
-    /// An operation is taken back only if its files have the versions that it left. This method looks at the files before and
-    /// after `work`, also if it fails, and records the new version of each file whose content is the same. A file that holds
-    /// something else afterwards was changed by somebody else, and stays a `conflict` of an undo. No change through this layer
-    /// begins meanwhile.
+    /// An operation is undone only if its files have the versions that it left. This method compares the files before and after
+    /// `work`, also if it fails, and records the new version of each file whose content is the same. A file with another content
+    /// was changed by somebody else, and stays a `conflict` of an undo. No change through this layer begins meanwhile.
     ///
     /// # Errors
     ///
@@ -95,25 +142,23 @@ impl CheckpointedBackend {
         paths: &[VfsPath],
         work: BoxFuture<'_, Result<R>>,
     ) -> Result<R> {
-        let mut turn = self.turn(cx).await?;
-        let files = self.files_of(cx);
-        self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
-        let current = self.keeper.current(&files, paths).await.map_err(at_root)?;
+        let mut log = self.lock(cx).await?;
+        let files = self.tracked(cx);
+        log.settle(&files).await.map_err(at_root)?;
+        let unchanged = log.unchanged_files(&files, paths).await.map_err(at_root)?;
         let outcome = work.await;
-        let cx = for_cleanup(cx);
-        if let Err(error) = self.keeper.renew_versions(&self.files_of(&cx), current).await {
-            tracing::warn!(%error, "operations before a commit cannot be undone, as their notes could not be renewed");
+        if let Err(error) = log.renew_versions(&self.tracked(&cx.for_cleanup()), unchanged).await {
+            tracing::warn!(%error, "failed to update undo records, so operations before a commit cannot be undone");
         }
         outcome
     }
 
-    fn files_of<'a>(&'a self, cx: &'a OpContext) -> Files<'a> {
-        Files { inner: &*self.inner, cx, excluded: &self.keeper.excluded }
+    fn tracked<'a>(&'a self, cx: &'a OpContext) -> TrackedFiles<'a> {
+        TrackedFiles { inner: &*self.inner, cx, excluded: &self.interceptor.excluded }
     }
 
-    /// Waits until no change is in progress.
-    async fn turn(&self, cx: &OpContext) -> Result<MutexGuard<'_, UndoCursor>> {
-        run_until_cancelled(cx, &VfsPath::root(), self.keeper.turn.lock()).await
+    async fn lock(&self, cx: &OpContext) -> Result<UndoLog<'_>> {
+        self.interceptor.lock(cx, &VfsPath::root()).await
     }
 
     fn check_in_place(&self) -> Result<()> {
@@ -121,7 +166,7 @@ impl CheckpointedBackend {
         if self.inner.capabilities(&root).mutations == Mutations::InPlace {
             return Ok(());
         }
-        let message = "changes are only returned here, and no file can be brought back in place";
+        let message = "this backend only returns changes, so no file can be restored in place";
         Err(Error::new(ErrorKind::Unsupported, message).with_path(&root))
     }
 }
@@ -132,7 +177,7 @@ fn at_root(error: Error) -> Error {
 
 impl fmt::Display for CheckpointedBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.files.fmt(f)
+        self.recorded.fmt(f)
     }
 }
 
@@ -140,63 +185,63 @@ impl fmt::Display for CheckpointedBackend {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for CheckpointedBackend {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
-        self.files.capabilities(at)
+        self.recorded.capabilities(at)
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
-        self.files.stat(cx, req).await
+        self.recorded.stat(cx, req).await
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-        self.files.resolve(cx, req).await
+        self.recorded.resolve(cx, req).await
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        self.files.ls(cx, req).await
+        self.recorded.ls(cx, req).await
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        self.files.read(cx, req).await
+        self.recorded.read(cx, req).await
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.files.write(cx, req).await
+        self.recorded.write(cx, req).await
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
-        self.files.open_writer(cx, req).await
+        self.recorded.open_writer(cx, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.files.edit(cx, req).await
+        self.recorded.edit(cx, req).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.files.delete(cx, req).await
+        self.recorded.delete(cx, req).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.files.rename(cx, req).await
+        self.recorded.rename(cx, req).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.files.copy(cx, req).await
+        self.recorded.copy(cx, req).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        self.files.glob(cx, req).await
+        self.recorded.glob(cx, req).await
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        self.files.grep(cx, req).await
+        self.recorded.grep(cx, req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        self.files.grep_stream(cx, req)
+        self.recorded.grep_stream(cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        self.files.upload_files(cx, files).await
+        self.recorded.upload_files(cx, files).await
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
@@ -205,19 +250,19 @@ impl Backend for CheckpointedBackend {
     }
 
     fn as_shell(&self) -> Option<&dyn Shell> {
-        self.files.as_shell()
+        self.recorded.as_shell()
     }
 
     fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
-        self.files.as_streaming_shell()
+        self.recorded.as_streaming_shell()
     }
 
     fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
-        self.files.as_multi_modal()
+        self.recorded.as_multi_modal()
     }
 
     fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
-        self.files.as_tree_provider()
+        self.recorded.as_tree_provider()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
@@ -225,33 +270,32 @@ impl Backend for CheckpointedBackend {
     }
 
     fn as_watch(&self) -> Option<&dyn Watch> {
-        self.files.as_watch()
+        self.recorded.as_watch()
     }
 }
 
 #[async_trait]
 impl Snapshots for CheckpointedBackend {
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
-        let _turn = self.turn(cx).await?;
-        self.keeper.take(&self.files_of(cx), req).await.map_err(at_root)
+        let log = self.lock(cx).await?;
+        log.store.take_snapshot(&self.tracked(cx), req).await.map_err(at_root)
     }
 
     async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
-        self.keeper.list(cx).await.map_err(at_root)
+        self.interceptor.store.list_snapshots(cx).await.map_err(at_root)
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
         self.check_in_place()?;
-        let mut turn = self.turn(cx).await?;
-        self.keeper.go_back(&self.files_of(cx), &mut turn, &req.id).await.map_err(at_root)
+        restore(&mut self.lock(cx).await?, &self.tracked(cx), &req.id).await.map_err(at_root)
     }
 
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
-        let _turn = self.turn(cx).await?;
-        self.keeper.forget(cx, &req.id).await.map_err(at_root)
+        let log = self.lock(cx).await?;
+        log.store.forget_snapshot(cx, &req.id).await.map_err(at_root)
     }
 
     async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
-        self.keeper.compare(&self.files_of(cx), &req).await.map_err(at_root)
+        self.interceptor.store.compare(&self.tracked(cx), &req).await.map_err(at_root)
     }
 }

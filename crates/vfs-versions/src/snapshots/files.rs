@@ -3,46 +3,35 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
-    StatRequest, Version, VfsPath, WriteMode, WriteRequest, prune,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
+    StatRequest, UnaryRequest as _, Version, VfsPath, prune,
 };
 
 use crate::content_store::ObjectId;
-
-/// Stored content of a file, with the size and version of the file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Image {
-    pub(super) object: ObjectId,
-    pub(super) size: u64,
-    pub(super) version: Version,
-}
-
-/// Stored contents by path.
-pub(super) type Images = BTreeMap<VfsPath, Image>;
+use crate::entry::{Entry, StoredFile, is_no_file, replace};
 
 /// Present size and version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    pub(super) size: u64,
-    pub(super) version: Version,
+pub(crate) struct FileStamp {
+    pub(crate) size: u64,
+    pub(crate) version: Version,
 }
 
 /// Present files by path.
-pub(super) type Tree = BTreeMap<VfsPath, FileStamp>;
+pub(crate) type FileStamps = BTreeMap<VfsPath, FileStamp>;
 
-/// The files of a backend, as one caller sees them.
+/// Files of a backend, as one caller sees them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Files<'a> {
-    pub(super) inner: &'a dyn Backend,
-    pub(super) cx: &'a OpContext,
-    pub(super) excluded: &'a [VfsPath],
+pub(crate) struct TrackedFiles<'a> {
+    pub(crate) inner: &'a dyn Backend,
+    pub(crate) cx: &'a OpContext,
+    pub(crate) excluded: &'a [VfsPath],
 }
 
-impl Files<'_> {
+impl TrackedFiles<'_> {
     /// Returns the entry at `path`, or `None`.
-    pub(super) async fn at(&self, path: &VfsPath) -> Result<Option<FileInfo>> {
+    pub(crate) async fn entry(&self, path: &VfsPath) -> Result<Option<FileInfo>> {
         match self.inner.stat(self.cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(Some(info)),
             Err(error) if error.is_absence() => Ok(None),
@@ -51,154 +40,111 @@ impl Files<'_> {
     }
 
     /// Returns the file at `path`, or `None`.
-    pub(super) async fn file(&self, path: &VfsPath) -> Result<Option<FileStamp>> {
-        Ok(self.at(path).await?.as_ref().and_then(seen))
+    pub(crate) async fn file(&self, path: &VfsPath) -> Result<Option<FileStamp>> {
+        Ok(self.entry(path).await?.as_ref().and_then(stamp))
     }
 
     /// Returns all files at and below `path`, without excluded ones.
-    pub(super) async fn below(&self, path: &VfsPath) -> Result<Tree> {
-        let entries = match self.at(path).await? {
+    pub(crate) async fn below(&self, path: &VfsPath) -> Result<FileStamps> {
+        let entries = match self.entry(path).await? {
             None => Vec::new(),
             Some(info) if info.is_dir => self.list(path).await?,
             Some(info) => vec![info],
         };
         let files = entries.into_iter().filter(|entry| !self.is_excluded(&entry.path));
-        Ok(files.filter_map(|entry| seen(&entry).map(|seen| (entry.path, seen))).collect())
+        Ok(files.filter_map(|entry| stamp(&entry).map(|stamp| (entry.path, stamp))).collect())
     }
 
     async fn list(&self, directory: &VfsPath) -> Result<Vec<FileInfo>> {
         let listing = self.inner.ls(self.cx, LsRequest::new(directory.clone()).recursive()).await?;
         if listing.truncated.is_some() {
-            let message = "not all files below it could be listed, and a part of them would be taken for the whole";
+            let message = "the directory has more files than a listing returns, so it cannot be recorded as a whole";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(directory));
         }
-        // A link that leads nowhere has no content that could be kept.
+        // A link that leads nowhere has no content to be stored.
         let hides_content = |problem: &Problem| !matches!(problem.code, ErrorKind::NotFound | ErrorKind::PathEscape);
         let is_excluded = |problem: &Problem| VfsPath::parse(&problem.path).is_ok_and(|path| self.is_excluded(&path));
         match listing.problems.iter().find(|problem| hides_content(problem) && !is_excluded(problem)) {
             None => Ok(listing.entries),
             Some(problem) => {
-                let message = "it cannot be looked at, so its content cannot be kept; mend it, or leave it out of the \
-                               checkpoints";
+                let message = "the entry cannot be read, so its content cannot be stored; make it readable, or exclude \
+                               it from the checkpoints";
                 Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path))
             }
         }
     }
 
-    pub(super) fn is_excluded(&self, path: &VfsPath) -> bool {
+    pub(crate) fn is_excluded(&self, path: &VfsPath) -> bool {
         self.excluded.iter().any(|excluded| path.starts_with(excluded))
     }
 
-    /// Returns the contents at `paths` with their versions, in that order.
-    pub(super) async fn download(&self, paths: Vec<VfsPath>) -> Vec<Result<(Bytes, Option<Version>)>> {
-        let answers = self.inner.download_files(self.cx, paths).await;
-        let answer = |path: &VfsPath, content, cause: Option<Error>| match content {
-            Some(content) => Ok(content),
-            None => Err(cause.unwrap_or_else(|| Error::at(ErrorKind::Internal, path))),
-        };
-        answers
-            .into_iter()
-            .map(|file| answer(&file.path, file.content, file.cause).map(|content| (content, file.version)))
-            .collect()
-    }
-
     /// Returns the content of `path`, or `None` if there is no file.
-    pub(super) async fn content(&self, path: &VfsPath) -> Result<Option<Bytes>> {
-        match self.download(vec![path.clone()]).await.pop() {
-            Some(Ok((content, _))) => Ok(Some(content)),
-            Some(Err(error)) if is_absent(error.kind()) => Ok(None),
-            Some(Err(error)) => Err(error),
-            None => Err(Error::at(ErrorKind::Internal, path)),
+    pub(crate) async fn content(&self, path: &VfsPath) -> Result<Option<Bytes>> {
+        match DownloadRequest::new(path.clone()).send(self.inner, self.cx).await {
+            Ok(response) => Ok(response.content),
+            Err(error) if is_no_file(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Returns whether `now`, the file at `path`, has the expected content. The content is read only if version and size do not
-    /// decide.
-    pub(super) async fn holds(
+    /// Returns whether `present`, the file at `path`, has the expected content. The content is read only if version and size do
+    /// not decide.
+    pub(crate) async fn has_content(
         &self,
         path: &VfsPath,
-        now: Option<&FileStamp>,
-        expected: Option<&Image>,
+        present: Option<&FileStamp>,
+        expected: Option<&StoredFile>,
     ) -> Result<bool> {
-        let (now, expected) = match (now, expected) {
+        let (present, expected) = match (present, expected) {
             (None, None) => return Ok(true),
-            (Some(now), Some(expected)) => (now, expected),
+            (Some(present), Some(expected)) => (present, expected),
             _ => return Ok(false),
         };
-        if now.version == expected.version || now.size != expected.size {
-            return Ok(now.version == expected.version);
+        if present.version == expected.version || present.size != expected.size {
+            return Ok(present.version == expected.version);
         }
         Ok(self.content(path).await?.is_some_and(|content| ObjectId::of(&content) == expected.object))
     }
 
-    /// Returns the real path that a change of `path` affects, with a link in the last component followed or not.
-    pub(super) async fn real(&self, path: &VfsPath, last: Last) -> VfsPath {
+    /// Returns the real path of `path`, or `path` if it cannot be resolved.
+    pub(crate) async fn real(&self, path: &VfsPath) -> VfsPath {
         if !self.inner.capabilities(path).links {
             return path.clone();
         }
-        let (asked, name) = match (last, path.parent(), path.name()) {
-            (Last::Kept, Some(parent), Some(name)) => (parent, Some(name)),
-            _ => (path.clone(), None),
-        };
-        let resolved = self.inner.resolve(self.cx, ResolveRequest::new(asked)).await;
-        let resolved = resolved.and_then(|real| name.map_or(Ok(real.path.clone()), |name| real.path.child(name)));
-        resolved.unwrap_or_else(|_| path.clone())
+        let resolved = self.inner.resolve(self.cx, ResolveRequest::new(path.clone())).await;
+        resolved.map_or_else(|_| path.clone(), |resolved| resolved.path)
     }
 
-    /// Writes `content` over the version `over`, or as a new file, and returns the new version.
-    pub(super) async fn put(&self, path: &VfsPath, content: Bytes, over: Option<&Version>) -> Result<Version> {
-        let mode = over.map_or(WriteMode::CreateNew, |version| WriteMode::IfVersion(version.clone()));
-        let request = WriteRequest::new(path.clone(), content).mode(mode);
-        match self.inner.write(self.cx, request.clone()).await {
-            Err(error) if error.kind() == ErrorKind::IsADirectory && self.cleared(path).await? => {
-                Ok(self.inner.write(self.cx, request).await?.version)
+    /// Returns the real path like [`real`](Self::real), without following a link in the last component.
+    pub(crate) async fn real_entry(&self, path: &VfsPath) -> VfsPath {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return path.clone() };
+        self.real(&parent).await.child(name).unwrap_or_else(|_| path.clone())
+    }
+
+    /// Replaces the entry `before` at `path` by a file with the content `after` or by nothing, and returns the new version. A
+    /// file may also take the place of a directory that contains only directories: such a directory remains when its files are
+    /// removed, on backends that have empty directories.
+    pub(crate) async fn replace(
+        &self,
+        path: &VfsPath,
+        before: &Entry<Version>,
+        after: Option<Bytes>,
+    ) -> Result<Option<Version>> {
+        match replace(self.inner, self.cx, path, before, after.clone()).await {
+            Err(error) if error.kind() == ErrorKind::IsADirectory && after.is_some() => {
+                match prune(self.inner, self.cx, path).await {
+                    Ok(()) => replace(self.inner, self.cx, path, before, after).await,
+                    Err(cause) if cause.is_temporary() || cause.kind() == ErrorKind::Cancelled => Err(cause),
+                    // The error of the write describes other cases better.
+                    Err(_) => Err(error),
+                }
             }
-            written => Ok(written?.version),
-        }
-    }
-
-    pub(super) async fn remove(&self, path: &VfsPath, version: &Version) -> Result<()> {
-        let request = DeleteRequest::new(path.clone()).expected_version(version.clone());
-        self.inner.delete(self.cx, request).await.map(drop)
-    }
-
-    /// Removes the directory at `path` if it contains only directories. Such a directory remains when its files are removed, on
-    /// backends that have empty directories.
-    async fn cleared(&self, path: &VfsPath) -> Result<bool> {
-        match prune(self.inner, self.cx, path).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => Err(error),
-            // The error of the write that failed describes other cases better.
-            Err(_) => Ok(false),
+            replaced => replaced,
         }
     }
 }
 
-/// Treatment of a link in the last component of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Last {
-    Followed,
-    Kept,
-}
-
-fn seen(info: &FileInfo) -> Option<FileStamp> {
+fn stamp(info: &FileInfo) -> Option<FileStamp> {
     let version = info.version.clone().filter(|_| !info.is_dir)?;
     Some(FileStamp { size: info.size, version })
-}
-
-/// Returns whether an error of `kind` says that there is no file.
-pub(super) fn is_absent(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
-}
-
-/// Returns a context of the same caller without deadline and cancellation, for work that has to be completed.
-pub(super) fn for_cleanup(cx: &OpContext) -> OpContext {
-    let mut fresh = OpContext::new().with_span(cx.span().clone());
-    if let Some(actor) = cx.actor() {
-        fresh = fresh.with_actor(actor);
-    }
-    match cx.session() {
-        Some(session) => fresh.with_session(session),
-        None => fresh,
-    }
 }

@@ -1,8 +1,8 @@
-//! The JSON of undone operations and of conflicts.
+//! JSON of the undo report and of commit conflicts.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use vfs_versions::{CommitConflict, UndoEntry, Undone};
+use vfs_versions::{CommitConflict, UndoEntry, UndoReport};
 
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("JSON")
@@ -17,9 +17,9 @@ fn check<T: Serialize + DeserializeOwned>(text: &str) -> T {
 }
 
 #[test]
-fn undone_operations_and_conflicts_are_written_with_the_names_with_which_they_are_read() {
+fn undo_reports_and_conflicts_are_written_with_the_names_with_which_they_are_read() {
     check::<UndoEntry>(r#"{"number":3,"time":"2025-01-15T10:30:00Z","operation":"write","paths":["/a"]}"#);
-    check::<Undone>(concat!(
+    check::<UndoReport>(concat!(
         r#"{"entries":[{"number":3,"time":"2025-01-15T10:30:00Z","actor":"ann","operation":"rename","#,
         r#""paths":["/a","/b"]}],"files":2}"#
     ));

@@ -1,4 +1,4 @@
-//! Changes that stay off the base until they are committed.
+//! Overlays: changes, commits, forks and merges, budgets.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ async fn the_base_stays_as_it_is_until_the_commit() -> Result<()> {
 }
 
 #[tokio::test]
-async fn all_conflicts_are_told_and_nothing_is_applied() -> Result<()> {
+async fn all_conflicts_are_reported_and_nothing_is_applied() -> Result<()> {
     let (base, cx) = (project().await, OpContext::new());
     let overlay = over(&base);
     overlay.edit_text("/a.txt", "one", "1").await?;
@@ -84,7 +84,7 @@ async fn all_conflicts_are_told_and_nothing_is_applied() -> Result<()> {
     assert_eq!(base.snapshot(), before);
     assert_eq!(overlay.read_text("/d/c.txt").await?, "3\n");
 
-    // Where the base has come to what would be written, there is nothing left to disagree about.
+    // A file of the base that has the content to be written is not a conflict.
     base.write_text("/a.txt", "1\n").await?;
     base.delete_file("/d/b.txt").await?;
     base.write_text("/new", "ours").await?;
@@ -94,7 +94,7 @@ async fn all_conflicts_are_told_and_nothing_is_applied() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_is_taken_back_whatever_fails() -> Result<()> {
+async fn a_commit_that_fails_at_any_step_is_rolled_back() -> Result<()> {
     let cx = OpContext::new();
     for operation in [Operation::Write, Operation::Delete] {
         for skipped in 0..3 {
@@ -112,9 +112,9 @@ async fn a_commit_that_fails_is_taken_back_whatever_fails() -> Result<()> {
                 continue;
             };
             assert_eq!(error.kind(), ErrorKind::StorageFull);
-            // The fault may hit what takes the changes back, too: then the error says so.
-            let is_told = error.message().contains("could not be made what they were");
-            assert_eq!(is_told, contents(&base).await? != before, "{operation} {skipped}: {error}");
+            // The fault may also hit the rollback, which the error reports.
+            let is_reported = error.message().contains("could not be restored");
+            assert_eq!(is_reported, contents(&base).await? != before, "{operation} {skipped}: {error}");
             assert!(!overlay.is_unchanged());
         }
     }
@@ -249,7 +249,7 @@ async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
 }
 
 #[tokio::test]
-async fn a_kept_overlay_is_found_by_the_next_process_and_by_one_at_a_time() -> Result<()> {
+async fn a_persistent_overlay_is_found_by_the_next_process_and_by_one_at_a_time() -> Result<()> {
     let (base, store, cx) = (project().await, MemoryBackend::new(), OpContext::new());
     let open = || OverlayBackend::open(Arc::new(base.clone()), Arc::new(store.clone()), path("/kept"));
     let first = open().await?;

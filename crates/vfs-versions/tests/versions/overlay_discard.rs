@@ -136,7 +136,7 @@ async fn what_the_base_has_by_now_in_place_of_a_directory_comes_back() -> Result
 }
 
 #[tokio::test]
-async fn a_discard_that_cannot_be_kept_discards_nothing() -> Result<()> {
+async fn a_discard_that_cannot_be_saved_discards_nothing() -> Result<()> {
     let (base, store) = (project().await, MemoryBackend::new());
     let open = async |store: Arc<dyn Backend>| OverlayBackend::open(Arc::new(base.clone()), store, path("/kept")).await;
     let first = open(Arc::new(store.clone())).await?;

@@ -1,4 +1,4 @@
-//! What a store keeps of an overlay, whatever fails and whoever else is there.
+//! Persistent overlays and journals, with failures and with other processes.
 
 mod events;
 mod others;

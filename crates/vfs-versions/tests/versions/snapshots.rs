@@ -1,4 +1,4 @@
-//! States that are kept, and operations that are taken back.
+//! Snapshots and undo through checkpoints.
 
 mod random;
 mod undo;
@@ -23,8 +23,8 @@ fn cx() -> OpContext {
     OpContext::new().with_actor("tester")
 }
 
-/// A store in memory that is checkpointed, with what keeps its states.
-struct Place {
+/// A checkpointed backend in memory, with the store of its checkpoints.
+struct Fixture {
     inner: Arc<MemoryBackend>,
     store: Arc<MemoryBackend>,
     files: CheckpointedBackend,
@@ -34,13 +34,13 @@ fn checkpoints(store: &Arc<MemoryBackend>) -> Checkpoints {
     Checkpoints::new(Arc::<MemoryBackend>::clone(store), path(DIRECTORY))
 }
 
-fn place() -> Place {
+fn fixture() -> Fixture {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
     let files = checkpoints(&store).over(Arc::<MemoryBackend>::clone(&inner));
-    Place { inner, store, files }
+    Fixture { inner, store, files }
 }
 
-impl Place {
+impl Fixture {
     /// The same files and the same store, as another process finds them.
     fn again(&self) -> CheckpointedBackend {
         checkpoints(&self.store).over(Arc::<MemoryBackend>::clone(&self.inner))
@@ -79,7 +79,7 @@ fn assert_conflict(error: &Error, at: &str) {
 }
 
 #[tokio::test]
-async fn a_snapshot_downloads_what_has_changed_and_nothing_else() {
+async fn a_snapshot_downloads_changed_files_only() {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
     let counting = Arc::new(Counting::default());
     let files = checkpoints(&store)
@@ -99,17 +99,17 @@ async fn a_snapshot_downloads_what_has_changed_and_nothing_else() {
 
 #[tokio::test]
 async fn snapshots_are_listed_compared_and_forgotten() {
-    let place = place();
-    let files = &place.files;
-    place.inner.create_text("/a", "one\n").await.expect("written");
-    place.inner.create_text("/same", "same\n").await.expect("written");
+    let fixture = fixture();
+    let files = &fixture.files;
+    fixture.inner.create_text("/a", "one\n").await.expect("written");
+    fixture.inner.create_text("/same", "same\n").await.expect("written");
     let first = take(files, "first").await;
-    place.inner.write_text("/a", "two\n").await.expect("written");
-    place.inner.create_text("/b", "new\n").await.expect("written");
+    fixture.inner.write_text("/a", "two\n").await.expect("written");
+    fixture.inner.create_text("/b", "new\n").await.expect("written");
     let second = take(files, "second").await;
-    place.inner.delete_file("/b").await.expect("removed");
+    fixture.inner.delete_file("/b").await.expect("removed");
 
-    let listed = place.again().snapshots(&cx()).await.expect("listed");
+    let listed = fixture.again().snapshots(&cx()).await.expect("listed");
     let seen: Vec<_> = listed.iter().map(|info| (&info.id, info.label.as_deref(), info.files, info.bytes)).collect();
     assert_eq!(seen, [(&first, Some("first"), 2, 9), (&second, Some("second"), 3, 13)]);
 
@@ -120,55 +120,55 @@ async fn snapshots_are_listed_compared_and_forgotten() {
     assert_eq!(now.changes.len(), 1);
     assert!(now.unified().contains("-new"), "{}", now.unified());
 
-    assert_eq!(place.objects().await, 4);
+    assert_eq!(fixture.objects().await, 4);
     files.forget(&cx(), ForgetRequest::new(second.clone())).await.expect("forgotten");
-    assert_eq!(place.objects().await, 2, "what the first one names stays");
+    assert_eq!(fixture.objects().await, 2, "what the first one names stays");
     for gone in [second.clone(), SnapshotId::new("snap-9"), SnapshotId::new("snap-01"), SnapshotId::new("../x")] {
         let error = files.forget(&cx(), ForgetRequest::new(gone.clone())).await.expect_err("gone");
         assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/")));
         assert_eq!(restore(files, &gone).await.expect_err("gone").kind(), ErrorKind::NotFound);
     }
-    let third = take(&place.again(), "third").await;
+    let third = take(&fixture.again(), "third").await;
     assert_ne!(third, second, "a name is not given again");
-    assert_eq!(place.again().snapshots(&cx()).await.expect("listed").len(), 2);
+    assert_eq!(fixture.again().snapshots(&cx()).await.expect("listed").len(), 2);
 }
 
 #[tokio::test]
 async fn going_back_brings_every_file_and_can_be_undone() {
-    let place = place();
+    let fixture = fixture();
     for (at, text) in [("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")] {
-        place.inner.create_text(at, text).await.expect("written");
+        fixture.inner.create_text(at, text).await.expect("written");
     }
-    let first = take(&place.files, "first").await;
-    let files = &place.files;
+    let first = take(&fixture.files, "first").await;
+    let files = &fixture.files;
     files.write_text("/a", "two").await.expect("written");
     files.delete_file("/d/x").await.expect("removed");
     files.delete_file("/f").await.expect("removed");
     files.create_text("/f/now/a/directory", "below").await.expect("written");
     files.create_text("/extra", "extra").await.expect("written");
     restore(files, &first).await.expect("restored");
-    place.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
+    fixture.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
     restore(files, &first).await.expect("nothing is left to do");
 
     assert_eq!(undo(files, 1).await.expect("undone"), 1);
-    place.has(&[("/a", "two"), ("/d/y", "y"), ("/extra", "extra"), ("/f/now/a/directory", "below")]);
+    fixture.has(&[("/a", "two"), ("/d/y", "y"), ("/extra", "extra"), ("/f/now/a/directory", "below")]);
     assert_eq!(undo(files, 100).await.expect("undone"), 5);
-    place.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
+    fixture.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
 }
 
 #[tokio::test]
-async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
-    let place = place();
+async fn a_restore_that_fails_is_rolled_back() {
+    let fixture = fixture();
     for number in 0..6 {
-        place.inner.create_text(&format!("/{number}"), "old").await.expect("written");
+        fixture.inner.create_text(&format!("/{number}"), "old").await.expect("written");
     }
-    let first = take(&place.files, "first").await;
+    let first = take(&fixture.files, "first").await;
     for number in 0..4 {
-        place.inner.write_text(&format!("/{number}"), "new").await.expect("written");
+        fixture.inner.write_text(&format!("/{number}"), "new").await.expect("written");
     }
-    place.inner.delete_file("/5").await.expect("removed");
-    place.inner.create_text("/extra", "extra").await.expect("written");
-    let before = place.inner.snapshot();
+    fixture.inner.delete_file("/5").await.expect("removed");
+    fixture.inner.create_text("/extra", "extra").await.expect("written");
+    let before = fixture.inner.snapshot();
     for (kind, operation) in [
         (ErrorKind::Conflict, Operation::Write),
         (ErrorKind::Unavailable, Operation::Write),
@@ -176,29 +176,29 @@ async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
     ] {
         let calls = if operation == Operation::Write { 3 } else { 1 };
         let fault = Fault::new(kind).only(operation).every(calls);
-        let error = restore(&place.failing(&fault), &first).await.expect_err("it fails");
+        let error = restore(&fixture.failing(&fault), &first).await.expect_err("it fails");
         assert_eq!(error.kind(), kind);
-        // Going back is a write, too: every third one fails, and no more than one is then left behind.
-        let differs = before.diff(&place.inner.snapshot()).changes.len();
-        assert_eq!(differs > 0, error.message().contains("could not be undone"), "{error}");
-        place.inner.restore(&before);
-        assert_eq!(place.again().history(&cx()).await.expect("listed").len(), differs.min(1));
-        for entry in place.store.glob_files(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {
-            place.store.delete_file(entry.path.as_str()).await.expect("removed");
+        // A rollback writes, too: every third write fails, so at most one file is not rolled back.
+        let differs = before.diff(&fixture.inner.snapshot()).changes.len();
+        assert_eq!(differs > 0, error.message().contains("could not be rolled back"), "{error}");
+        fixture.inner.restore(&before);
+        assert_eq!(fixture.again().history(&cx()).await.expect("listed").len(), differs.min(1));
+        for entry in fixture.store.glob_files(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {
+            fixture.store.delete_file(entry.path.as_str()).await.expect("removed");
         }
     }
     let lost = Fault::new(ErrorKind::Unavailable).only(Operation::Write).only(Operation::Delete).after();
-    restore(&place.failing(&lost), &first).await.expect("only the answers are lost");
-    place.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old"), ("/4", "old"), ("/5", "old")]);
+    restore(&fixture.failing(&lost), &first).await.expect("only the answers are lost");
+    fixture.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old"), ("/4", "old"), ("/5", "old")]);
 }
 
-/// Has somebody else change `/2` just before it is written or deleted.
+/// Changes `/2` right before it is written or deleted, like another process.
 #[derive(Debug)]
-struct Meddling;
+struct ConcurrentWriter;
 
-impl Interceptor for Meddling {
+impl Interceptor for ConcurrentWriter {
     fn name(&self) -> &'static str {
-        "meddling"
+        "concurrent_writer"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
@@ -215,62 +215,63 @@ impl Interceptor for Meddling {
 }
 
 #[tokio::test]
-async fn a_change_in_between_is_a_conflict_and_what_was_done_is_undone() {
-    let place = place();
+async fn a_concurrent_change_is_a_conflict_and_earlier_steps_are_rolled_back() {
+    let fixture = fixture();
     for number in 0..4 {
-        place.inner.create_text(&format!("/{number}"), "old").await.expect("written");
+        fixture.inner.create_text(&format!("/{number}"), "old").await.expect("written");
     }
-    let first = take(&place.files, "first").await;
+    let first = take(&fixture.files, "first").await;
     for number in 0..4 {
-        place.files.write_text(&format!("/{number}"), "new").await.expect("written");
+        fixture.files.write_text(&format!("/{number}"), "new").await.expect("written");
     }
-    place.files.delete(&cx(), DeleteRequest::new(path("/0"))).await.expect("deleted");
-    place.files.create_text("/extra", "extra").await.expect("written");
-    let inner = Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>;
-    let meddled = checkpoints(&place.store).over(Arc::new(Intercepted::new(inner, Arc::new(Meddling))));
-    assert_conflict(&restore(&meddled, &first).await.expect_err("meddled with"), "/2");
-    place.has(&[("/1", "new"), ("/2", "foreign"), ("/3", "new"), ("/extra", "extra")]);
-    assert_eq!(undo(&place.files, 9).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));
-    place.has(&[("/0", "new"), ("/1", "new"), ("/2", "foreign"), ("/3", "old")]);
-    restore(&place.files, &first).await.expect("nobody meddles any more");
-    place.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old")]);
+    fixture.files.delete(&cx(), DeleteRequest::new(path("/0"))).await.expect("deleted");
+    fixture.files.create_text("/extra", "extra").await.expect("written");
+    let inner = Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>;
+    let changed_meanwhile =
+        checkpoints(&fixture.store).over(Arc::new(Intercepted::new(inner, Arc::new(ConcurrentWriter))));
+    assert_conflict(&restore(&changed_meanwhile, &first).await.expect_err("changed meanwhile"), "/2");
+    fixture.has(&[("/1", "new"), ("/2", "foreign"), ("/3", "new"), ("/extra", "extra")]);
+    assert_eq!(undo(&fixture.files, 9).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));
+    fixture.has(&[("/0", "new"), ("/1", "new"), ("/2", "foreign"), ("/3", "old")]);
+    restore(&fixture.files, &first).await.expect("restored");
+    fixture.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old")]);
 }
 
 #[tokio::test]
 async fn contents_that_nothing_names_go_and_those_of_the_history_stay() {
-    let place = place();
-    let files = &place.files;
+    let fixture = fixture();
+    let files = &fixture.files;
     files.create_text("/a", "first").await.expect("written");
     let snapshot = take(files, "first").await;
     files.write_text("/a", "second").await.expect("written");
     files.write_text("/a", "third").await.expect("written");
     undo(files, 1).await.expect("undone");
-    assert_eq!(place.objects().await, 3);
+    assert_eq!(fixture.objects().await, 3);
     files.forget(&cx(), ForgetRequest::new(snapshot)).await.expect("forgotten");
-    assert_eq!(place.objects().await, 1, "what the write was made over");
+    assert_eq!(fixture.objects().await, 1, "what the write was made over");
     assert_eq!(undo(files, 9).await.expect("undone"), 2);
-    place.has(&[]);
+    fixture.has(&[]);
 }
 
 #[tokio::test]
-async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
-    let place = place();
+async fn a_missing_or_damaged_content_is_an_error_without_effect() {
+    let fixture = fixture();
     for at in ["/a", "/b"] {
-        place.inner.create_text(at, at).await.expect("written");
+        fixture.inner.create_text(at, at).await.expect("written");
     }
-    let first = take(&place.files, "first").await;
+    let first = take(&fixture.files, "first").await;
     for at in ["/a", "/b"] {
-        place.files.write_text(at, "other").await.expect("written");
+        fixture.files.write_text(at, "other").await.expect("written");
     }
     let object = blake3::hash(b"/b").to_hex();
     let object = format!("{DIRECTORY}/objects/{}/{}", &object[..2], &object[2..]);
-    place.store.write_text(&object, "damaged").await.expect("written");
+    fixture.store.write_text(&object, "damaged").await.expect("written");
     for _ in 0..2 {
-        let error = restore(&place.files, &first).await.expect_err("damaged");
+        let error = restore(&fixture.files, &first).await.expect_err("damaged");
         assert_eq!((error.kind(), error.path()), (ErrorKind::Internal, Some("/b")), "{error}");
-        assert_eq!(undo(&place.files, 1).await.expect_err("damaged").path(), Some("/b"));
-        place.has(&[("/a", "other"), ("/b", "other")]);
-        place.store.delete_file(&object).await.ok();
+        assert_eq!(undo(&fixture.files, 1).await.expect_err("damaged").path(), Some("/b"));
+        fixture.has(&[("/a", "other"), ("/b", "other")]);
+        fixture.store.delete_file(&object).await.ok();
     }
 }
 

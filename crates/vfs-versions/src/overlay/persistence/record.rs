@@ -5,24 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_core::{Error, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
-use crate::overlay::merged::Before;
+use crate::entry::Entry;
+use crate::record_log::encode;
 
 /// Changes of an overlay, and the commit in progress. Contents are named by their objects.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverlayRecord {
-    /// Random, so that no two records are equal or share a version.
+    /// Random number, so that no two records are equal or share a version.
     #[serde(default)]
     pub(super) mark: u64,
-    /// The generation of the contents: each has a directory of its own.
+    /// Generation of the contents: each has a directory of its own.
     #[serde(default)]
     pub(super) generation: u64,
     pub(super) files: BTreeMap<VfsPath, ObjectId>,
-    pub(super) touched: BTreeMap<VfsPath, Before>,
-    pub(super) gone: BTreeSet<VfsPath>,
+    #[serde(rename = "touched")]
+    pub(super) originals: BTreeMap<VfsPath, Entry<Version>>,
+    #[serde(rename = "gone")]
+    pub(super) hidden: BTreeSet<VfsPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) commit: Option<CommitRecord>,
 }
@@ -38,7 +41,7 @@ pub(super) struct CommitRecord {
 /// Identity and direction of a commit in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CommitPhase {
-    /// Random, and the same in every record of the commit.
+    /// Random number, which is the same in every record of the commit.
     pub(super) id: u64,
     /// Whether the process that began the commit rolls it back.
     pub(super) is_rolling_back: bool,
@@ -49,10 +52,10 @@ pub(super) struct CommitPhase {
 #[serde(deny_unknown_fields)]
 pub(super) struct CommitStep {
     pub(super) path: VfsPath,
-    pub(super) before: Before,
-    /// The content of a file before, which is another version where it was rolled back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) was: Option<ObjectId>,
+    pub(super) before: Entry<Version>,
+    /// Content of the file before the commit. After a rollback the file has this content, in another version.
+    #[serde(rename = "was", default, skip_serializing_if = "Option::is_none")]
+    pub(super) before_content: Option<ObjectId>,
     pub(super) after: Option<ObjectId>,
 }
 
@@ -81,24 +84,23 @@ impl OverlayRecord {
 
     /// Returns whether the record has neither a change nor a commit.
     pub(super) fn is_empty(&self) -> bool {
-        self.is_without_contents() && self.touched.is_empty() && self.gone.is_empty()
+        self.is_without_contents() && self.originals.is_empty() && self.hidden.is_empty()
     }
 
     /// Parses `text`, the content of the file at `path`.
     pub(super) fn decode(text: &[u8], path: &VfsPath) -> Result<Self> {
         serde_json::from_slice(text).map_err(|source| {
-            Error::invalid_argument("this is not the note of an overlay; another program wrote it")
-                .with_path(path)
-                .with_source(source)
+            Error::invalid_argument(
+                "the file is not the record of an overlay; choose another directory for the overlay",
+            )
+            .with_path(path)
+            .with_source(source)
         })
     }
 
     /// Serialises this record for the file at `path`.
     pub(super) fn encode(&self, path: &VfsPath) -> Result<Bytes> {
-        let text = serde_json::to_vec(self).map_err(|source| {
-            Error::new(ErrorKind::Internal, "the overlay cannot be noted").with_path(path).with_source(source)
-        })?;
-        Ok(Bytes::from(text))
+        encode(self).map_err(|error| error.with_path(path))
     }
 }
 
@@ -107,9 +109,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_written_with_the_names_with_which_it_is_read() {
+    fn a_record_is_written_with_the_names_with_which_it_is_read() {
         let (golden, at) = (include_str!("../../../tests/golden/overlay_record.json"), VfsPath::root());
-        let record = OverlayRecord::decode(golden.as_bytes(), &at).expect("a note");
+        let record = OverlayRecord::decode(golden.as_bytes(), &at).expect("a record");
         assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", golden);
         let empty = OverlayRecord::default().encode(&at).expect("JSON");
         assert_eq!(empty, r#"{"mark":0,"generation":0,"files":{},"touched":{},"gone":[]}"#);

@@ -1,4 +1,4 @@
-//! Stores and bases where something happens at one request.
+//! Stores and bases with an event at one request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,13 +19,13 @@ use crate::support::path;
 pub(super) enum Event {
     /// It fails, and nothing is written.
     Fails(ErrorKind),
-    /// It is written, and the answer is another one.
+    /// It is written, and the response is an error.
     Answers(ErrorKind),
-    /// So it is, and from then on nothing is answered.
+    /// It is written, and from then on no request succeeds.
     Leaves,
     /// Another overlay commits right before, or where the directory is listed.
     Commits(Box<OverlayBackend>),
-    /// Another overlay finishes what is recorded, and then commits.
+    /// Another overlay finishes the recorded commit, and then commits.
     TakesOver(Box<OverlayBackend>),
     /// Something else is done right before.
     Does(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>),
@@ -186,7 +186,7 @@ pub(super) fn makes_all(base: &MemoryBackend, store: &MemoryBackend, then: impl 
     }))
 }
 
-/// So it does, and then `/z` is made what it was.
+/// Another process finishes the commit, and then restores `/z`.
 pub(super) fn finishes_and_resets(base: &MemoryBackend, store: &MemoryBackend) -> Event {
     opens_and(base, store, |base| async move {
         base.write_text("/z", "old").await.expect("it is written");
@@ -200,7 +200,7 @@ pub(super) async fn content_path(store: &MemoryBackend, text: &str) -> Result<St
 }
 
 /// The same record is written again, so that it has another version.
-pub(super) fn rewrites_the_note(store: &MemoryBackend) -> Event {
+pub(super) fn rewrites_the_record(store: &MemoryBackend) -> Event {
     let store = store.clone();
     Event::Does(Box::new(move || {
         let store = store.clone();

@@ -14,7 +14,7 @@ use super::events::{
 use crate::support::path;
 
 #[tokio::test]
-async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_finished() -> Result<()> {
+async fn a_commit_that_could_not_be_recorded_keeps_its_changes_when_another_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, FULL));
     mine.create_text("/mine", "mine").await?;
@@ -30,7 +30,7 @@ async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_fin
 }
 
 #[tokio::test]
-async fn a_commit_that_came_too_late_to_be_noted_leaves_its_changes_when_the_first_is_finished() -> Result<()> {
+async fn a_commit_that_came_too_late_to_be_recorded_keeps_its_changes_when_the_first_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let first = Event::Commits(Box::new(cut_short(&base, &store).await?));
     let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, first));
@@ -46,7 +46,7 @@ async fn a_commit_that_came_too_late_to_be_noted_leaves_its_changes_when_the_fir
 }
 
 #[tokio::test]
-async fn a_commit_of_nothing_leaves_what_another_process_keeps() -> Result<()> {
+async fn a_commit_without_changes_leaves_the_record_of_another_process() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
     let open = || OverlayBackend::open(Arc::new(base.clone()), Arc::new(store.clone()), path("/kept"));
     let (first, second) = (open().await?, open().await?);
@@ -82,7 +82,7 @@ async fn a_commit_that_begins_while_another_ends_keeps_its_contents() -> Result<
 }
 
 #[tokio::test]
-async fn a_commit_that_another_process_finished_and_followed_by_its_own_is_not_noted_over_that() -> Result<()> {
+async fn a_commit_that_another_process_finished_does_not_overwrite_the_record_of_the_next() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let other = journaled(eventful(&base, "/b", 0, FULL), eventful(&store, RECORD, 2, FULL));
     other.create_text("/b", "theirs").await?;
@@ -101,7 +101,7 @@ async fn a_commit_that_another_process_finished_and_followed_by_its_own_is_not_n
 }
 
 #[tokio::test]
-async fn a_commit_goes_on_with_what_another_process_made_of_it() -> Result<()> {
+async fn a_commit_continues_after_steps_of_another_process() -> Result<()> {
     for at in ["/a", "/z"] {
         let (base, store) = (base().await, MemoryBackend::new());
         let overtaken = eventful(&base, at, 0, opens(&base, &store));
@@ -120,7 +120,7 @@ async fn a_commit_goes_on_with_what_another_process_made_of_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_commit_that_another_process_finished_is_not_taken_back() -> Result<()> {
+async fn a_commit_that_another_process_finished_is_not_rolled_back() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
     let overtaken = also(eventful(&base, "/z", 0, FULL), "/z", 0, finishes_and_resets(&base, &store));
     let overlay = open(overtaken, Arc::new(store.clone())).await?;
@@ -133,7 +133,7 @@ async fn a_commit_that_another_process_finished_is_not_taken_back() -> Result<()
 }
 
 #[tokio::test]
-async fn what_another_process_made_of_a_commit_counts_as_made_here() -> Result<()> {
+async fn steps_that_another_process_applied_count_as_applied() -> Result<()> {
     for is_cancelled in [false, true] {
         let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
         let within = cx.clone();
@@ -169,7 +169,7 @@ async fn a_file_that_is_restored_while_another_process_finishes_the_commit_is_ma
     let overlay = open(overtaken, Arc::new(store.clone())).await?;
     change_both(&overlay).await?;
     let error = commit(&overlay).await.expect_err("the base is full");
-    assert!(error.message().contains("another process goes on with the commit"), "{error}");
+    assert!(error.message().contains("another process continues the commit"), "{error}");
     assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));
     assert!(open(Arc::new(base), Arc::new(store)).await?.is_unchanged());
     Ok(())
@@ -186,14 +186,14 @@ async fn a_commit_makes_no_change_again_after_another_process_finished_it() -> R
 }
 
 #[tokio::test]
-async fn a_process_that_opens_an_overlay_while_its_commit_is_taken_back_finishes_it() -> Result<()> {
+async fn a_process_that_opens_an_overlay_during_a_rollback_finishes_the_commit() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
-    // Two changes, the begin of the commit, and that it is taken back are recorded before.
+    // Two changes, the begin of the commit and its rollback are recorded before.
     let overtaken = eventful(&store, RECORD, 4, opens(&base, &store));
     let overlay = open(eventful(&base, "/z", 0, FULL), overtaken).await?;
     change_both(&overlay).await?;
     let error = commit(&overlay).await.expect_err("the base is full");
-    assert!(error.message().contains("another process goes on with the commit"), "{error}");
+    assert!(error.message().contains("another process continues the commit"), "{error}");
     assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));
     assert!(open(Arc::new(base), Arc::new(store)).await?.is_unchanged());
     Ok(())
@@ -206,7 +206,7 @@ async fn a_process_that_finishes_a_commit_late_removes_none_of_the_contents_put_
     let first = open(Arc::new(base.clone()), eventful(&store, RECORD, 3, FULL)).await?;
     change_both(&first).await?;
     commit(&first).await.expect_err("the store is full");
-    // Another process is about to remove what it holds, and to record the end.
+    // Another process is about to remove unused contents, and to record the end.
     let goes_on = || {
         let (first, cx) = (first.clone(), cx.clone());
         Event::Does(Box::new(move || {

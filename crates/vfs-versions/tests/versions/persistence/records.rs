@@ -1,4 +1,4 @@
-//! Records that fail, or whose answer is lost.
+//! Writes of records that fail, or whose response is lost.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use vfs_memory::MemoryBackend;
 use vfs_versions::OverlayBackend;
 
 use super::events::{
-    Event, FULL, LOST, RECORD, also, base, both, change_both, commit, cut_short, eventful, journaled, open,
-    rewrites_the_note,
+    Event, FULL, LOST, RECORD, also, base, both, change_both, commit, cut_short, does, eventful, journaled, open,
+    rewrites_the_record,
 };
 use crate::support::path;
 
 #[tokio::test]
-async fn a_commit_whose_note_had_no_answer_is_no_more_once_something_else_is_changed() -> Result<()> {
+async fn an_unacknowledged_commit_record_is_withdrawn_by_the_next_change() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
     let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, LOST));
     mine.create_text("/one", "1").await?;
@@ -31,14 +31,14 @@ async fn a_commit_whose_note_had_no_answer_is_no_more_once_something_else_is_cha
 }
 
 #[tokio::test]
-async fn a_commit_whose_note_had_no_answer_can_be_made_again_or_given_up() -> Result<()> {
+async fn a_commit_with_an_unacknowledged_record_can_be_repeated_or_discarded() -> Result<()> {
     let cx = OpContext::new();
     for is_discarded in [false, true] {
-        for is_kept in [false, true] {
+        for is_persistent in [false, true] {
             let (base, store) = (base().await, MemoryBackend::new());
-            // The first record of one that is kept is that of the change.
-            let lossy = eventful(&store, RECORD, usize::from(is_kept), LOST);
-            let mine = if is_kept {
+            // The first record of a persistent overlay is the one of the change.
+            let lossy = eventful(&store, RECORD, usize::from(is_persistent), LOST);
+            let mine = if is_persistent {
                 OverlayBackend::open(Arc::new(base.clone()), lossy, path("/journal")).await?
             } else {
                 journaled(Arc::new(base.clone()), lossy)
@@ -61,7 +61,7 @@ async fn a_commit_whose_note_had_no_answer_can_be_made_again_or_given_up() -> Re
 }
 
 #[tokio::test]
-async fn contents_that_stay_in_the_store_are_no_failure_of_what_was_kept() -> Result<()> {
+async fn contents_that_cannot_be_removed_from_the_store_are_not_a_failure_of_a_change() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let open = |store: Arc<dyn Backend>| OverlayBackend::open(Arc::new(base.clone()), store, path("/kept"));
     let crowded = Fault::new(ErrorKind::Unavailable).only(Operation::Ls).layer(Arc::new(store.clone()));
@@ -78,7 +78,7 @@ async fn contents_that_stay_in_the_store_are_no_failure_of_what_was_kept() -> Re
 }
 
 #[tokio::test]
-async fn what_was_applied_is_no_change_any_more_though_the_end_could_not_be_noted() -> Result<()> {
+async fn an_applied_commit_leaves_no_changes_though_its_end_could_not_be_recorded() -> Result<()> {
     let cx = OpContext::new();
     for event in [FULL, LOST] {
         let is_noted = matches!(event, Event::Answers(_));
@@ -99,7 +99,7 @@ async fn what_was_applied_is_no_change_any_more_though_the_end_could_not_be_note
 #[tokio::test]
 async fn a_commit_that_is_finished_twice_leaves_no_changes_either() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    // It cannot be recorded that the commit was taken back, and the answer that it is finished is lost.
+    // The rollback of the commit cannot be recorded, and the response that it is finished is lost.
     let journal = also(eventful(&store, RECORD, 1, FULL), RECORD, 2, LOST);
     let overlay = journaled(eventful(&base, "/z", 0, FULL), journal);
     overlay.write_text("/z", "mine").await?;
@@ -112,7 +112,7 @@ async fn a_commit_that_is_finished_twice_leaves_no_changes_either() -> Result<()
 }
 
 #[tokio::test]
-async fn a_change_that_was_cancelled_and_made_is_taken_back_too() -> Result<()> {
+async fn a_step_that_was_cancelled_and_applied_is_rolled_back() -> Result<()> {
     let base = base().await;
     let overlay = OverlayBackend::new(eventful(&base, "/z", 0, Event::Answers(ErrorKind::Cancelled)));
     overlay.write_text("/a", "mine").await?;
@@ -123,13 +123,13 @@ async fn a_change_that_was_cancelled_and_made_is_taken_back_too() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_change_of_which_nobody_knows_whether_it_was_made_is_told_and_can_be_finished() -> Result<()> {
+async fn a_step_with_an_unknown_result_is_reported_and_can_be_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let overlay = journaled(eventful(&base, "/z", 0, Event::Leaves), Arc::new(store.clone()));
     overlay.write_text("/z", "mine").await?;
     let error = commit(&overlay).await.expect_err("the base is gone");
     for words in [error.message(), &error.for_model()] {
-        assert!(words.ends_with("these files could not be made what they were: /z"), "{words}");
+        assert!(words.ends_with("these files could not be restored: /z"), "{words}");
     }
     assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").kind(), ErrorKind::Conflict);
@@ -154,7 +154,7 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     let error = commit(&overlay).await.expect_err("the store is full");
     assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, root));
     for words in [error.message(), &error.for_model()] {
-        assert!(words.contains("; all was applied, but that could not be noted"), "{words}");
+        assert!(words.contains("; all changes were applied, but that could not be recorded"), "{words}");
     }
     assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert!(!error.to_string().contains("/journal"), "{error}");
@@ -168,14 +168,14 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_commit_whose_rollback_cannot_be_noted_is_taken_back_and_can_be_finished() -> Result<()> {
+async fn a_commit_whose_rollback_cannot_be_recorded_is_rolled_back_and_can_be_finished() -> Result<()> {
     for event in [FULL, LOST] {
         let (base, store) = (base().await, MemoryBackend::new());
         // Two changes and the begin of the commit are recorded before.
         let overlay = open(eventful(&base, "/z", 0, FULL), eventful(&store, RECORD, 3, event)).await?;
         change_both(&overlay).await?;
         let error = commit(&overlay).await.expect_err("the base is full");
-        assert!(error.message().contains("nor could that be noted"), "{error}");
+        assert!(error.message().contains("the rollback could not be recorded"), "{error}");
         assert_eq!(both(&base).await?, ("old".into(), "old".into()));
         assert!(overlay.finish_commit(&OpContext::new()).await?);
         assert_eq!(both(&base).await?, ("mine".into(), "mine".into()));
@@ -215,13 +215,13 @@ async fn contents_go_with_the_changes_that_name_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_note_with_another_version_is_still_that_of_the_same_commit() -> Result<()> {
+async fn a_record_with_another_version_is_of_the_same_commit() -> Result<()> {
     for is_journaled in [false, true] {
         for is_full in [false, true] {
             let (base, store) = (base().await, MemoryBackend::new());
             let files =
                 if is_full { eventful(&base, "/z", 0, FULL) } else { Arc::new(base.clone()) as Arc<dyn Backend> };
-            let files = also(files, "/a", 0, rewrites_the_note(&store));
+            let files = also(files, "/a", 0, rewrites_the_record(&store));
             let overlay = if is_journaled {
                 journaled(files, Arc::new(store.clone()))
             } else {
@@ -257,14 +257,14 @@ async fn changes_stay_if_the_journal_of_their_commit_is_removed() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_commit_whose_note_had_no_answer_can_be_given_up_though_the_store_was_full() -> Result<()> {
+async fn a_commit_with_an_unacknowledged_record_can_be_discarded_after_the_store_was_full() -> Result<()> {
     let cx = OpContext::new();
-    for is_kept in [false, true] {
+    for is_persistent in [false, true] {
         let (base, store) = (base().await, MemoryBackend::new());
-        // The first record of one that is kept is that of the change.
-        let nth = usize::from(is_kept);
+        // The first record of a persistent overlay is the one of the change.
+        let nth = usize::from(is_persistent);
         let failing = also(eventful(&store, RECORD, nth, LOST), RECORD, nth + 1, FULL);
-        let overlay = if is_kept {
+        let overlay = if is_persistent {
             open(Arc::new(base.clone()), failing).await?
         } else {
             journaled(Arc::new(base.clone()), failing)
@@ -278,5 +278,24 @@ async fn a_commit_whose_note_had_no_answer_can_be_given_up_though_the_store_was_
         assert!(!journaled(Arc::new(base.clone()), Arc::new(store)).finish_commit(&cx).await?, "nothing is noted");
         assert_eq!(both(&base).await?, ("old".into(), "old".into()));
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_whose_record_is_removed_before_its_rollback_keeps_its_changes() -> Result<()> {
+    let (base, store) = (base().await, MemoryBackend::new());
+    let removes = {
+        let store = store.clone();
+        does(move || {
+            let store = store.clone();
+            async move { store.delete_file(RECORD).await.expect("the record exists") }
+        })
+    };
+    let overlay = journaled(also(eventful(&base, "/z", 0, FULL), "/z", 0, removes), Arc::new(store));
+    change_both(&overlay).await?;
+    let error = commit(&overlay).await.expect_err("the base is full");
+    assert!(error.message().contains("the rollback could not be recorded"), "{error}");
+    assert_eq!(both(&base).await?, ("old".into(), "old".into()));
+    assert_eq!((overlay.read_text("/a").await?, overlay.read_text("/z").await?), ("mine".into(), "mine".into()));
     Ok(())
 }

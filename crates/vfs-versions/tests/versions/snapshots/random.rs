@@ -11,7 +11,7 @@ use vfs_memory::MemoryBackend;
 use vfs_testkit::{ALL, StrictBackend, Target, model};
 use vfs_versions::{CheckpointedBackend, Checkpoints};
 
-use super::{DIRECTORY, cx, place, restore, take, undo};
+use super::{DIRECTORY, cx, fixture, restore, take, undo};
 use crate::support::path;
 
 #[derive(Debug, Clone)]
@@ -26,13 +26,13 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let place = || proptest::sample::select(vec!["/a", "/b", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f/a"]);
+    let file = || proptest::sample::select(vec!["/a", "/b", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f/a"]);
     prop_oneof![
-        4 => (place(), 0..4_u8).prop_map(|(at, text)| Step::Write(at, text)),
-        1 => place().prop_map(Step::Append),
-        2 => place().prop_map(Step::Delete),
-        2 => (place(), place(), any::<bool>()).prop_map(|(from, to, over)| Step::Rename(from, to, over)),
-        2 => (place(), place(), any::<bool>()).prop_map(|(from, to, over)| Step::Copy(from, to, over)),
+        4 => (file(), 0..4_u8).prop_map(|(at, text)| Step::Write(at, text)),
+        1 => file().prop_map(Step::Append),
+        2 => file().prop_map(Step::Delete),
+        2 => (file(), file(), any::<bool>()).prop_map(|(from, to, over)| Step::Rename(from, to, over)),
+        2 => (file(), file(), any::<bool>()).prop_map(|(from, to, over)| Step::Copy(from, to, over)),
         1 => Just(Step::Snapshot),
         1 => any::<usize>().prop_map(Step::Restore),
     ]
@@ -65,23 +65,23 @@ proptest! {
     fn all_operations_undone_and_all_snapshots_restored_give_what_was(steps in proptest::collection::vec(step(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let place = place();
-            place.inner.create_text("/d/a", "at first").await.expect("written");
-            let first = place.inner.snapshot();
+            let fixture = fixture();
+            fixture.inner.create_text("/d/a", "at first").await.expect("written");
+            let first = fixture.inner.snapshot();
             let (mut taken, mut states) = (Vec::new(), Vec::new());
             for step in &steps {
                 if matches!(step, Step::Snapshot) {
-                    taken.push(take(&place.files, "").await);
-                    states.push(place.inner.snapshot());
+                    taken.push(take(&fixture.files, "").await);
+                    states.push(fixture.inner.snapshot());
                 }
                 // Many of them are refused, as there is nothing, or something, at a path.
-                run(&place.files, step, &taken).await.ok();
+                run(&fixture.files, step, &taken).await.ok();
                 if let Step::Restore(which) = step && !taken.is_empty() {
-                    assert!(states[which % taken.len()].diff(&place.inner.snapshot()).is_empty());
+                    assert!(states[which % taken.len()].diff(&fixture.inner.snapshot()).is_empty());
                 }
             }
-            undo(&place.again(), usize::MAX).await.expect("undone");
-            let differs = first.diff(&place.inner.snapshot());
+            undo(&fixture.again(), usize::MAX).await.expect("undone");
+            let differs = first.diff(&fixture.inner.snapshot());
             assert!(differs.is_empty(), "{}", differs.unified());
         });
     }
@@ -94,28 +94,28 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let place = place();
-            place.inner.create_text("/d/a", "at first").await.expect("written");
-            let first = take(&place.files, "first").await;
-            let before = place.inner.snapshot();
+            let fixture = fixture();
+            fixture.inner.create_text("/d/a", "at first").await.expect("written");
+            let first = take(&fixture.files, "first").await;
+            let before = fixture.inner.snapshot();
             for step in &steps {
-                run(&place.files, step, std::slice::from_ref(&first)).await.ok();
+                run(&fixture.files, step, std::slice::from_ref(&first)).await.ok();
             }
             let fault = Fault::new(ErrorKind::Unavailable).randomly(0.2, seed).only(Operation::Write);
             let fault = fault.only(Operation::Delete).only(Operation::Rename).only(Operation::Download);
             let fault = if is_after { fault.after() } else { fault };
-            let failing = place.failing(&fault);
+            let failing = fixture.failing(&fault);
             for _ in 0..10 {
-                let old = place.inner.snapshot();
+                let old = fixture.inner.snapshot();
                 match undo(&failing, 1).await {
                     Ok(_) => {}
-                    Err(error) if error.message().contains("could not be undone") => {}
+                    Err(error) if error.message().contains("could not be rolled back") => {}
                     Err(_) if is_after => {}
-                    Err(_) => assert!(old.diff(&place.inner.snapshot()).is_empty(), "nothing is half undone"),
+                    Err(_) => assert!(old.diff(&fixture.inner.snapshot()).is_empty(), "nothing is half undone"),
                 }
             }
-            undo(&place.again(), usize::MAX).await.expect("undone");
-            assert!(before.diff(&place.inner.snapshot()).is_empty());
+            undo(&fixture.again(), usize::MAX).await.expect("undone");
+            assert!(before.diff(&fixture.inner.snapshot()).is_empty());
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Operations that are taken back, one by one.
+//! Undo of single operations.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use vfs_layers::Fault;
 use vfs_memory::MemoryBackend;
 use vfs_versions::Checkpoints;
 
-use super::{DIRECTORY, assert_conflict, checkpoints, cx, place, undo};
+use super::{DIRECTORY, assert_conflict, checkpoints, cx, fixture, undo};
 use crate::support::path;
 
 #[tokio::test]
-async fn every_operation_is_taken_back() {
-    let place = place();
-    let files = &place.files;
+async fn every_operation_is_undone() {
+    let fixture = fixture();
+    let files = &fixture.files;
     for (at, text) in [("/a", "one"), ("/b", "b"), ("/d/x", "x"), ("/d/e/y", "y"), ("/bin", "\0")] {
-        place.inner.create_text(at, text).await.expect("written");
+        fixture.inner.create_text(at, text).await.expect("written");
     }
-    let mut states = vec![place.inner.snapshot()];
+    let mut states = vec![fixture.inner.snapshot()];
     let rename = |from: &str, to: &str| RenameRequest::new(path(from), path(to));
     let copy = |from: &str, to: &str| CopyRequest::new(path(from), path(to));
     let cx = &cx();
@@ -45,7 +45,7 @@ async fn every_operation_is_taken_back() {
             _ => files.delete(cx, DeleteRequest::new(path("/again")).recursive()).await.map(drop),
         };
         done.expect("done");
-        states.push(place.inner.snapshot());
+        states.push(fixture.inner.snapshot());
     }
     let history = files.history(cx).await.expect("listed");
     assert_eq!(history.len(), 14, "each file of an upload is one operation");
@@ -54,41 +54,41 @@ async fn every_operation_is_taken_back() {
     assert_eq!(history[7].paths, [path("/a"), path("/n/a")]);
     for (operation, state) in states.iter().enumerate().take(13).rev() {
         let operations = if operation == 11 { 2 } else { 1 };
-        assert_eq!(undo(&place.again(), operations).await.expect("undone"), operations);
-        let differs = state.diff(&place.inner.snapshot());
+        assert_eq!(undo(&fixture.again(), operations).await.expect("undone"), operations);
+        let differs = state.diff(&fixture.inner.snapshot());
         assert!(differs.is_empty(), "operation {operation}: {}", differs.unified());
     }
     assert_eq!(undo(files, 1).await.expect("nothing is left"), 0);
 }
 
 #[tokio::test]
-async fn what_somebody_else_has_changed_is_not_taken_back() {
-    let place = place();
-    let files = &place.files;
-    place.inner.create_text("/d/x", "x").await.expect("written");
-    place.inner.create_text("/d/y", "y").await.expect("written");
+async fn a_file_that_another_process_has_changed_is_not_undone() {
+    let fixture = fixture();
+    let files = &fixture.files;
+    fixture.inner.create_text("/d/x", "x").await.expect("written");
+    fixture.inner.create_text("/d/y", "y").await.expect("written");
     files.write_text("/a", "one").await.expect("written");
     files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await.expect("deleted");
     files.write_text("/b", "b").await.expect("written");
-    place.inner.create_text("/d/y", "foreign").await.expect("written");
-    let before = place.inner.snapshot();
+    fixture.inner.create_text("/d/y", "foreign").await.expect("written");
+    let before = fixture.inner.snapshot();
 
     let error = undo(files, 3).await.expect_err("the second has a conflict");
     assert_conflict(&error, "/d/y");
-    assert!(error.message().contains("1 were taken back before"), "{error}");
-    assert!(!place.inner.exists("/d/x").await.expect("known"), "nothing of it is done");
-    assert_eq!(before.diff(&place.inner.snapshot()).changes.len(), 1, "only the newest is taken back");
+    assert!(error.message().contains("1 newer operations were undone before"), "{error}");
+    assert!(!fixture.inner.exists("/d/x").await.expect("known"), "nothing of it is done");
+    assert_eq!(before.diff(&fixture.inner.snapshot()).changes.len(), 1, "only the newest is taken back");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 2);
 
-    place.inner.delete_file("/d/y").await.expect("removed");
+    fixture.inner.delete_file("/d/y").await.expect("removed");
     assert_eq!(undo(files, 3).await.expect("undone"), 2);
-    place.has(&[("/d/x", "x"), ("/d/y", "y")]);
+    fixture.has(&[("/d/x", "x"), ("/d/y", "y")]);
 }
 
 #[tokio::test]
-async fn a_change_that_fails_has_no_note() {
-    let place = place();
-    let files = &place.files;
+async fn a_change_that_fails_has_no_record() {
+    let fixture = fixture();
+    let files = &fixture.files;
     files.create_text("/a", "one").await.expect("written");
     files.create_text("/a", "two").await.expect_err("it is there");
     files.edit_text("/a", "missing", "x").await.expect_err("no match");
@@ -98,43 +98,43 @@ async fn a_change_that_fails_has_no_note() {
 
     for (fault, recorded) in [(Fault::new(ErrorKind::Unavailable), 1), (Fault::new(ErrorKind::Unavailable).after(), 2)]
     {
-        let failing = place.failing(&fault.only(Operation::Write));
+        let failing = fixture.failing(&fault.only(Operation::Write));
         failing.write_text("/a", "three").await.expect_err("it fails");
         assert_eq!(failing.history(&cx()).await.expect("listed").len(), recorded, "only the second has happened");
     }
     assert_eq!(undo(files, 1).await.expect("undone"), 1);
-    place.has(&[("/a", "one")]);
+    fixture.has(&[("/a", "one")]);
 }
 
 #[tokio::test]
-async fn a_change_whose_process_ended_is_settled_by_what_is_there() {
+async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
     for has_happened in [false, true] {
-        let place = place();
-        place.inner.create_text("/a", "one").await.expect("written");
-        let stuck = Intercepted::new(
-            Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>,
-            Arc::new(Stuck { has_happened }),
+        let fixture = fixture();
+        fixture.inner.create_text("/a", "one").await.expect("written");
+        let unresponsive = Intercepted::new(
+            Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
+            Arc::new(Unresponsive { has_happened }),
         );
-        let dead = checkpoints(&place.store).over(Arc::new(stuck));
+        let dead = checkpoints(&fixture.store).over(Arc::new(unresponsive));
         let mut write = Box::pin(dead.write_text("/a", "two"));
         assert!(futures::poll!(&mut write).is_pending());
         drop(write);
-        let history = place.again().history(&cx()).await.expect("listed");
+        let history = fixture.again().history(&cx()).await.expect("listed");
         assert_eq!(history.len(), usize::from(has_happened));
-        assert_eq!(undo(&place.again(), 1).await.expect("undone"), usize::from(has_happened));
-        place.has(&[("/a", "one")]);
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), usize::from(has_happened));
+        fixture.has(&[("/a", "one")]);
     }
 }
 
-/// Writes, or does not, and never answers.
+/// Performs a write, or does not, and never responds.
 #[derive(Debug)]
-struct Stuck {
+struct Unresponsive {
     has_happened: bool,
 }
 
-impl Interceptor for Stuck {
+impl Interceptor for Unresponsive {
     fn name(&self) -> &'static str {
-        "stuck"
+        "unresponsive"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
@@ -153,50 +153,50 @@ impl Interceptor for Stuck {
 }
 
 #[tokio::test]
-async fn a_change_whose_contents_cannot_be_kept_is_refused() {
-    let place = place();
-    place.inner.create_text("/a", "one").await.expect("written");
+async fn a_change_whose_contents_cannot_be_stored_is_refused() {
+    let fixture = fixture();
+    fixture.inner.create_text("/a", "one").await.expect("written");
     for (operation, kind) in [(Operation::Write, ErrorKind::StorageFull), (Operation::Ls, ErrorKind::PermissionDenied)]
     {
-        let store = Fault::new(kind).only(operation).layer(Arc::<MemoryBackend>::clone(&place.store));
-        let files = Checkpoints::new(store, path(DIRECTORY)).over(Arc::<MemoryBackend>::clone(&place.inner));
+        let store = Fault::new(kind).only(operation).layer(Arc::<MemoryBackend>::clone(&fixture.store));
+        let files = Checkpoints::new(store, path(DIRECTORY)).over(Arc::<MemoryBackend>::clone(&fixture.inner));
         let error = files.write_text("/a", "two").await.expect_err("refused");
         let expected = if kind == ErrorKind::StorageFull { kind } else { ErrorKind::Internal };
         assert_eq!((error.kind(), error.path()), (expected, Some("/a")));
     }
-    place.has(&[("/a", "one")]);
+    fixture.has(&[("/a", "one")]);
 }
 
 #[tokio::test]
 async fn the_history_is_bounded() {
-    let place = place();
-    let limited = checkpoints(&place.store).max_undo(3);
-    let files = limited.over(Arc::<MemoryBackend>::clone(&place.inner));
+    let fixture = fixture();
+    let limited = checkpoints(&fixture.store).max_undo(3);
+    let files = limited.over(Arc::<MemoryBackend>::clone(&fixture.inner));
     for number in 0..120 {
         files.write_text("/a", &number.to_string()).await.expect("written");
     }
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 3);
-    assert!(place.objects().await < 30, "{} contents", place.objects().await);
+    assert!(fixture.objects().await < 30, "{} contents", fixture.objects().await);
     assert_eq!(undo(&files, 9).await.expect("undone"), 3);
-    place.has(&[("/a", "116")]);
-    let none = limited.max_undo(0).over(Arc::<MemoryBackend>::clone(&place.inner));
+    fixture.has(&[("/a", "116")]);
+    let none = limited.max_undo(0).over(Arc::<MemoryBackend>::clone(&fixture.inner));
     none.write_text("/a", "x").await.expect("written");
     assert!(none.history(&cx()).await.expect("listed").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_at_once_have_right_contents_before_them() {
-    let place = place();
-    place.inner.create_text("/a", "").await.expect("written");
+    let fixture = fixture();
+    fixture.inner.create_text("/a", "").await.expect("written");
     let tasks = (0..20).map(|_| {
-        let files = place.files.clone();
+        let files = fixture.files.clone();
         tokio::spawn(async move { files.append_text("/a", "x").await.map(drop) })
     });
     for task in tasks.collect::<Vec<_>>() {
         task.await.expect("joined").expect("written");
     }
     for left in (0..20).rev() {
-        undo(&place.files, 1).await.expect("undone");
-        assert_eq!(place.inner.read_text("/a").await.expect("read").len(), left);
+        undo(&fixture.files, 1).await.expect("undone");
+        assert_eq!(fixture.inner.read_text("/a").await.expect("read").len(), left);
     }
 }

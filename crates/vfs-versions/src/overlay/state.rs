@@ -2,50 +2,30 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-use serde::{Deserialize, Serialize};
 use vfs_core::links::is_link;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, OpenTreeRequest, ResolveRequest,
-    Resolved, Result, StatRequest, TreeUse, UnaryRequest as _, Version, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, OpenTreeRequest, ResolveRequest, Resolved,
+    Result, StatRequest, TreeUse, UnaryRequest as _, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
-use super::tree::merged_tree;
+use super::tree::overlay_tree;
+use crate::entry::{Entry, FileContent, fetch};
 
-/// Written files over those of the base. A clone shares the written files; a [draft](Merged::draft) does not.
+/// Written files over those of the base. A clone shares the written files; a [draft](OverlayState::draft) does not.
 #[derive(Debug, Clone)]
-pub(super) struct Merged {
-    pub(super) base: Arc<dyn Backend>,
-    pub(super) upper: MemoryBackend,
-    /// Every file and link that was written or removed, with what the base had there then.
-    pub(super) touched: RedBlackTreeMapSync<VfsPath, Before>,
-    /// Paths at and below which nothing of the base shows.
-    pub(super) gone: RedBlackTreeSetSync<VfsPath>,
+pub(crate) struct OverlayState {
+    pub(crate) base: Arc<dyn Backend>,
+    pub(crate) upper: MemoryBackend,
+    /// Every file and link that was written or removed, with the entry of the base at the first change.
+    pub(crate) originals: RedBlackTreeMapSync<VfsPath, Entry<Version>>,
+    /// Paths at and below which the base is hidden.
+    pub(super) hidden: RedBlackTreeSetSync<VfsPath>,
     /// Maximum size of all contents, in bytes.
     pub(super) budget: u64,
-}
-
-/// Entry of the base at a path at its first change in the overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Before {
-    Nothing,
-    File(Version),
-    /// A link, which has no version.
-    Link,
-}
-
-impl Before {
-    pub(super) fn version(&self) -> Option<&Version> {
-        match self {
-            Before::File(version) => Some(version),
-            Before::Nothing | Before::Link => None,
-        }
-    }
 }
 
 /// Entry of the overlay at a path.
@@ -71,51 +51,43 @@ impl OverlayEntry {
     }
 }
 
-/// Content and version of a file.
-#[derive(Debug, Clone)]
-pub(super) struct WholeFile {
-    pub(super) content: Bytes,
-    pub(super) version: Version,
-}
-
-/// Whether a file is there after all changes, and which.
+/// State of a file in an overlay, compared with the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// Nothing was done to it.
-    Untouched,
-    Present(Version),
-    Absent,
+pub(crate) enum ChangeState {
+    Unchanged,
+    Written(Version),
+    Removed,
 }
 
-impl Merged {
-    pub(super) fn new(base: Arc<dyn Backend>, budget: u64) -> Self {
+impl OverlayState {
+    pub(crate) fn new(base: Arc<dyn Backend>, budget: u64) -> Self {
         Self {
             base,
             budget,
             upper: MemoryBackend::new(),
-            touched: RedBlackTreeMapSync::default(),
-            gone: RedBlackTreeSetSync::default(),
+            originals: RedBlackTreeMapSync::default(),
+            hidden: RedBlackTreeSetSync::default(),
         }
     }
 
     /// Returns a copy that can be changed independently.
-    pub(super) fn draft(&self) -> Self {
+    pub(crate) fn draft(&self) -> Self {
         Self { upper: self.upper.fork(), ..self.clone() }
     }
 
     pub(super) fn is_unchanged(&self) -> bool {
-        self.touched.is_empty() && self.gone.is_empty()
+        self.originals.is_empty() && self.hidden.is_empty()
     }
 
     /// Returns whether the base is hidden at `path`.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
-        is_hidden(&self.gone, path)
+        is_hidden(&self.hidden, path)
     }
 
-    /// Whether the base has a link above `path` that was removed here, so that what it has there is elsewhere.
+    /// Returns whether the base has a link above `path` that was removed in the overlay, so that the entry of the base is elsewhere.
     pub(super) async fn is_behind_removed_link(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         for at in at_and_above(&path.parent().unwrap_or_default()) {
-            if self.touched.get(at) == Some(&Before::Link) && is_link(&*self.base, cx, &VfsPath::parse(at)?).await? {
+            if self.originals.get(at) == Some(&Entry::Link) && is_link(&*self.base, cx, &VfsPath::parse(at)?).await? {
                 return Ok(true);
             }
         }
@@ -130,14 +102,15 @@ impl Merged {
 
     /// Resolves the links of the base in `path`.
     pub(super) async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
-        if !self.is_of_links(path) || matches!(self.resolve_in_base(cx, path).await, Ok(real) if real.path == *path) {
+        if !self.may_have_links(path) || matches!(self.resolve_in_base(cx, path).await, Ok(real) if real.path == *path)
+        {
             return Ok(Resolved::at(path.clone()));
         }
         let (mut at, mut leads_nowhere) = (VfsPath::root(), false);
-        // One after the other, as what a link leads to may be changed here, and others below it no longer be there.
+        // Resolve one component after the other: the target of a link may be changed in the overlay, and links below it be removed.
         for name in path.components() {
             at = at.child(name).map_err(|error| error.with_path(path))?;
-            if self.is_of_links(&at) {
+            if self.may_have_links(&at) {
                 let resolved = self.resolve_in_base(cx, &at).await.map_err(|error| error.with_path(path))?;
                 leads_nowhere |= resolved.leads_nowhere;
                 at = resolved.path;
@@ -150,9 +123,9 @@ impl Merged {
         self.base.resolve(cx, ResolveRequest::new(path.clone())).await
     }
 
-    /// Whether `path` may lead elsewhere, by links of the base that are there still.
-    pub(super) fn is_of_links(&self, path: &VfsPath) -> bool {
-        let is_changed = || self.is_hidden(path) || self.touched.contains_key(path);
+    /// Returns whether a link of the base may be at or above `path` that was not changed in the overlay.
+    pub(super) fn may_have_links(&self, path: &VfsPath) -> bool {
+        let is_changed = || self.is_hidden(path) || self.originals.contains_key(path);
         !path.is_root() && self.base.capabilities(path).links && !is_changed()
     }
 
@@ -194,7 +167,7 @@ impl Merged {
     }
 
     /// Returns the file at `path`.
-    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<WholeFile> {
+    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<FileContent> {
         match self.find(cx, path).await? {
             OverlayEntry::Upper(_) => fetch(&self.upper, cx, path).await,
             OverlayEntry::Base(_) => fetch(&*self.base, cx, path).await,
@@ -205,7 +178,7 @@ impl Merged {
 
     /// Returns the entry like [`find`](Self::find), without following a link in the last component.
     pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayEntry> {
-        let is_base = !path.is_root() && !self.is_hidden(path) && !self.touched.contains_key(path);
+        let is_base = !path.is_root() && !self.is_hidden(path) && !self.originals.contains_key(path);
         if is_base && is_link(&*self.base, cx, path).await? {
             Ok(OverlayEntry::Link)
         } else {
@@ -213,14 +186,14 @@ impl Merged {
         }
     }
 
-    /// What became of the file at `path` here.
-    pub(super) async fn mark(&self, cx: &OpContext, path: &VfsPath) -> Result<Mark> {
-        if !self.touched.contains_key(path) {
-            return Ok(Mark::Untouched);
+    /// Returns the state of the file at `path`.
+    pub(crate) async fn change_state(&self, cx: &OpContext, path: &VfsPath) -> Result<ChangeState> {
+        if !self.originals.contains_key(path) {
+            return Ok(ChangeState::Unchanged);
         }
         match self.upper.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) => Ok(info.version.map_or(Mark::Absent, Mark::Present)),
-            Err(error) if error.is_absence() => Ok(Mark::Absent),
+            Ok(info) => Ok(info.version.map_or(ChangeState::Removed, ChangeState::Written)),
+            Err(error) if error.is_absence() => Ok(ChangeState::Removed),
             Err(error) => Err(error),
         }
     }
@@ -231,52 +204,54 @@ impl Merged {
         let req = req.at(real);
         let base = vfs_search::open_tree(&self.base, cx, req.clone()).await?;
         let upper = req.send(&self.upper, cx).await?;
-        Ok(merged_tree(self.clone(), upper, base))
+        Ok(overlay_tree(self.clone(), upper, base))
     }
 
-    /// Lists as `req` asks.
-    pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<vfs_core::LsResult> {
+    /// Lists a directory.
+    pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 
-    /// Everything at and below `path` but directories, and which of it are links of the base.
-    pub(super) async fn files(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(VfsPath, Kind)>> {
+    /// Returns all entries at and below `path` except directories, with their kinds.
+    pub(super) async fn leaves(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(VfsPath, LeafKind)>> {
         let listed = self.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
         if listed.truncated.is_some() {
-            return Err(Error::new(ErrorKind::TooLarge, "it goes too deep to be listed whole").with_path(path));
+            return Err(
+                Error::new(ErrorKind::TooLarge, "the directory is too deep to be listed as a whole").with_path(path)
+            );
         }
-        let mut files = Vec::with_capacity(listed.entries.len());
+        let mut leaves = Vec::with_capacity(listed.entries.len());
         for entry in listed.entries {
             let kind = match self.find_entry(cx, &entry.path).await? {
-                OverlayEntry::Link if entry.is_dir => Kind::Link,
-                OverlayEntry::Link => Kind::FileLink,
+                OverlayEntry::Link if entry.is_dir => LeafKind::Link,
+                OverlayEntry::Link => LeafKind::FileLink,
                 _ if entry.is_dir => continue,
-                _ => Kind::File,
+                _ => LeafKind::File,
             };
-            files.push((entry.path, kind));
+            leaves.push((entry.path, kind));
         }
         for problem in listed.problems {
-            // A link that leads nowhere, or outside, cannot be described, but it can be removed.
+            // A link that leads nowhere, or outside, has no listed entry, but it can be removed.
             match VfsPath::parse(&problem.path) {
                 Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(OverlayEntry::Link)) => {
-                    files.push((at, Kind::Link))
+                    leaves.push((at, LeafKind::Link))
                 }
                 _ => {
-                    let message = "something in it cannot be read, so it cannot be taken whole";
+                    let message = "the entry cannot be read, so its directory cannot be processed as a whole";
                     return Err(Error::new(problem.code, message).with_path_text(&problem.path));
                 }
             }
         }
-        Ok(files)
+        Ok(leaves)
     }
 }
 
-/// Kind of an entry that is no directory.
+/// Kind of an entry that is not a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LeafKind {
     File,
     /// A link to a file.
     FileLink,
@@ -284,9 +259,9 @@ pub(super) enum Kind {
     Link,
 }
 
-/// Returns whether one of `gone` is at or above `path`.
-pub(super) fn is_hidden(gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) -> bool {
-    !gone.is_empty() && at_and_above(path).any(|at| gone.contains(at))
+/// Returns whether one of the paths `hidden` is at or above `path`.
+pub(super) fn is_hidden(hidden: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) -> bool {
+    !hidden.is_empty() && at_and_above(path).any(|at| hidden.contains(at))
 }
 
 /// Returns `path` and the directories above it, without the root, from the highest down.
@@ -294,25 +269,4 @@ pub(super) fn at_and_above(path: &VfsPath) -> impl Iterator<Item = &str> {
     let text = path.as_str();
     let ends = text.match_indices('/').map(|(at, _)| at).skip(1).chain([text.len()]);
     ends.map(|end| &text[..end])
-}
-
-pub(super) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<WholeFile> {
-    let answer = DownloadRequest::new(path.clone()).send(backend, cx).await?;
-    match (answer.content, answer.version) {
-        (Some(content), Some(version)) => Ok(WholeFile { content, version }),
-        _ => Err(Error::new(ErrorKind::Internal, "the backend gave neither file nor error").with_path(path)),
-    }
-}
-
-/// Returns the file like [`fetch`], or `None` if there is no file.
-pub(super) async fn fetch_if_there(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<WholeFile>> {
-    match fetch(backend, cx, path).await {
-        Ok(whole) => Ok(Some(whole)),
-        Err(error)
-            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -7,9 +7,9 @@ use vfs_core::{Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, R
 use crate::content_store::ContentStore;
 
 /// Prefix of the directory name of a generation; 16 hexadecimal digits follow.
-const PREFIX: &str = "contents-";
+const DIRECTORY_PREFIX: &str = "contents-";
 
-/// The generations of contents below a directory.
+/// Generations of contents below a directory.
 #[derive(Debug, Clone)]
 pub(super) struct Generations {
     backend: Arc<dyn Backend>,
@@ -23,7 +23,7 @@ impl Generations {
 
     /// Returns the content store of `generation`.
     pub(super) fn get(&self, generation: u64) -> Result<ContentStore> {
-        let directory = self.directory.child(&format!("{PREFIX}{generation:016x}"))?;
+        let directory = self.directory.child(&format!("{DIRECTORY_PREFIX}{generation:016x}"))?;
         Ok(ContentStore::new(Arc::clone(&self.backend), directory))
     }
 
@@ -35,7 +35,7 @@ impl Generations {
                 paths.filter(|path| path.name().is_some_and(is_generation)).collect()
             }
             Err(error) => {
-                warn(&error);
+                log_failure(&error);
                 Vec::new()
             }
         }
@@ -45,7 +45,7 @@ impl Generations {
     pub(super) async fn remove(&self, cx: &OpContext, directories: Vec<VfsPath>) {
         for path in directories {
             if let Err(error) = self.backend.delete(cx, DeleteRequest::new(path).recursive()).await {
-                warn(&error);
+                log_failure(&error);
             }
         }
     }
@@ -54,11 +54,11 @@ impl Generations {
 /// Returns whether `name` is that of a generation. Other directories may exist beside those.
 fn is_generation(name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    name.strip_prefix(PREFIX).is_some_and(|digits| digits.len() == 16 && digits.bytes().all(is_digit))
+    name.strip_prefix(DIRECTORY_PREFIX).is_some_and(|digits| digits.len() == 16 && digits.bytes().all(is_digit))
 }
 
-/// Logs that unused contents stay. They may be gone already.
-fn warn(error: &Error) {
+/// Logs that unused contents could not be removed, unless another process has removed them already.
+fn log_failure(error: &Error) {
     if error.kind() != ErrorKind::NotFound {
         tracing::warn!(%error, "failed to remove unused contents of an overlay");
     }

@@ -1,0 +1,229 @@
+//! Write-ahead undo log: records of the files that changes are about to touch.
+
+mod affected;
+pub(crate) mod record;
+mod report;
+mod undo;
+
+use std::collections::BTreeMap;
+
+use tokio::sync::MutexGuard;
+use vfs_core::{Error, ErrorKind, OpContext, Operation, OutputRef, RequestRef, Result, Version, VfsPath};
+
+pub use self::report::{UndoEntry, UndoReport};
+
+use self::affected::affected_paths;
+use self::record::{UndoRecord, versions};
+use crate::entry::StoredFiles;
+use crate::snapshots::files::{FileStamps, TrackedFiles};
+use crate::snapshots::store::CheckpointStore;
+use crate::snapshots::transition::{FileStep, FileVersions, existing};
+
+/// Minimum number of records between two removals of unreferenced contents.
+const MIN_COLLECTION_INTERVAL: u64 = 100;
+
+/// Position in the undo log.
+#[derive(Debug, Default)]
+pub(crate) struct UndoCursor {
+    /// Number of the next record; `None` if it has to be read from the store.
+    next: Option<u64>,
+    /// Number of a record whose operation has no known result.
+    open: Option<u64>,
+}
+
+/// Undo log of a store, locked by one change at a time.
+#[derive(Debug)]
+pub(crate) struct UndoLog<'a> {
+    pub(crate) store: &'a CheckpointStore,
+    pub(crate) cursor: MutexGuard<'a, UndoCursor>,
+    pub(crate) max_records: u64,
+}
+
+impl UndoLog<'_> {
+    /// Writes the undo record of `action` before it starts. Returns `None` if the backend will refuse the operation.
+    pub(crate) async fn begin(
+        &mut self,
+        files: &TrackedFiles<'_>,
+        action: RequestRef<'_>,
+    ) -> Result<Option<UndoRecord>> {
+        if self.max_records == 0 {
+            return Ok(None);
+        }
+        self.settle(files).await?;
+        let Some(roots) = affected_paths(files, action).await? else { return Ok(None) };
+        let mut present = FileStamps::new();
+        for root in &roots {
+            present.extend(files.below(root).await?);
+        }
+        let stored = if present.len() > 1 { self.store.newest_files(files.cx).await? } else { StoredFiles::new() };
+        let before = self.store.capture(files, present, &stored).await?.into_iter();
+        let before = before.map(|(path, file)| (path, Some(file)));
+        let paths = action.paths().cloned().collect();
+        let record = UndoRecord::begin(files.cx, action.operation(), paths, roots, before);
+        self.append(files.cx, record).await.map(Some)
+    }
+
+    /// Writes the undo record of a restore by `steps` before it starts.
+    pub(crate) async fn begin_restore(&mut self, cx: &OpContext, steps: &[FileStep]) -> Result<Option<UndoRecord>> {
+        if self.max_records == 0 {
+            return Ok(None);
+        }
+        let before = steps.iter().map(|step| (step.path.clone(), step.before.clone()));
+        let record = UndoRecord::begin(cx, Operation::Restore, vec![VfsPath::root()], Vec::new(), before);
+        self.append(cx, record).await.map(Some)
+    }
+
+    async fn append(&mut self, cx: &OpContext, mut record: UndoRecord) -> Result<UndoRecord> {
+        let next = self.cursor.next.unwrap_or(1);
+        let numbered = |number| UndoRecord { number, ..record.clone() };
+        record.number = self.store.undo_records.append(cx, next, numbered).await?;
+        *self.cursor = UndoCursor { next: Some(record.number + 1), open: Some(record.number) };
+        Ok(record)
+    }
+
+    /// Completes or removes `record` after its operation.
+    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: OperationResult) {
+        let cx = files.cx.for_cleanup();
+        let files = TrackedFiles { cx: &cx, ..*files };
+        let concluded = match result {
+            OperationResult::Success(after) => self.complete(&files, record, after).await,
+            OperationResult::NoEffect => {
+                self.remove(&cx, &record).await;
+                Ok(())
+            }
+            OperationResult::Unknown => self.settle(&files).await,
+        };
+        if let Err(error) = concluded {
+            tracing::warn!(%error, "failed to complete an undo record, which is settled before the next change");
+        }
+    }
+
+    /// Completes or removes `record` of a restore that left `versions`, also after a failure and rollback.
+    pub(crate) async fn conclude_restore(&mut self, cx: &OpContext, mut record: UndoRecord, versions: FileVersions) {
+        record.files.retain(|path, _| versions.contains_key(path));
+        record.complete(existing(versions));
+        if let Err(error) = self.save_or_remove(cx, &record).await {
+            tracing::warn!(%error, "failed to complete the undo record of a restore, which is settled before the next change");
+        }
+    }
+
+    /// Saves `record` with the versions `after` of its files, or those at present.
+    async fn complete(
+        &mut self,
+        files: &TrackedFiles<'_>,
+        mut record: UndoRecord,
+        after: Option<BTreeMap<VfsPath, Version>>,
+    ) -> Result<()> {
+        let after = match after {
+            Some(after) => after,
+            None => versions(record.present_files(files).await?),
+        };
+        record.complete(after);
+        self.save(files.cx, &record).await
+    }
+
+    /// Saves the completed `record`, or removes it if its operation had no effect.
+    async fn save_or_remove(&mut self, cx: &OpContext, record: &UndoRecord) -> Result<()> {
+        if record.has_effect() {
+            return self.save(cx, record).await;
+        }
+        self.remove(cx, record).await;
+        Ok(())
+    }
+
+    async fn save(&mut self, cx: &OpContext, record: &UndoRecord) -> Result<()> {
+        self.store.undo_records.save(cx, record.number, record).await?;
+        self.cursor.open = None;
+        let Some(expired) = record.number.checked_sub(self.max_records) else { return Ok(()) };
+        self.store.undo_records.remove(cx, expired).await?;
+        // If no snapshot is ever forgotten, nothing else removes the contents of expired records.
+        if record.number.is_multiple_of(self.max_records.max(MIN_COLLECTION_INTERVAL)) {
+            self.store.collect_garbage(cx).await;
+        }
+        Ok(())
+    }
+
+    /// Removes the record of an operation without effect.
+    async fn remove(&mut self, cx: &OpContext, record: &UndoRecord) {
+        match self.store.undo_records.remove(cx, record.number).await {
+            Ok(()) => *self.cursor = UndoCursor { next: Some(record.number), open: None },
+            Err(error) => tracing::warn!(%error, "failed to remove the undo record of a failed change"),
+        }
+    }
+
+    /// Completes or removes the record of an operation without a known result, according to the present files.
+    pub(crate) async fn settle(&mut self, files: &TrackedFiles<'_>) -> Result<()> {
+        if self.cursor.next.is_none() {
+            self.load_cursor(files.cx).await?;
+        }
+        let Some(number) = self.cursor.open else { return Ok(()) };
+        let mut record = match self.store.undo_records.load(files.cx, number).await {
+            Ok(Some(record)) if !record.is_done => record,
+            Ok(_) => {
+                self.cursor.open = None;
+                return Ok(());
+            }
+            // Skip a damaged record: otherwise no file could be changed any more.
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                tracing::warn!(%error, "failed to read an undo record, whose operation cannot be undone");
+                self.cursor.open = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        record.complete(versions(record.present_files(files).await?));
+        self.save_or_remove(files.cx, &record).await
+    }
+
+    /// Reads the number of the next record, and of an operation whose process ended before it did. Removes expired records.
+    async fn load_cursor(&mut self, cx: &OpContext) -> Result<()> {
+        let numbers = self.store.undo_records.numbers(cx).await?;
+        let last = numbers.last().map_or(0, |(number, _)| *number);
+        let oldest = (last + 1).saturating_sub(self.max_records);
+        for (number, _) in numbers.iter().filter(|(number, _)| *number < oldest) {
+            self.store.undo_records.remove(cx, *number).await?;
+        }
+        *self.cursor = UndoCursor { next: Some(last + 1), open: (last > 0).then_some(last) };
+        Ok(())
+    }
+}
+
+/// Result of an operation, as far as its undo record is concerned.
+#[derive(Debug)]
+pub(crate) enum OperationResult {
+    /// Success with these versions; `None` if they have to be read.
+    Success(Option<BTreeMap<VfsPath, Version>>),
+    /// Failure without effect.
+    NoEffect,
+    /// Failure with an unknown effect.
+    Unknown,
+}
+
+impl OperationResult {
+    pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>) -> Self {
+        match output {
+            Ok(output) => Self::Success(reported_version(record, output)),
+            Err(error) if may_have_effect(error.kind()) => Self::Unknown,
+            Err(_) => Self::NoEffect,
+        }
+    }
+}
+
+/// Returns the version in the result of an operation on one file.
+fn reported_version(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTreeMap<VfsPath, Version>> {
+    let [root] = &record.roots[..] else { return None };
+    let version = match output {
+        OutputRef::Write(write) | OutputRef::CommitWriter(write) => Some(&write.version),
+        OutputRef::Edit(edit) => Some(&edit.version),
+        OutputRef::Upload(upload) => upload.version.as_ref(),
+        _ => None,
+    };
+    version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
+}
+
+/// Returns whether an error of `kind` leaves the effect unknown. A tree that is removed or moved in many steps may be left at a
+/// part that is in use.
+fn may_have_effect(kind: ErrorKind) -> bool {
+    use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
+    matches!(kind, Busy | Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable)
+}
