@@ -81,7 +81,7 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// let snapshot = files.as_snapshots().expect("snapshots").snapshot(&cx, SnapshotRequest::new()).await?;
 ///
 /// files.edit_text("/a", "one", "two").await?;
-/// files.remove("/a").await?;
+/// files.delete_file("/a").await?;
 /// files.undo(&cx, 1).await?;
 /// assert_eq!(files.read_text("/a").await?, "two");
 ///
