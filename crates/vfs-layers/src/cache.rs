@@ -158,7 +158,7 @@ impl Interceptor for Cached {
             && let Some(answer) = self.read(inner, cx, read).await
         {
             // The output of a read is one of `Q`, which is a read.
-            return Ok(Q::from_any_output(AnyOutput::Read(answer?)).ok_or_else(|| Error::of(ErrorKind::Internal))?);
+            return Q::from_any_output(AnyOutput::Read(answer?)).ok_or_else(|| Error::of(ErrorKind::Internal));
         }
         if request.as_request_ref().class() == OperationClass::Read {
             return request.send(inner, cx).await;
