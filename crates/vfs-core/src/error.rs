@@ -1,6 +1,7 @@
 //! One error type for every room: a kind to act on, the caller's path, and words for two readers.
 
 mod detail;
+mod path_fault;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::detail::{ErrorDetail, NoMatchHint, SimilarLine};
+pub use self::path_fault::PathFault;
 use crate::path::VfsPath;
 use crate::types::Version;
 

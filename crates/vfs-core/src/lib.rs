@@ -26,6 +26,7 @@ mod ext;
 mod facets;
 mod operation;
 mod path;
+mod path_mapping;
 mod prune;
 mod shell;
 mod types;
@@ -45,7 +46,7 @@ pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::{CancelToken, DropGuard};
 pub use chunks::read_chunks;
 pub use context::OpContext;
-pub use error::{Error, ErrorDetail, ErrorKind, NoMatchHint, Result, SimilarLine};
+pub use error::{Error, ErrorDetail, ErrorKind, NoMatchHint, PathFault, Result, SimilarLine};
 pub use ext::BackendExt;
 pub use facets::{
     FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Snapshots, TreeProvider, Watch,
@@ -56,7 +57,8 @@ pub use operation::{
     OperationClass, OutputRef, Request, RequestRef, ResultStream, SnapshotsRequest, StreamCall, StreamRequest,
     UnaryRequest, deferred_stream, layered,
 };
-pub use path::{MapPaths, PathFault, PathMapping, VfsPath};
+pub use path::VfsPath;
+pub use path_mapping::{MapPaths, PathMapping};
 pub use prune::prune;
 pub use shell::{
     BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,

@@ -1,8 +1,5 @@
 //! Virtual paths: parsed once at the edge, trusted everywhere behind it.
 
-mod fault;
-mod mapping;
-
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +8,7 @@ use std::sync::{Arc, LazyLock};
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use self::fault::PathFault;
-pub use self::mapping::{MapPaths, PathMapping};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 
 /// A parsed, absolute path in a backend's own namespace.
 ///
@@ -125,7 +120,7 @@ impl VfsPath {
     ///
     /// `invalid_path` where `name` is not one component, or the joined path is over a limit.
     pub fn child(&self, name: &str) -> Result<Self> {
-        let fault = if let Some(fault) = fault::of_component(name) {
+        let fault = if let Some(fault) = fault_of_component(name) {
             Some(fault)
         } else if name.is_empty() || name == "." || name.contains(['/', '\0']) {
             Some(PathFault::NotOneName)
@@ -186,7 +181,7 @@ fn fold(text: &str) -> Result<String, PathFault> {
         if component.is_empty() || component == "." {
             continue;
         }
-        if let Some(fault) = fault::of_component(component) {
+        if let Some(fault) = fault_of_component(component) {
             return Err(fault);
         }
         if folded.len() + 1 + component.len() > VfsPath::MAX_LEN {
@@ -266,6 +261,32 @@ impl<'de> Deserialize<'de> for VfsPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         Self::parse(&text).map_err(|error| serde::de::Error::custom(format_args!("{error}")))
+    }
+}
+
+/// Returns the fault of one component that is not empty.
+fn fault_of_component(component: &str) -> Option<PathFault> {
+    if component == ".." {
+        Some(PathFault::ParentComponent)
+    } else if component.len() > VfsPath::MAX_COMPONENT {
+        Some(PathFault::LongName)
+    } else {
+        None
+    }
+}
+
+impl PathFault {
+    /// Returns the error for this fault, `invalid_path`, without a path.
+    ///
+    /// ```
+    /// use vfs_core::{ErrorDetail, ErrorKind, PathFault};
+    ///
+    /// let error = PathFault::LinkLoop.error();
+    /// assert_eq!(error.kind(), ErrorKind::InvalidPath);
+    /// assert_eq!(error.detail(), Some(&ErrorDetail::InvalidPath { fault: PathFault::LinkLoop }));
+    /// ```
+    pub fn error(self) -> Error {
+        Error::new(ErrorKind::InvalidPath, self.advice()).with_detail(ErrorDetail::InvalidPath { fault: self })
     }
 }
 

@@ -14,7 +14,7 @@ use vfs_core::{
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
     ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
     GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest,
-    JobsRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
+    JobsRequest, Layer, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
     OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
     RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest,
     StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
@@ -177,6 +177,12 @@ impl PolicyBackend {
             return Ok(());
         }
         Err(denied("states of all files concern some that may not be touched", &VfsPath::root()))
+    }
+}
+
+impl Layer for Policy {
+    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(PolicyBackend::new(inner, self.clone()))
     }
 }
 

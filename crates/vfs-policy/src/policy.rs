@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use vfs_core::{
-    Backend, DeleteRequest, ExecuteRequest, Layer, OpContext, ReadRequest, RequestRef, VfsPath, WriteMode, WriteRequest,
-};
+use vfs_core::{DeleteRequest, ExecuteRequest, OpContext, ReadRequest, RequestRef, VfsPath, WriteMode, WriteRequest};
 
 use crate::approval::Approver;
-use crate::backend::PolicyBackend;
 use crate::rule::HardLinks;
 
 /// Decision of a policy about one operation or path.
@@ -192,11 +189,5 @@ impl Policy {
     pub fn with_approval_timeout(mut self, timeout: Duration) -> Self {
         self.approval_timeout = timeout;
         self
-    }
-}
-
-impl Layer for Policy {
-    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(PolicyBackend::new(inner, self.clone()))
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::path_fault::PathFault;
 #[cfg(doc)]
 use crate::error::ErrorKind;
-use crate::path::PathFault;
 use crate::types::Version;
 
 /// Details of some kinds of errors, for programs.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::{MapPaths as _, PathMapping, VfsPath};
+use crate::path::VfsPath;
+use crate::path_mapping::{MapPaths as _, PathMapping};
 use crate::types::{FileInfo, Resolved};
 
 impl SharedTree {

@@ -1,6 +1,6 @@
 //! Contiguous parts of a file, whether it is in memory or behind a source.
 
-use super::{BLOCK, SMALL, Source};
+use super::source::{BLOCK, SMALL, Source};
 use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::BLOCK;
+use super::source::BLOCK;
 
 /// The bytes between two marks, until there are too many of them.
 const STRIDE: u64 = BLOCK as u64;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
 use super::line_index::{LineIndex, Mark};
-use super::{BLOCK, max_bytes};
+use super::source::{BLOCK, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};

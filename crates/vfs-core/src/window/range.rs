@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::blocks::{BEYOND_SIZE, Blocks};
-use super::max_bytes;
+use super::source::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
 use crate::text::{self, SAMPLE};

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::blocks::{Buffered, Memory};
+use super::source::BLOCK;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;

@@ -2,7 +2,8 @@
 
 use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
-use super::{CommandLine, CommandWord, SimpleCommand};
+use super::command_line::CommandLine;
+use super::simple_command::{CommandWord, SimpleCommand};
 
 /// Pattern of a command in a rule: words with wildcards.
 #[derive(Debug, Clone)]

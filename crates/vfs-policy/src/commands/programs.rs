@@ -1,6 +1,6 @@
 //! Deny list of programs and builtins that run other commands, or change later ones.
 
-use super::{CommandWord, SimpleCommand, Understood};
+use super::simple_command::{CommandWord, SimpleCommand, Understood};
 
 /// System directories, whose programs are known by their names.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];

@@ -1,7 +1,7 @@
 //! Tokenizer and parser of a command line.
 
 use super::programs::refuse_indirection;
-use super::{CommandWord, SimpleCommand, Understood};
+use super::simple_command::{CommandWord, SimpleCommand, Understood};
 
 const EXPANSION: &str = "it has an expansion or a substitution; write out what it stands for";
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::VfsPath;
 use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
+use crate::path::VfsPath;
 
 use crate::shell::{ExecuteEvent, ExecuteResponse};
 use crate::types::{

@@ -4,9 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::VfsPath;
-use crate::error::{Error, ErrorDetail, ErrorKind};
-
 /// The reason for which a path is invalid. `Display` says what to write instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,7 +31,7 @@ pub enum PathFault {
 
 impl PathFault {
     /// Returns the message, which says what to do.
-    const fn advice(self) -> &'static str {
+    pub(crate) const fn advice(self) -> &'static str {
         match self {
             PathFault::ParentComponent => "'..' is not allowed; write the absolute path of the file itself",
             PathFault::Nul => "the path contains a NUL character; remove it",
@@ -51,34 +48,10 @@ impl PathFault {
             }
         }
     }
-
-    /// Returns the error for this fault, `invalid_path`, without a path.
-    ///
-    /// ```
-    /// use vfs_core::{ErrorDetail, ErrorKind, PathFault};
-    ///
-    /// let error = PathFault::LinkLoop.error();
-    /// assert_eq!(error.kind(), ErrorKind::InvalidPath);
-    /// assert_eq!(error.detail(), Some(&ErrorDetail::InvalidPath { fault: PathFault::LinkLoop }));
-    /// ```
-    pub fn error(self) -> Error {
-        Error::new(ErrorKind::InvalidPath, self.advice()).with_detail(ErrorDetail::InvalidPath { fault: self })
-    }
 }
 
 impl fmt::Display for PathFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.advice())
-    }
-}
-
-/// Returns the fault of one component that is not empty.
-pub(super) fn of_component(component: &str) -> Option<PathFault> {
-    if component == ".." {
-        Some(PathFault::ParentComponent)
-    } else if component.len() > VfsPath::MAX_COMPONENT {
-        Some(PathFault::LongName)
-    } else {
-        None
     }
 }
