@@ -312,11 +312,6 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Returns whether all tasks are complete; some items may still have to be taken.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_out_of_work() && self.slots.values().all(|slot| slot.is_done)
-    }
-
     /// Returns whether the consumer would receive something, even if only the end.
     pub(crate) fn is_ready(&self) -> bool {
         match self.slots.first_key_value() {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vfs_core::alarm::Alarm;
 use vfs_core::tree::{Located, Tree};
@@ -32,9 +32,6 @@ use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::options::WalkControl;
 use crate::walk::sequential::LinkFollower;
 use crate::walk::subtree::Subtree;
-
-/// Minimum interval between two wake-ups of the consumer, except for the end.
-const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree, V: SearchVisitor> {
@@ -62,19 +59,7 @@ pub(super) struct SearchState<D> {
     /// Number of workers that wait for room.
     pub(super) waiting: usize,
     waker: Option<Waker>,
-    /// When the consumer was last woken, if it was.
-    last_wake: Option<Instant>,
-    /// Wakes the consumer later, for items that arrive soon after a wake-up.
-    wake_alarm: Option<Alarm>,
     failure: Option<Error>,
-}
-
-/// Urgency of a wake-up of the consumer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WakePriority {
-    /// Within a millisecond.
-    Throttled,
-    Immediate,
 }
 
 /// The answer to a consumer that asks for items.
@@ -88,6 +73,12 @@ pub(crate) enum ReceiveStatus {
 }
 
 impl<D> SearchState<D> {
+    /// Takes the consumer's waker if there is something to receive.
+    pub(super) fn take_waker(&mut self) -> Option<Waker> {
+        let is_ready = self.queue.is_ready() || self.failure.is_some();
+        if is_ready { self.waker.take() } else { None }
+    }
+
     /// Reserves one more time slice on the workers of `pool` and returns whether the caller has to queue it.
     ///
     /// A search has more than one slice only if no other search waits, so that each gets its share and the queue stays
@@ -116,8 +107,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
                 active_slices: 0,
                 waiting: 0,
                 waker: None,
-                last_wake: None,
-                wake_alarm: None,
                 failure: None,
             }),
             capacity_available: Condvar::new(),
@@ -133,31 +122,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 
     pub(crate) fn request(&self) -> &V::Request {
         &self.req
-    }
-
-    /// Takes the consumer's waker if there is something to receive.
-    ///
-    /// The consumer is not woken again at once: if there are many results, it would do nothing but wake up and fall
-    /// asleep. The first results and the end wake it immediately.
-    pub(super) fn take_waker(
-        self: &Arc<Self>,
-        state: &mut SearchState<T::Dir>,
-        priority: WakePriority,
-    ) -> Option<Waker> {
-        if !state.queue.is_ready() && state.failure.is_none() {
-            return None;
-        }
-        state.waker.as_ref()?;
-        let now = Instant::now();
-        let next = state.last_wake.map_or(now, |last_wake| last_wake + MIN_WAKE_INTERVAL);
-        let is_over = state.queue.is_finished() || state.failure.is_some();
-        if priority == WakePriority::Throttled && !is_over && now < next && !self.is_closed() {
-            state.wake_alarm.get_or_insert_with(|| self.set_wake_alarm(next));
-            return None;
-        }
-        state.last_wake = Some(now);
-        state.wake_alarm = None;
-        state.waker.take()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -202,11 +166,11 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         let queue = std::mem::replace(&mut state.queue, OrderedQueue::closed());
-        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
+        let waker = state.waker.take();
         drop(state);
         self.capacity_available.notify_all();
         // Drop these without the lock: they hold directories, and wakers may run arbitrary code.
-        drop((queue, waker, wake_alarm));
+        drop((queue, waker));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SearchState<T::Dir>> {
@@ -235,7 +199,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             let mut state = self.lock();
             state.active_slices -= 1;
             state.failure = Some(error);
-            let waker = self.take_waker(&mut state, WakePriority::Throttled);
+            let waker = state.take_waker();
             drop(state);
             wake(waker);
         }
@@ -248,9 +212,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             state.active_slices -= 1;
             self.is_starved.store(state.queue.is_out_of_work(), Ordering::Relaxed);
         }
-        // A worker with nothing to claim may depend on the consumer to make room.
-        let priority = if task.is_some() { WakePriority::Throttled } else { WakePriority::Immediate };
-        let waker = self.take_waker(&mut state, priority);
+        let waker = state.take_waker();
         let has_slice = task.is_some() && state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
@@ -435,7 +397,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// queued behind them.
     fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) {
         state.active_slices -= 1;
-        let waker = self.take_waker(&mut state, WakePriority::Throttled);
+        let waker = state.take_waker();
         let has_slice = state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
@@ -465,18 +427,10 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         let search = Arc::downgrade(self);
         Alarm::set(moment, move || {
             if let Some(search) = search.upgrade() {
-                search.wake();
+                let waker = search.lock().waker.take();
+                wake(waker);
             }
         })
-    }
-
-    fn wake(&self) {
-        let mut state = self.lock();
-        state.last_wake = Some(Instant::now());
-        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
-        drop(state);
-        drop(wake_alarm);
-        wake(waker);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vfs_core::tree::Tree;
 
-use super::search::{Search, SearchState, WakePriority, wake};
+use super::search::{Search, SearchState, wake};
 use crate::engine::batch::{BatchTarget, Capacity};
 use crate::engine::ordered_queue::PathKey;
 use crate::engine::pool::Worker;
@@ -28,7 +28,7 @@ impl<T: Tree, V: SearchVisitor> BatchTarget for SlotWriter<'_, T, V> {
         if !state.queue.add(self.key, items, bytes) {
             return Capacity::Closed;
         }
-        let waker = self.search.take_waker(&mut state, WakePriority::Throttled);
+        let waker = state.take_waker();
         drop(state);
         wake(waker);
         self.worker.beat();
@@ -70,11 +70,6 @@ impl<T: Tree, V: SearchVisitor> SlotWriter<'_, T, V> {
             let capacity = self.current_capacity(&state);
             if capacity != Capacity::Unknown {
                 return capacity;
-            }
-            if let Some(waker) = self.search.take_waker(&mut state, WakePriority::Immediate) {
-                drop(state);
-                waker.wake();
-                continue;
             }
             state.waiting += 1;
             let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
