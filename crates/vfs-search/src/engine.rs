@@ -1,7 +1,7 @@
 //! The parallel search engine: a worker pool, an ordered task queue and the consumer's receiver.
 
 pub(crate) mod batch;
-pub(crate) mod batch_pool;
+pub(crate) mod batch_queue;
 pub(crate) mod heartbeat;
 pub(crate) mod ordered_queue;
 pub(crate) mod pool;

@@ -33,9 +33,8 @@ pub(crate) trait BatchTarget {
     /// Appends `items`, which cost `bytes`, and returns whether the slot accepts more.
     fn write_batch(&self, items: &mut Vec<Item>, bytes: usize) -> Capacity;
 
-    /// Returns whether the slot accepts more, and waits for the answer if that is worthwhile. If `items` has no
-    /// allocation, the target may replace it with a recycled one.
-    fn capacity(&self, items: &mut Vec<Item>) -> Capacity;
+    /// Returns whether the slot accepts more, and waits for the answer if that is worthwhile.
+    fn capacity(&self) -> Capacity;
 }
 
 /// Collects the items of one task into batches.
@@ -98,7 +97,7 @@ impl<S: BatchTarget> Batcher<S> {
     /// Returns whether the slot accepts more. Items that were put before are delivered in any case.
     fn has_capacity(&mut self) -> bool {
         if self.capacity == Capacity::Unknown {
-            self.capacity = self.slot.capacity(&mut self.items);
+            self.capacity = self.slot.capacity();
         }
         self.capacity == Capacity::Available
     }
@@ -153,6 +152,10 @@ impl<S: BatchTarget> ItemSink for Batcher<S> {
         self.has_shown = true;
         if !self.has_capacity() {
             return ControlFlow::Break(());
+        }
+        if self.items.capacity() == 0 {
+            // Growing the list step by step would copy the items of a full batch several times.
+            self.items.reserve_exact(MAX_BATCH_ITEMS);
         }
         self.push_counts();
         self.resume_line = line.unwrap_or(self.resume_line);

@@ -21,7 +21,7 @@ use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
 
 use super::task_output::{TaskOutput, TaskResult, catch_panic};
-use crate::engine::batch_pool::BatchPool;
+use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
 use crate::engine::pool::{Pool, Runnable, Worker};
 use crate::engine::visitor::{NamedFile, SearchVisitor};
@@ -75,8 +75,7 @@ pub(crate) enum ReceiveStatus {
 impl<D> SearchState<D> {
     /// Takes the consumer's waker if there is something to receive.
     pub(super) fn take_waker(&mut self) -> Option<Waker> {
-        let is_ready = self.queue.is_ready() || self.failure.is_some();
-        if is_ready { self.waker.take() } else { None }
+        self.waker.take_if(|_| self.queue.is_ready() || self.failure.is_some())
     }
 
     /// Reserves one more time slice on the workers of `pool` and returns whether the caller has to queue it.
@@ -136,7 +135,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Moves the next items to `ready`, or keeps `waker` until there are some.
-    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchPool, waker: &Waker) -> ReceiveStatus {
+    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchQueue, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
             ready.push(vec![Item::Failed(error)]);
@@ -297,7 +296,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         }
         let (mut items, bytes) = output.items;
         state.queue.add(key, &mut items, bytes);
-        state.queue.recycle(items);
         if let Some(work) = output.work {
             state.queue.push_subtree(work);
         }

@@ -35,13 +35,8 @@ impl<T: Tree, V: SearchVisitor> BatchTarget for SlotWriter<'_, T, V> {
         Capacity::Unknown
     }
 
-    fn capacity(&self, items: &mut Vec<Item>) -> Capacity {
-        let mut state = self.search.lock();
-        let capacity = self.current_capacity(&state);
-        if items.capacity() == 0 {
-            *items = state.queue.take_spare();
-        }
-        drop(state);
+    fn capacity(&self) -> Capacity {
+        let capacity = self.current_capacity(&self.search.lock());
         if capacity == Capacity::Unknown {
             self.worker.run_with_compensation(|| self.wait_for_capacity())
         } else {
