@@ -2,7 +2,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod batch_queue;
-pub(crate) mod heartbeat;
 pub(crate) mod ordered_queue;
 pub(crate) mod pool;
 pub(crate) mod pool_stats;

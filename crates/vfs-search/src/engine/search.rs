@@ -23,7 +23,7 @@ use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
 use super::task_output::{TaskOutput, TaskResult, catch_panic};
 use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
-use crate::engine::pool::{Pool, Runnable, Worker};
+use crate::engine::pool::{Pool, Runnable};
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::glob::DotVisibility;
 use crate::item::Item;
@@ -222,17 +222,15 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Runs a claimed task.
     fn run_task(
         self: &Arc<Self>,
-        worker: &Worker,
         worker_state: &mut Option<V::WorkerState>,
         task: Task<T::Dir>,
     ) -> TaskResult<T::Dir> {
-        worker.beat();
         self.check()?;
         let key = &task.key;
         match task.kind {
-            TaskKind::Start => self.run_start(worker, worker_state, key),
-            TaskKind::NamedFile(file) => self.visit_named(worker, worker_state, file, key),
-            TaskKind::Walk(subtree) => self.walk(worker, worker_state, subtree, WalkFindings::default(), key),
+            TaskKind::Start => self.run_start(worker_state, key),
+            TaskKind::NamedFile(file) => self.visit_named(worker_state, file, key),
+            TaskKind::Walk(subtree) => self.walk(worker_state, subtree, WalkFindings::default(), key),
         }
     }
 
@@ -251,7 +249,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Compiles the request, locates the start of the walk, and continues from there.
     fn run_start(
         self: &Arc<Self>,
-        worker: &Worker,
         worker_state: &mut Option<V::WorkerState>,
         key: &PathKey,
     ) -> TaskResult<T::Dir> {
@@ -263,22 +260,22 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             _ if visitor.wants_nothing() => Subtree::default(),
             Located::File { dir, name } => {
                 let file = NamedFile { dir, name, path: path.clone() };
-                return self.visit_named(worker, worker_state, Resumable::new(file), key);
+                return self.visit_named(worker_state, Resumable::new(file), key);
             }
             Located::Directory(dir) => {
-                let (control, options) = (SearchWalkControl { search: self, visitor, worker }, visitor.options());
+                let (control, options) = (SearchWalkControl { search: self, visitor }, visitor.options());
                 let follow = (options.links == LinkMode::Follow)
                     .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
                 let reader = DirReader { tree: &*self.tree, control: &control, options, state };
                 let entries = reader.start(dir, path, &mut findings)?;
                 match entries {
-                    Some(entries) => Subtree::new(self.filter_entries(visitor, worker, entries)?),
+                    Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
                     None => Subtree::default(),
                 }
             }
         };
-        self.walk(worker, worker_state, Resumable::new(subtree), findings, key)
+        self.walk(worker_state, Resumable::new(subtree), findings, key)
     }
 
     /// Stores the result of a task and returns the state, still locked.
@@ -318,7 +315,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 pub(super) struct SearchWalkControl<'a, T: Tree, V: SearchVisitor> {
     pub(super) search: &'a Search<T, V>,
     pub(super) visitor: &'a V,
-    pub(super) worker: &'a Worker,
 }
 
 impl<T: Tree, V: SearchVisitor> WalkControl for SearchWalkControl<'_, T, V> {
@@ -335,29 +331,24 @@ impl<T: Tree, V: SearchVisitor> WalkControl for SearchWalkControl<'_, T, V> {
     }
 
     fn check(&self) -> Result<()> {
-        self.worker.beat();
-        self.search.check()
-    }
-
-    fn check_without_heartbeat(&self) -> Result<()> {
         self.search.check()
     }
 }
 
 impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
-    fn run_slice(self: Arc<Self>, worker: &Worker) {
+    fn run_slice(self: Arc<Self>) {
         let slice = TimeSlice(&self);
         let mut worker_state = self.take_worker_state();
         let mut task = self.claim(self.lock());
         while let Some(next) = task {
             let key = Arc::clone(&next.key);
-            let outcome = catch_panic(|| self.run_task(worker, &mut worker_state, next));
+            let outcome = catch_panic(|| self.run_task(&mut worker_state, next));
             if outcome.is_err() {
                 // A panic, or a line that was too long, may have left the worker state inconsistent or large.
                 worker_state = None;
             }
             let state = self.complete_task(&key, outcome);
-            if worker.has_queued_slices() {
+            if self.pool.has_queued_slices() {
                 self.yield_slot(state);
                 break;
             }

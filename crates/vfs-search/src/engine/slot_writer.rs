@@ -8,7 +8,6 @@ use vfs_core::tree::Tree;
 use super::search::{Search, SearchState, wake};
 use crate::engine::batch::{BatchTarget, Capacity};
 use crate::engine::ordered_queue::PathKey;
-use crate::engine::pool::Worker;
 use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
@@ -18,7 +17,6 @@ const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The slot of a task, as the worker that fills it sees it.
 pub(super) struct SlotWriter<'a, T: Tree, V: SearchVisitor> {
     pub(super) search: &'a Arc<Search<T, V>>,
-    pub(super) worker: &'a Worker,
     pub(super) key: &'a PathKey,
 }
 
@@ -31,14 +29,13 @@ impl<T: Tree, V: SearchVisitor> BatchTarget for SlotWriter<'_, T, V> {
         let waker = state.take_waker();
         drop(state);
         wake(waker);
-        self.worker.beat();
         Capacity::Unknown
     }
 
     fn capacity(&self) -> Capacity {
         let capacity = self.current_capacity(&self.search.lock());
         if capacity == Capacity::Unknown {
-            self.worker.run_with_compensation(|| self.wait_for_capacity())
+            self.search.pool.run_with_compensation(|| self.wait_for_capacity())
         } else {
             capacity
         }
@@ -75,7 +72,7 @@ impl<T: Tree, V: SearchVisitor> SlotWriter<'_, T, V> {
             if self.search.cx.check().is_err() {
                 return Capacity::Closed;
             }
-            if waited.timed_out() && self.worker.should_yield() {
+            if waited.timed_out() && self.search.pool.should_yield() {
                 return Capacity::Full;
             }
         }

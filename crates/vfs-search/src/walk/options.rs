@@ -48,10 +48,4 @@ pub(crate) trait WalkControl {
 
     /// Returns an error if the walk has to stop.
     fn check(&self) -> Result<()>;
-
-    /// Does the same as [`check`](Self::check) between steps of work that delays the walk, but reports no progress to
-    /// the watcher.
-    fn check_without_heartbeat(&self) -> Result<()> {
-        self.check()
-    }
 }
