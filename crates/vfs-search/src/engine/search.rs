@@ -25,7 +25,6 @@ use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
 use crate::engine::pool::{Pool, Runnable};
 use crate::engine::visitor::{NamedFile, SearchVisitor};
-use crate::glob::DotVisibility;
 use crate::item::Item;
 use crate::walk::dir_entries::WalkFindings;
 use crate::walk::dir_reader::{DirReader, WalkState};
@@ -263,11 +262,13 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
                 return self.visit_named(worker_state, Resumable::new(file), key);
             }
             Located::Directory(dir) => {
-                let (control, options) = (SearchWalkControl { search: self, visitor }, visitor.options());
+                let check = || self.check();
+                let control = WalkControl { filter: visitor, check: &check };
+                let options = visitor.options();
                 let follow = (options.links == LinkMode::Follow)
                     .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
-                let reader = DirReader { tree: &*self.tree, control: &control, options, state };
+                let reader = DirReader { tree: &*self.tree, control, options, state };
                 let entries = reader.start(dir, path, &mut findings)?;
                 match entries {
                     Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
@@ -308,30 +309,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             }
         }
         state
-    }
-}
-
-/// Controls the walk of a search.
-pub(super) struct SearchWalkControl<'a, T: Tree, V: SearchVisitor> {
-    pub(super) search: &'a Search<T, V>,
-    pub(super) visitor: &'a V,
-}
-
-impl<T: Tree, V: SearchVisitor> WalkControl for SearchWalkControl<'_, T, V> {
-    fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.visitor.should_enter(relative, name)
-    }
-
-    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.visitor.names_in(relative)
-    }
-
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.visitor.hidden_override(relative, name)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.search.check()
     }
 }
 

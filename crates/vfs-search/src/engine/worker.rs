@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vfs_core::Result;
 use vfs_core::tree::{ChildKind, Tree};
 
-use super::search::{Search, SearchWalkControl};
+use super::search::Search;
 use super::slot_writer::SlotWriter;
 use super::task_output::{TaskOutput, TaskResult};
 use crate::engine::batch::Batcher;
@@ -19,6 +19,7 @@ use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::item::{Item, ItemSink as _};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
 use crate::walk::dir_reader::DirReader;
+use crate::walk::options::WalkControl;
 use crate::walk::subtree::{StepRange, Subtree};
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
@@ -86,8 +87,8 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         visitor: &V,
         mut entries: DirEntries<T::Dir>,
     ) -> Result<StepRange<T::Dir>> {
-        let control = SearchWalkControl { search: self, visitor };
-        entries.retain(&control, |entry| match entry.kind() {
+        let check = || self.check();
+        entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // Resolving a link needs a look at the tree, so it waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(&*self.tree, entry),
@@ -197,9 +198,10 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         self.subtree.borrow_mut().advance();
         let Self { search, visitor, .. } = *self;
         let mut findings = WalkFindings::default();
-        let control = SearchWalkControl { search, visitor };
+        let check = || search.check();
+        let control = WalkControl { filter: visitor, check: &check };
         let (options, state) = (visitor.options(), search.walk_state()?);
-        let reader = DirReader { tree: &*search.tree, control: &control, options, state };
+        let reader = DirReader { tree: &*search.tree, control, options, state };
         let below = reader.descend(&entries, step, &mut findings)?;
         if let Some(below) = below {
             let below = search.filter_entries(visitor, below)?;

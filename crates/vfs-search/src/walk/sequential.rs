@@ -50,7 +50,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// The errors of listing the directory.
     pub(crate) fn start<T: Tree<Dir = D>>(
         tree: &T,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
         dir: D,
         path: &VfsPath,
         options: WalkOptions,
@@ -72,7 +72,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     pub(crate) fn next<T: Tree<Dir = D>>(
         &mut self,
         tree: &T,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
     ) -> Result<Option<WalkItem<D>>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
@@ -187,7 +187,7 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
         real: &VfsPath,
         path: &VfsPath,
         tree: &T,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
         options: WalkOptions,
     ) -> Result<EnterDecision> {
         let is_first = match &self.entry_paths {
@@ -231,7 +231,7 @@ impl<D> fmt::Debug for LinkFollower<D> {
 /// Starts a sequential walk of all directories from `start` down.
 fn start_ordered_walk<T: Tree>(
     tree: &T,
-    control: &dyn WalkControl,
+    control: WalkControl<'_>,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
@@ -275,7 +275,7 @@ mod tests {
             (0, [EnterDecision::TooMany, EnterDecision::TooMany]),
         ] {
             let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
-            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
+            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, EVERYWHERE, options);
             let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
             assert_eq!(entered, expected, "{max_entries}");
         }

@@ -64,7 +64,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
     queue.finish(&b);
     assert_eq!(taken(&mut queue), (HeadState::Waiting, vec![]));
     let reader =
-        DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+        DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     let (entries, step) = subtree.work.next().expect("/a/");
     let below = reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
     queue.push(full_range(below));
