@@ -10,6 +10,8 @@
 //! it has delivered. Only for the slot that the consumer reads a worker waits, since that slot is about to be emptied;
 //! if this takes long and other work needs the thread, the worker parks the task too.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -17,30 +19,26 @@ use std::thread::{self, ThreadId};
 use std::time::Instant;
 
 use vfs_core::alarm::Alarm;
-use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
+use vfs_core::tree::Tree;
+use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use super::task_output::{TaskOutput, TaskResult, catch_panic};
 use crate::engine::batch_queue::BatchQueue;
-use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
+use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Task, TaskKind, Tuning};
 use crate::engine::pool::{Pool, Runnable};
-use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
-use crate::walk::dir_entries::WalkFindings;
-use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::WalkControl;
-use crate::walk::sequential::LinkFollower;
+use crate::walk::dir_reader::WalkState;
 use crate::walk::subtree::Subtree;
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree, V: SearchVisitor> {
     pub(super) tree: Arc<T>,
     pub(super) cx: OpContext,
-    req: V::Request,
+    pub(super) req: V::Request,
     pub(super) pool: Pool,
-    visitor: OnceLock<V>,
-    walk_state: OnceLock<WalkState<T::Dir>>,
-    max_entries: u64,
+    pub(super) visitor: OnceLock<V>,
+    pub(super) walk_state: OnceLock<WalkState<T::Dir>>,
+    pub(super) max_entries: u64,
     state: Mutex<SearchState<T::Dir>>,
     /// Notified when there is room for more items, or the search is closed.
     pub(super) capacity_available: Condvar,
@@ -60,6 +58,18 @@ pub(super) struct SearchState<D> {
     waker: Option<Waker>,
     failure: Option<Error>,
 }
+
+/// The output of a task.
+pub(super) struct TaskOutput<D> {
+    /// Steps that any worker may take.
+    pub(super) work: Option<Subtree<D>>,
+    /// The items, and their cost.
+    pub(super) items: (Vec<Item>, usize),
+    /// The rest of the task, which stopped for lack of room.
+    pub(super) rest: Option<TaskKind<D>>,
+}
+
+pub(super) type TaskResult<D> = Result<TaskOutput<D>>;
 
 /// The answer to a consumer that asks for items.
 pub(crate) enum ReceiveStatus {
@@ -218,21 +228,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         task
     }
 
-    /// Runs a claimed task.
-    fn run_task(
-        self: &Arc<Self>,
-        worker_state: &mut Option<V::WorkerState>,
-        task: Task<T::Dir>,
-    ) -> TaskResult<T::Dir> {
-        self.check()?;
-        let key = &task.key;
-        match task.kind {
-            TaskKind::Start => self.run_start(worker_state, key),
-            TaskKind::NamedFile(file) => self.visit_named(worker_state, file, key),
-            TaskKind::Walk(subtree) => self.walk(worker_state, subtree, WalkFindings::default(), key),
-        }
-    }
-
     pub(super) fn visitor(&self) -> Result<&V> {
         self.visitor.get().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
@@ -243,40 +238,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.walk_state.get().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
         })
-    }
-
-    /// Compiles the request, locates the start of the walk, and continues from there.
-    fn run_start(
-        self: &Arc<Self>,
-        worker_state: &mut Option<V::WorkerState>,
-        key: &PathKey,
-    ) -> TaskResult<T::Dir> {
-        let visitor = V::new(&self.req)?;
-        let visitor = self.visitor.get_or_init(|| visitor);
-        let path = V::path(&self.req);
-        let mut findings = WalkFindings::default();
-        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
-            _ if visitor.wants_nothing() => Subtree::default(),
-            Located::File { dir, name } => {
-                let file = NamedFile { dir, name, path: path.clone() };
-                return self.visit_named(worker_state, Resumable::new(file), key);
-            }
-            Located::Directory(dir) => {
-                let check = || self.check();
-                let control = WalkControl { filter: visitor, check: &check };
-                let options = visitor.options();
-                let follow = (options.links == LinkMode::Follow)
-                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
-                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
-                let reader = DirReader { tree: &*self.tree, control, options, state };
-                let entries = reader.start(dir, path, &mut findings)?;
-                match entries {
-                    Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
-                    None => Subtree::default(),
-                }
-            }
-        };
-        self.walk(worker_state, Resumable::new(subtree), findings, key)
     }
 
     /// Stores the result of a task and returns the state, still locked.
@@ -404,4 +365,17 @@ pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
+}
+
+/// Runs `work` and converts a panic to an error.
+fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(Error::new(ErrorKind::Internal, "a search worker panicked")
+            .with_source(std::io::Error::other(panic_message(&*panic))))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("panic without a message").to_owned()
 }

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use vfs_core::Result;
-use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Located, Tree};
+use vfs_core::{LinkMode, Result};
 
-use super::search::Search;
-use super::slot_writer::SlotWriter;
-use super::task_output::{TaskOutput, TaskResult};
-use crate::engine::batch::Batcher;
-use crate::engine::ordered_queue::{PathKey, Resumable, TaskKind};
+use super::batcher::Batcher;
+use super::search::{Search, TaskOutput, TaskResult};
+use crate::engine::ordered_queue::{PathKey, Resumable, Task, TaskKind};
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::item::{Item, ItemSink as _};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
-use crate::walk::dir_reader::DirReader;
+use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::options::WalkControl;
+use crate::walk::sequential::LinkFollower;
 use crate::walk::subtree::{StepRange, Subtree};
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
@@ -37,8 +36,57 @@ enum WalkEnd {
 }
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
+    /// Runs a claimed task.
+    pub(super) fn run_task(
+        self: &Arc<Self>,
+        worker_state: &mut Option<V::WorkerState>,
+        task: Task<T::Dir>,
+    ) -> TaskResult<T::Dir> {
+        self.check()?;
+        let key = &task.key;
+        match task.kind {
+            TaskKind::Start => self.run_start(worker_state, key),
+            TaskKind::NamedFile(file) => self.visit_named(worker_state, file, key),
+            TaskKind::Walk(subtree) => self.walk(worker_state, subtree, WalkFindings::default(), key),
+        }
+    }
+
+    /// Compiles the request, locates the start of the walk, and continues from there.
+    fn run_start(
+        self: &Arc<Self>,
+        worker_state: &mut Option<V::WorkerState>,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let visitor = V::new(&self.req)?;
+        let visitor = self.visitor.get_or_init(|| visitor);
+        let path = V::path(&self.req);
+        let mut findings = WalkFindings::default();
+        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+            _ if visitor.wants_nothing() => Subtree::default(),
+            Located::File { dir, name } => {
+                let file = NamedFile { dir, name, path: path.clone() };
+                return self.visit_named(worker_state, Resumable::new(file), key);
+            }
+            Located::Directory(dir) => {
+                let check = || self.check();
+                let control = WalkControl { filter: visitor, check: &check };
+                let options = visitor.options();
+                let follow = (options.links == LinkMode::Follow)
+                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
+                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
+                let reader = DirReader { tree: &*self.tree, control, options, state };
+                let entries = reader.start(dir, path, &mut findings)?;
+                match entries {
+                    Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
+                    None => Subtree::default(),
+                }
+            }
+        };
+        self.walk(worker_state, Resumable::new(subtree), findings, key)
+    }
+
     /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
-    pub(super) fn walk(
+    fn walk(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
         progress: Resumable<Subtree<T::Dir>>,
@@ -62,7 +110,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Visits the file that the request names.
-    pub(super) fn visit_named(
+    fn visit_named(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
         mut file: Resumable<NamedFile<T::Dir>>,
@@ -82,7 +130,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    pub(super) fn filter_entries(
+    fn filter_entries(
         &self,
         visitor: &V,
         mut entries: DirEntries<T::Dir>,
@@ -118,7 +166,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
     search: &'a Arc<Search<T, V>>,
     visitor: &'a V,
-    batcher: RefCell<Batcher<SlotWriter<'a, T, V>>>,
+    batcher: RefCell<Batcher<'a, T, V>>,
     subtree: RefCell<Subtree<T::Dir>>,
     start: Instant,
 }
@@ -129,7 +177,7 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         key: &'a PathKey,
         subtree: Subtree<T::Dir>,
     ) -> Result<Self> {
-        let batcher = RefCell::new(Batcher::new(SlotWriter { search, key }));
+        let batcher = RefCell::new(Batcher::new(search, key));
         let subtree = RefCell::new(subtree);
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
     }
