@@ -336,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_taken_in_order_and_a_panic_leaves_the_worker() {
+    fn slices_run_in_order_and_a_panic_does_not_end_the_worker() {
         let pool = Pool::new(1);
         let (sender, receiver) = mpsc::channel();
         for n in 0..10 {
             let sender = sender.clone();
             pool.submit(call(move || {
-                assert_ne!(n, 3, "the third turn panics");
+                assert_ne!(n, 3, "the third slice panics");
                 sender.send(n).expect("the test listens");
             }))
             .expect("there is room");
@@ -372,15 +372,15 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_worker_is_stood_in_for() {
+    fn a_compensation_thread_replaces_a_waiting_worker() {
         let pool = Pool::new(1);
         let (release, finished) = stuck(&pool, |pool, wait| pool.run_with_compensation(wait));
-        pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
-        finished.recv().expect("the second turn ran while the first waited");
+        pool.submit(call(move || release.send(()).expect("the first slice waits"))).expect("there is room");
+        finished.recv().expect("the second slice ran while the first waited");
     }
 
     #[test]
-    fn activity_tells_who_is_in_a_turn_and_what_waits() {
+    fn stats_count_running_and_queued_slices() {
         let pool = Pool::new(1);
         assert!(pool.stats().is_idle());
         let (started, running) = mpsc::channel();
@@ -391,7 +391,7 @@ mod tests {
             let _ = released.lock().expect("not poisoned").recv();
         }))
         .expect("there is room");
-        running.recv().expect("the turn begins");
+        running.recv().expect("the slice begins");
         assert_eq!(pool.stats(), PoolStats { threads: 1, busy: 1, queued: 0 });
         drop(release);
         while !pool.stats().is_idle() {
@@ -400,12 +400,12 @@ mod tests {
     }
 
     #[test]
-    fn a_late_worker_is_stood_in_for_within_bounds() {
+    fn compensation_threads_replace_stuck_workers_within_bounds() {
         let pool = Pool::with_compensation_threads(1, 2);
         let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
         let (done, finished) = mpsc::channel();
         pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
-        finished.recv().expect("it ran while two workers were late");
+        finished.recv().expect("it ran while two workers were stuck");
         assert!(pool.stats().threads <= 3);
         for (release, finished) in all {
             drop(release);
@@ -414,7 +414,22 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
+    fn a_worker_that_was_replaced_ends_when_its_call_returns() {
+        let pool = Pool::with_compensation_threads(1, 1);
+        let (release, finished) = stuck(&pool, |_, wait| wait());
+        let (done, second) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        second.recv().expect("it ran while the worker was stuck");
+        assert_eq!(pool.stats().threads, 2);
+        drop(release);
+        finished.recv().expect("it ends");
+        while pool.stats().threads > 1 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_waiting_worker_yields_when_no_thread_can_be_added() {
         let pool = Pool::with_compensation_threads(1, 0);
         let (_release, finished) = stuck(&pool, |pool, _| {
             pool.run_with_compensation(|| {
@@ -425,12 +440,12 @@ mod tests {
         });
         let (done, second) = mpsc::channel();
         pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
-        finished.recv().expect("the first turn made way");
-        second.recv().expect("the second turn ran");
+        finished.recv().expect("the first slice yielded");
+        second.recv().expect("the second slice ran");
     }
 
     #[test]
-    fn a_full_queue_turns_new_searches_away() {
+    fn a_full_queue_rejects_new_searches() {
         let pool = Pool::new(1);
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
@@ -440,7 +455,7 @@ mod tests {
             let _ = released.lock().expect("not poisoned").recv();
         }))
         .expect("there is room");
-        running.recv().expect("the first turn runs");
+        running.recv().expect("the first slice runs");
         for _ in 0..MAX_QUEUED_SLICES {
             pool.submit(call(|| {})).expect("there is room");
         }

@@ -52,11 +52,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Compiles the request, locates the start of the walk, and continues from there.
-    fn run_start(
-        self: &Arc<Self>,
-        worker_state: &mut Option<V::WorkerState>,
-        key: &PathKey,
-    ) -> TaskResult<T::Dir> {
+    fn run_start(self: &Arc<Self>, worker_state: &mut Option<V::WorkerState>, key: &PathKey) -> TaskResult<T::Dir> {
         let visitor = V::new(&self.req)?;
         let visitor = self.visitor.get_or_init(|| visitor);
         let path = V::path(&self.req);
@@ -130,11 +126,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    fn filter_entries(
-        &self,
-        visitor: &V,
-        mut entries: DirEntries<T::Dir>,
-    ) -> Result<StepRange<T::Dir>> {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries<T::Dir>) -> Result<StepRange<T::Dir>> {
         let check = || self.check();
         entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // Resolving a link needs a look at the tree, so it waits until the step is taken.
@@ -172,11 +164,7 @@ struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
 }
 
 impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
-    fn new(
-        search: &'a Arc<Search<T, V>>,
-        key: &'a PathKey,
-        subtree: Subtree<T::Dir>,
-    ) -> Result<Self> {
+    fn new(search: &'a Arc<Search<T, V>>, key: &'a PathKey, subtree: Subtree<T::Dir>) -> Result<Self> {
         let batcher = RefCell::new(Batcher::new(search, key));
         let subtree = RefCell::new(subtree);
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })

@@ -197,7 +197,8 @@ impl<T: Tree> DirReader<'_, T> {
             if stopped.is_some() {
                 return false;
             }
-            let asked = || self.control.filter.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
+            let asked =
+                || self.control.filter.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
             let shown = visibility.visible_part(&context.rules, &mut full, (name, kind), asked, &mut findings.skipped);
             if shown == DotVisibility::EntryOnly {
                 entry_only.insert(name.to_owned());

@@ -69,11 +69,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// # Errors
     ///
     /// Only the errors of the control's check.
-    pub(crate) fn next<T: Tree<Dir = D>>(
-        &mut self,
-        tree: &T,
-        control: WalkControl<'_>,
-    ) -> Result<Option<WalkItem<D>>> {
+    pub(crate) fn next<T: Tree<Dir = D>>(&mut self, tree: &T, control: WalkControl<'_>) -> Result<Option<WalkItem<D>>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
