@@ -2,9 +2,10 @@
 
 use std::ops::{AddAssign, ControlFlow};
 
+use vfs_core::tree::Tree;
 use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
 
-use crate::walk::dir_entries::WalkFindings;
+use crate::walk::dir_entries::{WalkEntry, WalkFindings};
 
 /// Approximate length of the version of an entry, in bytes.
 const ENTRY_TEXT: usize = 64;
@@ -33,6 +34,14 @@ pub(crate) enum Item {
 }
 
 impl Item {
+    /// Returns the description of `entry`, or the problem that prevents one.
+    pub(crate) fn describe<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Self {
+        match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
+            Ok(info) => Item::Entry(info),
+            Err(error) => Item::Problem(entry.problem(error)),
+        }
+    }
+
     /// Returns whether the consumer sees the item, or ends because of it.
     pub(crate) fn is_visible(&self) -> bool {
         !matches!(self, Item::Counts(_))

@@ -11,8 +11,8 @@
 //! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, always the first unclaimed one,
 //! enter the directories there, and put their results into slots; what they have no time for can be claimed again. The
 //! consumer empties the slots in the order of the walk. The number of slots and the bytes in them are bounded, so that
-//! a search which matches everything holds little memory and starves no other search. A compensation thread replaces a
-//! worker that is stuck in one call, or busy with one long file while others wait.
+//! a search which matches everything holds little memory and starves no other search. If all
+//! workers are stuck in calls, or busy with long files while others wait, a compensation thread is added.
 //!
 //! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and
 //! ordered queue) on `walk` (directories), `searcher` (one file) on `walk` and `query` (compiled requests), and `walk`

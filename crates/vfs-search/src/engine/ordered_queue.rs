@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::batch_pool::{BatchPool, recycle};
+use crate::engine::batch_queue::BatchQueue;
 use crate::engine::visitor::NamedFile;
 use crate::item::{Counts, Item};
 use crate::walk::options::MAX_ENTRIES;
@@ -64,8 +64,6 @@ pub(crate) struct OrderedQueue<D> {
     buffered: usize,
     /// Whether the slots held too much. Stays set until they hold much less.
     is_full: bool,
-    /// Empty batches from the consumer, for the workers to fill again.
-    spares: Vec<Vec<Item>>,
     /// Counts of the slots without visible items that were skipped.
     passed_counts: Counts,
     claim_steps: usize,
@@ -149,7 +147,6 @@ impl<D> OrderedQueue<D> {
             quiet: 0,
             buffered: 0,
             is_full: false,
-            spares: Vec::new(),
             passed_counts: Counts::default(),
             claim_steps: 1,
         }
@@ -265,16 +262,6 @@ impl<D> OrderedQueue<D> {
         true
     }
 
-    /// Returns an empty batch, reusing an allocation if there is one.
-    pub(crate) fn take_spare(&mut self) -> Vec<Item> {
-        self.spares.pop().unwrap_or_default()
-    }
-
-    /// Keeps an emptied batch for reuse.
-    pub(crate) fn recycle(&mut self, items: Vec<Item>) {
-        recycle(items, &mut self.spares);
-    }
-
     /// Marks slot `key` as complete.
     pub(crate) fn finish(&mut self, key: &str) {
         if let Some(slot) = self.slots.get_mut(key) {
@@ -312,11 +299,6 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Returns whether all tasks are complete; some items may still have to be taken.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_out_of_work() && self.slots.values().all(|slot| slot.is_done)
-    }
-
     /// Returns whether the consumer would receive something, even if only the end.
     pub(crate) fn is_ready(&self) -> bool {
         match self.slots.first_key_value() {
@@ -326,8 +308,7 @@ impl<D> OrderedQueue<D> {
     }
 
     /// Moves the items of the first slots to `ready`.
-    pub(crate) fn take(&mut self, ready: &mut BatchPool) -> HeadState {
-        ready.return_spares(&mut self.spares);
+    pub(crate) fn take(&mut self, ready: &mut BatchQueue) -> HeadState {
         if !self.is_ready() {
             return HeadState::Waiting;
         }

@@ -6,30 +6,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::engine::heartbeat::Heartbeat;
 use crate::engine::pool_stats::PoolStats;
 
 /// Maximum number of queued time slices before new searches are rejected.
 const MAX_QUEUED_SLICES: usize = 4096;
 
-/// Maximum number of compensation threads, which stand in for workers that wait or are late.
+/// Maximum number of compensation threads, which stand in for workers that wait or are stuck.
 const MAX_COMPENSATION_THREADS: usize = 64;
 
-/// Interval at which the watcher checks for late workers.
-const HEARTBEAT_CHECK_INTERVAL: Duration = Duration::from_millis(25);
-
-/// Time for which the watcher keeps checking an idle pool, so that not every short search has to wake it.
-const WATCHER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for which no queued time slice is taken before a compensation thread starts.
+const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Work that workers run one time slice at a time.
 pub(crate) trait Runnable: Send + Sync + 'static {
-    /// Runs one time slice, which is short if [`Worker::has_queued_slices`] returns `true`. To get another slice, the
+    /// Runs one time slice, which is short if [`Pool::has_queued_slices`] returns `true`. To get another slice, the
     /// work queues itself again behind all others, so that every search gets its share.
-    fn run_slice(self: Arc<Self>, worker: &Worker);
+    fn run_slice(self: Arc<Self>);
 }
 
 /// Worker threads that run the time slices of searches.
@@ -37,9 +33,9 @@ pub(crate) trait Runnable: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A compensation thread stands in for a worker that waits for a consumer, or that has spent some 50 to 100 ms in one
-///   uninterruptible call, or in one file while other searches wait. There are at most 64 such threads. If these are
-///   not enough, workers that wait for a consumer give up their place.
+/// * A compensation thread stands in for a worker that waits for a consumer. One also starts when other searches have
+///   waited for 50 ms while each worker was in one uninterruptible call or one file. There are at most 64 such
+///   threads. If these are not enough, workers that wait for a consumer give up their place.
 /// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
@@ -56,40 +52,23 @@ struct PoolInner {
     /// Number of queued time slices, readable without the lock.
     queued: AtomicUsize,
     ready: Condvar,
-    /// Notified when there is something to watch again.
-    watch: Condvar,
+    /// Notified when time slices wait for a thread and the watcher sleeps.
+    stalled: Condvar,
 }
 
 #[derive(Default)]
 struct PoolState {
     queue: VecDeque<Arc<dyn Runnable>>,
-    /// One for each thread.
-    heartbeats: Vec<Arc<Heartbeat>>,
+    threads: usize,
     idle: usize,
     /// Number of threads that wait for consumers.
     waiting: usize,
-    /// Number of threads that were late at the watcher's last check.
-    late: usize,
+    /// Number of time slices that were taken from the queue, ever.
+    taken: u64,
     started: usize,
     is_watched: bool,
     is_watcher_asleep: bool,
     closed: bool,
-}
-
-impl PoolState {
-    fn threads(&self) -> usize {
-        self.heartbeats.len()
-    }
-
-    /// Returns the number of threads that make no progress.
-    fn blocked_threads(&self) -> usize {
-        self.waiting + self.late
-    }
-
-    /// Returns whether no thread is at work and no time slice is queued.
-    fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.threads() == self.idle
-    }
 }
 
 impl Pool {
@@ -107,7 +86,7 @@ impl Pool {
             state: Mutex::default(),
             queued: AtomicUsize::new(0),
             ready: Condvar::new(),
-            watch: Condvar::new(),
+            stalled: Condvar::new(),
         };
         Self(Arc::new(PoolHandle(Arc::new(shared))))
     }
@@ -132,7 +111,7 @@ impl Pool {
     /// waiting.
     pub fn stats(&self) -> PoolStats {
         let state = self.0.0.lock();
-        PoolStats { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
+        PoolStats { threads: state.threads, busy: state.threads - state.idle, queued: state.queue.len() }
     }
 
     /// Returns whether time slices wait for a worker.
@@ -168,19 +147,45 @@ impl Pool {
             return Err(error);
         }
         shared.queued.store(state.queue.len(), Ordering::Relaxed);
-        if !state.is_watched {
-            shared.start_watcher(&mut state);
-        }
-        let (is_idle, wakes_watcher) = (state.idle > 0, std::mem::take(&mut state.is_watcher_asleep));
+        let is_idle = state.idle > 0;
         drop(state);
         // Notify without the lock: the woken thread takes it first.
         if is_idle {
             shared.ready.notify_one();
         }
-        if wakes_watcher {
-            shared.watch.notify_one();
-        }
         Ok(())
+    }
+
+    /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the place of the
+    /// worker that calls this.
+    pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
+        struct WaitGuard<'a>(&'a PoolInner);
+        impl Drop for WaitGuard<'_> {
+            fn drop(&mut self) {
+                self.0.lock().waiting -= 1;
+            }
+        }
+        let shared = &self.0.0;
+        let mut state = shared.lock();
+        state.waiting += 1;
+        let waiting = WaitGuard(shared);
+        // Ignoring the error is fine: a waiting worker asks again, by `should_yield`, whether the others can do
+        // without it.
+        let _ = shared.spawn_if_needed(&mut state);
+        drop(state);
+        let result = wait();
+        drop(waiting);
+        result
+    }
+
+    /// Returns whether a time slice waits for a thread and no thread can be added, so that a worker that only waits
+    /// should give up its place.
+    pub(crate) fn should_yield(&self) -> bool {
+        let shared = &self.0.0;
+        let mut state = shared.lock();
+        let _ = shared.spawn_if_needed(&mut state);
+        let lacks_thread = state.threads < shared.workers + state.waiting || state.threads >= shared.max_threads();
+        state.queue.len() > state.idle && lacks_thread
     }
 }
 
@@ -191,149 +196,101 @@ impl PoolInner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the maximum number of threads at this moment.
+    /// Returns the number of threads that are needed at this moment if none is stuck.
     fn thread_limit(&self, state: &PoolState) -> usize {
-        self.workers + state.blocked_threads().min(self.max_compensation_threads)
+        self.workers + state.waiting.min(self.max_compensation_threads)
+    }
+
+    fn max_threads(&self) -> usize {
+        self.workers + self.max_compensation_threads
     }
 
     /// Starts a thread if a time slice is queued that no idle thread will take.
     fn spawn_if_needed(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
-        if state.queue.len() <= state.idle || state.threads() >= self.thread_limit(state) {
-            return Ok(());
+        if state.queue.len() <= state.idle {
+            Ok(())
+        } else if state.threads < self.thread_limit(state) {
+            self.spawn(state)
+        } else {
+            self.wake_watcher(state);
+            Ok(())
         }
+    }
+
+    /// Starts a thread. Failing to start another one is no error.
+    fn spawn(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
         state.started += 1;
         let name = format!("vfs-search-{}", state.started);
-        let heartbeat = Arc::new(Heartbeat::new());
-        let worker = Worker { shared: Arc::clone(self), heartbeat: Arc::clone(&heartbeat) };
-        match thread::Builder::new().name(name).spawn(move || worker.run()) {
+        let shared = Arc::clone(self);
+        match thread::Builder::new().name(name).spawn(move || shared.run()) {
             Ok(_) => {
-                state.heartbeats.push(heartbeat);
+                state.threads += 1;
                 Ok(())
             }
-            Err(_) if state.threads() > 0 => Ok(()),
+            Err(_) if state.threads > 0 => Ok(()),
             Err(error) => {
                 Err(Error::new(ErrorKind::Busy, "no thread can be started to search: the limit of processes is reached, or a filter of system calls refuses clone3; try again").with_source(error))
             }
         }
     }
 
-    /// Starts the watcher. Without a watcher no thread stands in for late workers, but no work is lost.
-    fn start_watcher(self: &Arc<Self>, state: &mut PoolState) {
-        let shared = Arc::clone(self);
-        let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
-        state.is_watched = watcher.is_ok();
+    /// Wakes the watcher, or starts it. Without a watcher no thread stands in for stuck workers, but no work is lost.
+    fn wake_watcher(self: &Arc<Self>, state: &mut PoolState) {
+        if std::mem::take(&mut state.is_watcher_asleep) {
+            self.stalled.notify_one();
+        } else if !state.is_watched {
+            let shared = Arc::clone(self);
+            let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
+            state.is_watched = watcher.is_ok();
+        }
     }
 
-    /// Runs the watcher: while there is work, checks which workers are late.
+    /// Runs the watcher: while time slices wait, starts a compensation thread whenever no thread takes any.
     fn watch(self: &Arc<Self>) {
         let mut state = self.lock();
-        let mut busy = Instant::now();
         loop {
-            if !state.is_idle() {
-                busy = Instant::now();
-            } else if state.closed {
-                return;
-            } else if busy.elapsed() >= WATCHER_IDLE_TIMEOUT {
+            if state.queue.is_empty() {
+                if state.closed {
+                    return;
+                }
                 state.is_watcher_asleep = true;
-                state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
-                busy = Instant::now();
+                state = self.stalled.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.is_watcher_asleep = false;
                 continue;
             }
-            let waited =
-                self.watch.wait_timeout(state, HEARTBEAT_CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            if !waited.1.timed_out() {
-                continue;
-            }
-            let late = state.heartbeats.iter().filter(|heartbeat| heartbeat.check_missed()).count();
-            let before = std::mem::replace(&mut state.late, late);
-            // Ignoring the error is fine: either a thread exists or nothing is queued. If no more can be started, the
-            // others take longer.
-            let _ = self.spawn_if_needed(&mut state);
-            if late < before {
-                // Idle compensation threads check whether they are still needed.
-                self.ready.notify_all();
+            let taken = state.taken;
+            let waited = self.stalled.wait_timeout_while(state, STALL_TIMEOUT, |_| true);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.taken == taken && !state.queue.is_empty() && state.threads < self.max_threads() {
+                // Ignoring the error is fine: the slices run when a thread becomes free.
+                let _ = self.spawn(&mut state);
             }
         }
     }
-}
 
-/// A pool thread, as the work that runs on it sees it.
-pub(crate) struct Worker {
-    shared: Arc<PoolInner>,
-    heartbeat: Arc<Heartbeat>,
-}
-
-impl Worker {
-    /// Reports progress. For a worker that does not report for two checks of the watcher, a compensation
-    /// thread stands in.
-    pub(crate) fn beat(&self) {
-        self.heartbeat.beat();
-    }
-
-    /// Returns whether time slices wait for a worker.
-    pub(crate) fn has_queued_slices(&self) -> bool {
-        self.shared.queued.load(Ordering::Relaxed) > 0
-    }
-
-    /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the worker's
-    /// place.
-    pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
-        struct WaitGuard<'a>(&'a Worker);
-        impl Drop for WaitGuard<'_> {
-            fn drop(&mut self) {
-                self.0.shared.lock().waiting -= 1;
-                self.0.beat();
-                // An idle compensation thread checks whether it is still needed.
-                self.0.shared.ready.notify_one();
-            }
-        }
-        let mut state = self.shared.lock();
-        state.waiting += 1;
-        self.heartbeat.suspend();
-        let waiting = WaitGuard(self);
-        // Ignoring the error is fine: a waiting worker asks again, by `should_yield`, whether the others can do
-        // without it.
-        let _ = self.shared.spawn_if_needed(&mut state);
-        drop(state);
-        let result = wait();
-        drop(waiting);
-        result
-    }
-
-    /// Returns whether a time slice waits for a thread while fewer threads than workers make progress, so that a
-    /// worker that only waits should give up its place.
-    pub(crate) fn should_yield(&self) -> bool {
-        let mut state = self.shared.lock();
-        let _ = self.shared.spawn_if_needed(&mut state);
-        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.blocked_threads()
-    }
-
-    /// Runs the thread from its start to its end.
+    /// Runs a thread from its start to its end.
     fn run(&self) {
-        let mut state = self.shared.lock();
-        loop {
-            if state.threads() > self.shared.thread_limit(&state) || (state.closed && state.queue.is_empty()) {
-                state.heartbeats.retain(|heartbeat| !Arc::ptr_eq(heartbeat, &self.heartbeat));
-                // This thread may have been woken for a time slice that it now leaves to another thread.
-                self.shared.ready.notify_one();
-                return;
-            }
-            let runnable = state.queue.pop_front();
-            self.shared.queued.store(state.queue.len(), Ordering::Relaxed);
-            let Some(runnable) = runnable else {
+        let mut state = self.lock();
+        while !(state.closed && state.queue.is_empty()) {
+            let Some(runnable) = state.queue.pop_front() else {
                 state.idle += 1;
-                state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
             };
+            state.taken += 1;
+            let taken = state.taken;
+            self.queued.store(state.queue.len(), Ordering::Relaxed);
             drop(state);
-            self.heartbeat.beat();
             // A search reports its own panics; this keeps the thread alive if even that fails.
-            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(self)));
-            self.heartbeat.suspend();
-            state = self.shared.lock();
+            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice()));
+            state = self.lock();
+            // A thread beyond the limit is needed only as long as the others are stuck.
+            if state.threads > self.thread_limit(&state) && state.taken != taken {
+                break;
+            }
         }
+        state.threads -= 1;
     }
 }
 
@@ -341,7 +298,7 @@ impl Drop for PoolHandle {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.ready.notify_all();
-        self.0.watch.notify_all();
+        self.0.stalled.notify_all();
     }
 }
 
@@ -368,24 +325,24 @@ mod tests {
 
     struct Call<F>(F);
 
-    impl<F: Fn(&Worker) + Send + Sync + 'static> Runnable for Call<F> {
-        fn run_slice(self: Arc<Self>, worker: &Worker) {
-            (self.0)(worker);
+    impl<F: Fn() + Send + Sync + 'static> Runnable for Call<F> {
+        fn run_slice(self: Arc<Self>) {
+            (self.0)();
         }
     }
 
     fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Runnable> {
-        Arc::new(Call(move |_: &Worker| f()))
+        Arc::new(Call(f))
     }
 
     #[test]
-    fn turns_are_taken_in_order_and_a_panic_leaves_the_worker() {
+    fn slices_run_in_order_and_a_panic_does_not_end_the_worker() {
         let pool = Pool::new(1);
         let (sender, receiver) = mpsc::channel();
         for n in 0..10 {
             let sender = sender.clone();
             pool.submit(call(move || {
-                assert_ne!(n, 3, "the third turn panics");
+                assert_ne!(n, 3, "the third slice panics");
                 sender.send(n).expect("the test listens");
             }))
             .expect("there is room");
@@ -398,13 +355,14 @@ mod tests {
     /// of `block`.
     fn stuck(
         pool: &Pool,
-        block: impl Fn(&Worker, &dyn Fn()) + Send + Sync + 'static,
+        block: impl Fn(&Pool, &dyn Fn()) + Send + Sync + 'static,
     ) -> (mpsc::Sender<()>, mpsc::Receiver<()>) {
         let (release, released) = mpsc::channel::<()>();
         let (done, finished) = mpsc::channel();
         let (released, done) = (Mutex::new(released), Mutex::new(done));
-        let runnable = Call(move |worker: &Worker| {
-            block(worker, &|| {
+        let own = pool.clone();
+        let runnable = Call(move || {
+            block(&own, &|| {
                 let _ = released.lock().expect("not poisoned").recv();
             });
             let _ = done.lock().expect("not poisoned").send(());
@@ -414,15 +372,15 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_worker_is_stood_in_for() {
+    fn a_compensation_thread_replaces_a_waiting_worker() {
         let pool = Pool::new(1);
-        let (release, finished) = stuck(&pool, |worker, wait| worker.run_with_compensation(wait));
-        pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
-        finished.recv().expect("the second turn ran while the first waited");
+        let (release, finished) = stuck(&pool, |pool, wait| pool.run_with_compensation(wait));
+        pool.submit(call(move || release.send(()).expect("the first slice waits"))).expect("there is room");
+        finished.recv().expect("the second slice ran while the first waited");
     }
 
     #[test]
-    fn activity_tells_who_is_in_a_turn_and_what_waits() {
+    fn stats_count_running_and_queued_slices() {
         let pool = Pool::new(1);
         assert!(pool.stats().is_idle());
         let (started, running) = mpsc::channel();
@@ -433,7 +391,7 @@ mod tests {
             let _ = released.lock().expect("not poisoned").recv();
         }))
         .expect("there is room");
-        running.recv().expect("the turn begins");
+        running.recv().expect("the slice begins");
         assert_eq!(pool.stats(), PoolStats { threads: 1, busy: 1, queued: 0 });
         drop(release);
         while !pool.stats().is_idle() {
@@ -442,13 +400,13 @@ mod tests {
     }
 
     #[test]
-    fn a_late_worker_is_stood_in_for_within_bounds() {
+    fn compensation_threads_replace_stuck_workers_within_bounds() {
         let pool = Pool::with_compensation_threads(1, 2);
         let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
         let (done, finished) = mpsc::channel();
         pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
-        finished.recv().expect("it ran while two workers were late");
-        assert!(pool.0.0.lock().threads() <= 3);
+        finished.recv().expect("it ran while two workers were stuck");
+        assert!(pool.stats().threads <= 3);
         for (release, finished) in all {
             drop(release);
             finished.recv().expect("it ends");
@@ -456,23 +414,38 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
+    fn a_worker_that_was_replaced_ends_when_its_call_returns() {
+        let pool = Pool::with_compensation_threads(1, 1);
+        let (release, finished) = stuck(&pool, |_, wait| wait());
+        let (done, second) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        second.recv().expect("it ran while the worker was stuck");
+        assert_eq!(pool.stats().threads, 2);
+        drop(release);
+        finished.recv().expect("it ends");
+        while pool.stats().threads > 1 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_waiting_worker_yields_when_no_thread_can_be_added() {
         let pool = Pool::with_compensation_threads(1, 0);
-        let (_release, finished) = stuck(&pool, |worker, _| {
-            worker.run_with_compensation(|| {
-                while !worker.should_yield() {
+        let (_release, finished) = stuck(&pool, |pool, _| {
+            pool.run_with_compensation(|| {
+                while !pool.should_yield() {
                     thread::yield_now();
                 }
             });
         });
         let (done, second) = mpsc::channel();
         pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
-        finished.recv().expect("the first turn made way");
-        second.recv().expect("the second turn ran");
+        finished.recv().expect("the first slice yielded");
+        second.recv().expect("the second slice ran");
     }
 
     #[test]
-    fn a_full_queue_turns_new_searches_away() {
+    fn a_full_queue_rejects_new_searches() {
         let pool = Pool::new(1);
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
@@ -482,7 +455,7 @@ mod tests {
             let _ = released.lock().expect("not poisoned").recv();
         }))
         .expect("there is room");
-        running.recv().expect("the first turn runs");
+        running.recv().expect("the first slice runs");
         for _ in 0..MAX_QUEUED_SLICES {
             pool.submit(call(|| {})).expect("there is room");
         }

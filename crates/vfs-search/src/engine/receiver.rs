@@ -8,7 +8,7 @@ use vfs_core::alarm::Alarm;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
-use crate::engine::batch_pool::BatchPool;
+use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
 use crate::engine::search::{ReceiveStatus, Search};
@@ -18,7 +18,7 @@ use crate::item::Item;
 /// Receives the items of a search in order. Dropping the receiver ends the search.
 pub(crate) struct OrderedReceiver<T: Tree, V: SearchVisitor> {
     search: Arc<Search<T, V>>,
-    ready: BatchPool,
+    ready: BatchQueue,
     has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
     alarm: Option<Alarm>,
@@ -28,7 +28,7 @@ impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
         Self {
             search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
-            ready: BatchPool::default(),
+            ready: BatchQueue::default(),
             has_started: false,
             cancelled: None,
             alarm: None,
@@ -87,7 +87,7 @@ impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
         self.alarm = None;
         self.cancelled = None;
         self.search.close();
-        self.ready = BatchPool::default();
+        self.ready = BatchQueue::default();
     }
 }
 

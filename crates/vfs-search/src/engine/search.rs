@@ -10,41 +10,35 @@
 //! it has delivered. Only for the slot that the consumer reads a worker waits, since that slot is about to be emptied;
 //! if this takes long and other work needs the thread, the worker parks the task too.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vfs_core::alarm::Alarm;
-use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
+use vfs_core::tree::Tree;
+use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use super::task_output::{TaskOutput, TaskResult, catch_panic};
-use crate::engine::batch_pool::BatchPool;
-use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
-use crate::engine::pool::{Pool, Runnable, Worker};
-use crate::engine::visitor::{NamedFile, SearchVisitor};
-use crate::glob::DotVisibility;
+use crate::engine::batch_queue::BatchQueue;
+use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Task, TaskKind, Tuning};
+use crate::engine::pool::{Pool, Runnable};
+use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
-use crate::walk::dir_entries::WalkFindings;
-use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::WalkControl;
-use crate::walk::sequential::LinkFollower;
+use crate::walk::dir_reader::WalkState;
 use crate::walk::subtree::Subtree;
-
-/// Minimum interval between two wake-ups of the consumer, except for the end.
-const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree, V: SearchVisitor> {
     pub(super) tree: Arc<T>,
     pub(super) cx: OpContext,
-    req: V::Request,
+    pub(super) req: V::Request,
     pub(super) pool: Pool,
-    visitor: OnceLock<V>,
-    walk_state: OnceLock<WalkState<T::Dir>>,
-    max_entries: u64,
+    pub(super) visitor: OnceLock<V>,
+    pub(super) walk_state: OnceLock<WalkState<T::Dir>>,
+    pub(super) max_entries: u64,
     state: Mutex<SearchState<T::Dir>>,
     /// Notified when there is room for more items, or the search is closed.
     pub(super) capacity_available: Condvar,
@@ -62,20 +56,20 @@ pub(super) struct SearchState<D> {
     /// Number of workers that wait for room.
     pub(super) waiting: usize,
     waker: Option<Waker>,
-    /// When the consumer was last woken, if it was.
-    last_wake: Option<Instant>,
-    /// Wakes the consumer later, for items that arrive soon after a wake-up.
-    wake_alarm: Option<Alarm>,
     failure: Option<Error>,
 }
 
-/// Urgency of a wake-up of the consumer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WakePriority {
-    /// Within a millisecond.
-    Throttled,
-    Immediate,
+/// The output of a task.
+pub(super) struct TaskOutput<D> {
+    /// Steps that any worker may take.
+    pub(super) work: Option<Subtree<D>>,
+    /// The items, and their cost.
+    pub(super) items: (Vec<Item>, usize),
+    /// The rest of the task, which stopped for lack of room.
+    pub(super) rest: Option<TaskKind<D>>,
 }
+
+pub(super) type TaskResult<D> = Result<TaskOutput<D>>;
 
 /// The answer to a consumer that asks for items.
 pub(crate) enum ReceiveStatus {
@@ -88,6 +82,11 @@ pub(crate) enum ReceiveStatus {
 }
 
 impl<D> SearchState<D> {
+    /// Takes the consumer's waker if there is something to receive.
+    pub(super) fn take_waker(&mut self) -> Option<Waker> {
+        self.waker.take_if(|_| self.queue.is_ready() || self.failure.is_some())
+    }
+
     /// Reserves one more time slice on the workers of `pool` and returns whether the caller has to queue it.
     ///
     /// A search has more than one slice only if no other search waits, so that each gets its share and the queue stays
@@ -111,15 +110,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             visitor: OnceLock::new(),
             walk_state: OnceLock::new(),
             max_entries,
-            state: Mutex::new(SearchState {
-                queue,
-                active_slices: 0,
-                waiting: 0,
-                waker: None,
-                last_wake: None,
-                wake_alarm: None,
-                failure: None,
-            }),
+            state: Mutex::new(SearchState { queue, active_slices: 0, waiting: 0, waker: None, failure: None }),
             capacity_available: Condvar::new(),
             closed: AtomicBool::new(false),
             is_starved: AtomicBool::new(true),
@@ -135,31 +126,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         &self.req
     }
 
-    /// Takes the consumer's waker if there is something to receive.
-    ///
-    /// The consumer is not woken again at once: if there are many results, it would do nothing but wake up and fall
-    /// asleep. The first results and the end wake it immediately.
-    pub(super) fn take_waker(
-        self: &Arc<Self>,
-        state: &mut SearchState<T::Dir>,
-        priority: WakePriority,
-    ) -> Option<Waker> {
-        if !state.queue.is_ready() && state.failure.is_none() {
-            return None;
-        }
-        state.waker.as_ref()?;
-        let now = Instant::now();
-        let next = state.last_wake.map_or(now, |last_wake| last_wake + MIN_WAKE_INTERVAL);
-        let is_over = state.queue.is_finished() || state.failure.is_some();
-        if priority == WakePriority::Throttled && !is_over && now < next && !self.is_closed() {
-            state.wake_alarm.get_or_insert_with(|| self.set_wake_alarm(next));
-            return None;
-        }
-        state.last_wake = Some(now);
-        state.wake_alarm = None;
-        state.waker.take()
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -172,7 +138,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Moves the next items to `ready`, or keeps `waker` until there are some.
-    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchPool, waker: &Waker) -> ReceiveStatus {
+    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchQueue, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
             ready.push(vec![Item::Failed(error)]);
@@ -202,11 +168,11 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         let queue = std::mem::replace(&mut state.queue, OrderedQueue::closed());
-        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
+        let waker = state.waker.take();
         drop(state);
         self.capacity_available.notify_all();
         // Drop these without the lock: they hold directories, and wakers may run arbitrary code.
-        drop((queue, waker, wake_alarm));
+        drop((queue, waker));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SearchState<T::Dir>> {
@@ -235,7 +201,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             let mut state = self.lock();
             state.active_slices -= 1;
             state.failure = Some(error);
-            let waker = self.take_waker(&mut state, WakePriority::Throttled);
+            let waker = state.take_waker();
             drop(state);
             wake(waker);
         }
@@ -248,31 +214,12 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             state.active_slices -= 1;
             self.is_starved.store(state.queue.is_out_of_work(), Ordering::Relaxed);
         }
-        // A worker with nothing to claim may depend on the consumer to make room.
-        let priority = if task.is_some() { WakePriority::Throttled } else { WakePriority::Immediate };
-        let waker = self.take_waker(&mut state, priority);
+        let waker = state.take_waker();
         let has_slice = task.is_some() && state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
         self.submit_slice(has_slice);
         task
-    }
-
-    /// Runs a claimed task.
-    fn run_task(
-        self: &Arc<Self>,
-        worker: &Worker,
-        worker_state: &mut Option<V::WorkerState>,
-        task: Task<T::Dir>,
-    ) -> TaskResult<T::Dir> {
-        worker.beat();
-        self.check()?;
-        let key = &task.key;
-        match task.kind {
-            TaskKind::Start => self.run_start(worker, worker_state, key),
-            TaskKind::NamedFile(file) => self.visit_named(worker, worker_state, file, key),
-            TaskKind::Walk(subtree) => self.walk(worker, worker_state, subtree, WalkFindings::default(), key),
-        }
     }
 
     pub(super) fn visitor(&self) -> Result<&V> {
@@ -285,39 +232,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.walk_state.get().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
         })
-    }
-
-    /// Compiles the request, locates the start of the walk, and continues from there.
-    fn run_start(
-        self: &Arc<Self>,
-        worker: &Worker,
-        worker_state: &mut Option<V::WorkerState>,
-        key: &PathKey,
-    ) -> TaskResult<T::Dir> {
-        let visitor = V::new(&self.req)?;
-        let visitor = self.visitor.get_or_init(|| visitor);
-        let path = V::path(&self.req);
-        let mut findings = WalkFindings::default();
-        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
-            _ if visitor.wants_nothing() => Subtree::default(),
-            Located::File { dir, name } => {
-                let file = NamedFile { dir, name, path: path.clone() };
-                return self.visit_named(worker, worker_state, Resumable::new(file), key);
-            }
-            Located::Directory(dir) => {
-                let (control, options) = (SearchWalkControl { search: self, visitor, worker }, visitor.options());
-                let follow = (options.links == LinkMode::Follow)
-                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
-                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
-                let reader = DirReader { tree: &*self.tree, control: &control, options, state };
-                let entries = reader.start(dir, path, &mut findings)?;
-                match entries {
-                    Some(entries) => Subtree::new(self.filter_entries(visitor, worker, entries)?),
-                    None => Subtree::default(),
-                }
-            }
-        };
-        self.walk(worker, worker_state, Resumable::new(subtree), findings, key)
     }
 
     /// Stores the result of a task and returns the state, still locked.
@@ -335,7 +249,6 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         }
         let (mut items, bytes) = output.items;
         state.queue.add(key, &mut items, bytes);
-        state.queue.recycle(items);
         if let Some(work) = output.work {
             state.queue.push_subtree(work);
         }
@@ -354,50 +267,20 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 }
 
-/// Controls the walk of a search.
-pub(super) struct SearchWalkControl<'a, T: Tree, V: SearchVisitor> {
-    pub(super) search: &'a Search<T, V>,
-    pub(super) visitor: &'a V,
-    pub(super) worker: &'a Worker,
-}
-
-impl<T: Tree, V: SearchVisitor> WalkControl for SearchWalkControl<'_, T, V> {
-    fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.visitor.should_enter(relative, name)
-    }
-
-    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.visitor.names_in(relative)
-    }
-
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.visitor.hidden_override(relative, name)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.worker.beat();
-        self.search.check()
-    }
-
-    fn check_without_heartbeat(&self) -> Result<()> {
-        self.search.check()
-    }
-}
-
 impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
-    fn run_slice(self: Arc<Self>, worker: &Worker) {
+    fn run_slice(self: Arc<Self>) {
         let slice = TimeSlice(&self);
         let mut worker_state = self.take_worker_state();
         let mut task = self.claim(self.lock());
         while let Some(next) = task {
             let key = Arc::clone(&next.key);
-            let outcome = catch_panic(|| self.run_task(worker, &mut worker_state, next));
+            let outcome = catch_panic(|| self.run_task(&mut worker_state, next));
             if outcome.is_err() {
                 // A panic, or a line that was too long, may have left the worker state inconsistent or large.
                 worker_state = None;
             }
             let state = self.complete_task(&key, outcome);
-            if worker.has_queued_slices() {
+            if self.pool.has_queued_slices() {
                 self.yield_slot(state);
                 break;
             }
@@ -435,7 +318,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// queued behind them.
     fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) {
         state.active_slices -= 1;
-        let waker = self.take_waker(&mut state, WakePriority::Throttled);
+        let waker = state.take_waker();
         let has_slice = state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
@@ -465,18 +348,10 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         let search = Arc::downgrade(self);
         Alarm::set(moment, move || {
             if let Some(search) = search.upgrade() {
-                search.wake();
+                let waker = search.lock().waker.take();
+                wake(waker);
             }
         })
-    }
-
-    fn wake(&self) {
-        let mut state = self.lock();
-        state.last_wake = Some(Instant::now());
-        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
-        drop(state);
-        drop(wake_alarm);
-        wake(waker);
     }
 }
 
@@ -484,4 +359,17 @@ pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
+}
+
+/// Runs `work` and converts a panic to an error.
+fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(Error::new(ErrorKind::Internal, "a search worker panicked")
+            .with_source(std::io::Error::other(panic_message(&*panic))))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("panic without a message").to_owned()
 }

@@ -1,15 +1,14 @@
 //! Visitor interface of a search: which entries of the walk it takes, and what it does with them.
 
 use vfs_core::tree::Tree;
-use vfs_core::{Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Result, Skipped, VfsPath};
 
-use crate::glob::DotVisibility;
-use crate::item::ItemSink;
+use crate::item::{Item, ItemSink};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::WalkOptions;
+use crate::walk::options::{WalkFilter, WalkOptions};
 
 /// Decides which entries a search visits, and visits them.
-pub(crate) trait SearchVisitor: Sized + Send + Sync + 'static {
+pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     type Request: Send + Sync + 'static;
     /// The state that a worker reuses from one entry to the next.
     type WorkerState: Send + 'static;
@@ -28,44 +27,41 @@ pub(crate) trait SearchVisitor: Sized + Send + Sync + 'static {
     /// Returns the options of the walk.
     fn options(&self) -> WalkOptions;
 
-    /// Returns whether to enter the directory `name` of the directory `relative`.
-    fn should_enter(&self, relative: &str, name: &str) -> bool;
-
-    /// Returns the only relevant names in the directory `relative`, if they are known without listing it.
-    fn names_in(&self, relative: &str) -> Option<Vec<String>>;
-
-    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request asks
-    /// for.
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility;
-
     /// Returns what to do with an entry, as far as that can be decided without opening it.
     fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision>;
 
     fn new_worker_state(&self) -> Self::WorkerState;
 
-    /// Visits an entry and puts its items into `item_sink`.
+    /// Visits an entry and puts its items into `item_sink`: by default, the description of the entry.
     fn visit<T: Tree>(
         &self,
-        worker_state: &mut Self::WorkerState,
+        _worker_state: &mut Self::WorkerState,
         tree: &T,
         entry: WalkEntry<'_, T::Dir>,
         item_sink: &mut dyn ItemSink,
-        is_interrupted: &dyn Fn() -> bool,
-    );
+        _is_interrupted: &dyn Fn() -> bool,
+    ) {
+        // If the item is refused, the visit ends; the sink knows that.
+        if item_sink.put(Item::describe(tree, entry)).is_continue() {
+            let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
+        }
+    }
 
     /// Visits the file that the request names instead of a directory.
     ///
     /// # Errors
     ///
-    /// `not_a_directory` if the request needs a directory.
+    /// `not_a_directory` if the request needs a directory, as it does by default.
     fn visit_named<T: Tree>(
         &self,
-        worker_state: &mut Self::WorkerState,
-        tree: &T,
+        _worker_state: &mut Self::WorkerState,
+        _tree: &T,
         file: &NamedFile<T::Dir>,
-        item_sink: &mut dyn ItemSink,
-        is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<()>;
+        _item_sink: &mut dyn ItemSink,
+        _is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        Err(Error::at(ErrorKind::NotADirectory, &file.path))
+    }
 }
 
 /// A file that a request names.

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use vfs_core::Result;
-use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Located, Tree};
+use vfs_core::{LinkMode, Result};
 
-use super::search::{Search, SearchWalkControl};
-use super::slot_writer::SlotWriter;
-use super::task_output::{TaskOutput, TaskResult};
-use crate::engine::batch::Batcher;
-use crate::engine::ordered_queue::{PathKey, Resumable, TaskKind};
-use crate::engine::pool::Worker;
+use super::batcher::Batcher;
+use super::search::{Search, TaskOutput, TaskResult};
+use crate::engine::ordered_queue::{PathKey, Resumable, Task, TaskKind};
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::item::{Item, ItemSink as _};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
-use crate::walk::dir_reader::DirReader;
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::WalkControl;
+use crate::walk::sequential::LinkFollower;
 use crate::walk::subtree::{StepRange, Subtree};
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
@@ -29,9 +28,6 @@ const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 /// Duration for which it continues if other searches wait for a worker.
 const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
-/// Time in one file after which a worker asks for a compensation thread, if other searches wait for a worker.
-const LONG_FILE_THRESHOLD: Duration = Duration::from_millis(25);
-
 /// Why the walk of a subtree ended.
 enum WalkEnd {
     Finished,
@@ -40,17 +36,61 @@ enum WalkEnd {
 }
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
-    /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
-    pub(super) fn walk(
+    /// Runs a claimed task.
+    pub(super) fn run_task(
         self: &Arc<Self>,
-        worker: &Worker,
+        worker_state: &mut Option<V::WorkerState>,
+        task: Task<T::Dir>,
+    ) -> TaskResult<T::Dir> {
+        self.check()?;
+        let key = &task.key;
+        match task.kind {
+            TaskKind::Start => self.run_start(worker_state, key),
+            TaskKind::NamedFile(file) => self.visit_named(worker_state, file, key),
+            TaskKind::Walk(subtree) => self.walk(worker_state, subtree, WalkFindings::default(), key),
+        }
+    }
+
+    /// Compiles the request, locates the start of the walk, and continues from there.
+    fn run_start(self: &Arc<Self>, worker_state: &mut Option<V::WorkerState>, key: &PathKey) -> TaskResult<T::Dir> {
+        let visitor = V::new(&self.req)?;
+        let visitor = self.visitor.get_or_init(|| visitor);
+        let path = V::path(&self.req);
+        let mut findings = WalkFindings::default();
+        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+            _ if visitor.wants_nothing() => Subtree::default(),
+            Located::File { dir, name } => {
+                let file = NamedFile { dir, name, path: path.clone() };
+                return self.visit_named(worker_state, Resumable::new(file), key);
+            }
+            Located::Directory(dir) => {
+                let check = || self.check();
+                let control = WalkControl { filter: visitor, check: &check };
+                let options = visitor.options();
+                let follow = (options.links == LinkMode::Follow)
+                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
+                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
+                let reader = DirReader { tree: &*self.tree, control, options, state };
+                let entries = reader.start(dir, path, &mut findings)?;
+                match entries {
+                    Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
+                    None => Subtree::default(),
+                }
+            }
+        };
+        self.walk(worker_state, Resumable::new(subtree), findings, key)
+    }
+
+    /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
+    fn walk(
+        self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
         progress: Resumable<Subtree<T::Dir>>,
         findings: WalkFindings,
         key: &PathKey,
     ) -> TaskResult<T::Dir> {
         let Resumable { work, mut resume_line } = progress;
-        let walker = SubtreeWalker::new(self, worker, key, work)?;
+        let walker = SubtreeWalker::new(self, key, work)?;
         walker.batcher.borrow_mut().add_findings(findings);
         let walk_end =
             walker.walk(worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &mut resume_line)?;
@@ -66,14 +106,13 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Visits the file that the request names.
-    pub(super) fn visit_named(
+    fn visit_named(
         self: &Arc<Self>,
-        worker: &Worker,
         worker_state: &mut Option<V::WorkerState>,
         mut file: Resumable<NamedFile<T::Dir>>,
         key: &PathKey,
     ) -> TaskResult<T::Dir> {
-        let walker = SubtreeWalker::new(self, worker, key, Subtree::default())?;
+        let walker = SubtreeWalker::new(self, key, Subtree::default())?;
         walker.batcher.borrow_mut().begin_file(file.resume_line);
         let (worker_state, mut item_sink) =
             (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
@@ -87,14 +126,9 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    pub(super) fn filter_entries(
-        &self,
-        visitor: &V,
-        worker: &Worker,
-        mut entries: DirEntries<T::Dir>,
-    ) -> Result<StepRange<T::Dir>> {
-        let control = SearchWalkControl { search: self, visitor, worker };
-        entries.retain(&control, |entry| match entry.kind() {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries<T::Dir>) -> Result<StepRange<T::Dir>> {
+        let check = || self.check();
+        entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // Resolving a link needs a look at the tree, so it waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(&*self.tree, entry),
@@ -123,23 +157,17 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 /// A worker on a subtree.
 struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
     search: &'a Arc<Search<T, V>>,
-    worker: &'a Worker,
     visitor: &'a V,
-    batcher: RefCell<Batcher<SlotWriter<'a, T, V>>>,
+    batcher: RefCell<Batcher<'a, T, V>>,
     subtree: RefCell<Subtree<T::Dir>>,
     start: Instant,
 }
 
 impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
-    fn new(
-        search: &'a Arc<Search<T, V>>,
-        worker: &'a Worker,
-        key: &'a PathKey,
-        subtree: Subtree<T::Dir>,
-    ) -> Result<Self> {
-        let batcher = RefCell::new(Batcher::new(SlotWriter { search, worker, key }));
+    fn new(search: &'a Arc<Search<T, V>>, key: &'a PathKey, subtree: Subtree<T::Dir>) -> Result<Self> {
+        let batcher = RefCell::new(Batcher::new(search, key));
         let subtree = RefCell::new(subtree);
-        Ok(Self { search, worker, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
+        Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
     }
 
     fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<WalkEnd> {
@@ -164,8 +192,7 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
                 self.subtree.borrow_mut().advance();
             }
             self.search.check()?;
-            self.worker.beat();
-            let time = if self.worker.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
+            let time = if self.search.pool.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
             if self.start.elapsed() >= time {
                 return Ok(WalkEnd::TimeIsUp);
             }
@@ -205,14 +232,15 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
     /// chain of single directories holds one of them at a time.
     fn descend(&self, entries: Arc<DirEntries<T::Dir>>, step: WalkStep) -> Result<()> {
         self.subtree.borrow_mut().advance();
-        let Self { search, visitor, worker, .. } = *self;
+        let Self { search, visitor, .. } = *self;
         let mut findings = WalkFindings::default();
-        let control = SearchWalkControl { search, visitor, worker };
+        let check = || search.check();
+        let control = WalkControl { filter: visitor, check: &check };
         let (options, state) = (visitor.options(), search.walk_state()?);
-        let reader = DirReader { tree: &*search.tree, control: &control, options, state };
+        let reader = DirReader { tree: &*search.tree, control, options, state };
         let below = reader.descend(&entries, step, &mut findings)?;
         if let Some(below) = below {
-            let below = search.filter_entries(visitor, worker, below)?;
+            let below = search.filter_entries(visitor, below)?;
             self.subtree.borrow_mut().enter(below);
         }
         self.batcher.borrow_mut().add_findings(findings);
@@ -227,11 +255,6 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
 
     /// Checks, between two chunks of a file, whether to stop, and serves other workers and the consumer.
     fn is_interrupted(&self) -> bool {
-        // Without a beat the worker becomes late, and a compensation thread stands in for it. The file cannot be left to another
-        // worker: that one would have to start it again.
-        if !self.worker.has_queued_slices() || self.start.elapsed() < LONG_FILE_THRESHOLD {
-            self.worker.beat();
-        }
         self.share();
         self.batcher.borrow_mut().flush_if_due();
         self.search.is_interrupted()

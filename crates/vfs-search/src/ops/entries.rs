@@ -1,29 +1,84 @@
-//! Collector of the entries of a walk, up to a limit.
+//! Entries of a walk up to a limit, collected on the caller's thread or on a pool.
 
+use std::future::poll_fn;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use vfs_core::tree::Tree;
-use vfs_core::{FileInfo, Problem, Skipped, Truncation, VfsPath};
+use vfs_core::tree::{Located, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, Skipped, Truncation, VfsPath};
 
-use crate::item::{Item, ItemSink};
+use crate::engine::ordered_queue::Tuning;
+use crate::engine::pool::Pool;
+use crate::engine::receiver::OrderedReceiver;
+use crate::engine::visitor::SearchVisitor;
+use crate::item::{Counts, Item};
 use crate::ops::grep::try_push;
 use crate::ops::problems::ProblemCollector;
-use crate::walk::dir_entries::WalkEntry;
+use crate::walk::dir_entries::{FilterDecision, WalkEntry};
+use crate::walk::options::{MAX_ENTRIES, WalkControl};
+use crate::walk::sequential::{Walk, WalkItem};
 
-/// Returns the description of the entry, or the problem that prevents one.
-fn describe_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Item {
-    match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
-        Ok(info) => Item::Entry(info),
-        Err(error) => Item::Problem(entry.problem(error)),
+/// Collects, on the caller's thread, the entries that the visitor of `req` keeps, at most `limit`.
+pub(crate) fn walk_entries<T: Tree, V: SearchVisitor>(
+    tree: &T,
+    cx: &OpContext,
+    req: &V::Request,
+    limit: Option<u64>,
+) -> Result<EntryCollector> {
+    cx.check()?;
+    let (visitor, path) = (V::new(req)?, V::path(req));
+    let dir = match tree.locate(path).map_err(|error| error.or_path(path))? {
+        Located::Directory(dir) => dir,
+        Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, path)),
+    };
+    let check = || cx.check();
+    let control = WalkControl { filter: &visitor, check: &check };
+    let mut walk = Walk::start(tree, control, dir, path, visitor.options(), MAX_ENTRIES)?;
+    let mut collected = EntryCollector::new(limit);
+    while let Some(next) = walk.next(tree, control)? {
+        let (entries, step) = match next {
+            WalkItem::Entry(entries, step) => (entries, step),
+            WalkItem::Problem(problem) => {
+                let _ = collected.put(Item::Problem(problem));
+                continue;
+            }
+        };
+        let entry = WalkEntry::of(&entries, step);
+        let item = match visitor.filter_entry(tree, entry) {
+            // Check before describing the entry: an entry over the limit needs no description.
+            Ok(FilterDecision::Keep) if collected.is_full() => break,
+            Ok(FilterDecision::Keep) => {
+                cx.check()?;
+                Item::describe(tree, entry)
+            }
+            Ok(FilterDecision::Drop | FilterDecision::SkipLink) => continue,
+            Err(error) => Item::Problem(entry.problem(error)),
+        };
+        if collected.put(item).is_break() {
+            break;
+        }
     }
+    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    Ok(collected)
 }
 
-/// Visits an entry by emitting its description.
-pub(crate) fn emit_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>, item_sink: &mut dyn ItemSink) {
-    // If the item is refused, the visit ends; the sink knows that.
-    if item_sink.put(describe_entry(tree, entry)).is_continue() {
-        let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
+/// Does the same as [`walk_entries`] on the workers of `pool`.
+pub(crate) async fn walk_entries_on<T: Tree, V: SearchVisitor>(
+    pool: &Pool,
+    tree: Arc<T>,
+    cx: OpContext,
+    req: V::Request,
+    limit: Option<u64>,
+) -> Result<EntryCollector> {
+    let tuning = Tuning::for_workers(pool.workers());
+    let mut receiver = OrderedReceiver::<T, V>::new(tree, cx, req, pool.clone(), tuning);
+    let mut collected = EntryCollector::new(limit);
+    while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
+        if collected.put(item).is_break() {
+            break;
+        }
     }
+    Ok(collected)
 }
 
 /// Collects entries up to a limit.
@@ -36,7 +91,7 @@ pub(crate) struct EntryCollector {
 }
 
 impl EntryCollector {
-    pub(crate) fn new(limit: Option<u64>) -> Self {
+    fn new(limit: Option<u64>) -> Self {
         Self {
             limit,
             entries: Vec::new(),
@@ -47,7 +102,7 @@ impl EntryCollector {
     }
 
     /// Returns whether one more entry would exceed the limit, and marks the result as truncated if so.
-    pub(crate) fn is_full(&mut self) -> bool {
+    fn is_full(&mut self) -> bool {
         let is_full = self.limit.is_some_and(|limit| self.entries.len() as u64 >= limit);
         if is_full {
             self.truncated = Some(Truncation::Limit);
@@ -56,7 +111,7 @@ impl EntryCollector {
     }
 
     /// Adds `item`, or returns `Break` if it exceeds the limit.
-    pub(crate) fn put(&mut self, item: Item) -> ControlFlow<()> {
+    fn put(&mut self, item: Item) -> ControlFlow<()> {
         match item {
             Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
             Item::Entry(info) => return self.push_entry(info),
@@ -66,16 +121,6 @@ impl EntryCollector {
                 self.truncated = self.truncated.or(counts.truncated());
             }
             _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Adds the description of `entry`, or the problem that prevents one. The caller ensures that there is room for
-    /// it.
-    pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> ControlFlow<()> {
-        match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
-            Ok(info) => return self.push_entry(info),
-            Err(error) => self.problems.push(entry.problem(error)),
         }
         ControlFlow::Continue(())
     }

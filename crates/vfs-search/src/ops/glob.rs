@@ -1,22 +1,17 @@
 //! Glob operation: finds entries by name.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, Located, Tree};
-use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, VfsPath};
+use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::{GlobRequest, GlobResult, LinkMode, OpContext, Result, VfsPath};
 
-use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::OrderedReceiver;
-use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::engine::visitor::SearchVisitor;
 use crate::glob::{DotVisibility, GlobPattern};
-use crate::item::{Counts, Item, ItemSink};
-use crate::ops::entries::{EntryCollector, emit_entry};
+use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
 use crate::query::file_filter::only_directories;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
-use crate::walk::sequential::{Walk, WalkItem};
+use crate::walk::options::{Directories, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as defined by [`GlobPattern`], on the caller's
@@ -37,45 +32,10 @@ use crate::walk::visibility::Visibility;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidPattern`], [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], the errors of listing the
-/// directory itself, and the context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
+/// [`ErrorKind::InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the
+/// directory itself, and the context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
 pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
-    cx.check()?;
-    let visitor = GlobVisitor::new(req)?;
-    let dir = match tree.locate(&req.path).map_err(|error| error.or_path(&req.path))? {
-        Located::Directory(dir) => dir,
-        Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, &req.path)),
-    };
-    let control = GlobWalkControl { cx, visitor: &visitor };
-    let mut walk = Walk::start(tree, &control, dir, &req.path, visitor.options(), MAX_ENTRIES)?;
-    let mut collected = EntryCollector::new(req.limit);
-    while let Some(next) = walk.next(tree, &control)? {
-        let (entries, step) = match next {
-            WalkItem::Entry(entries, step) => (entries, step),
-            WalkItem::Problem(problem) => {
-                let _ = collected.put(Item::Problem(problem));
-                continue;
-            }
-        };
-        let entry = WalkEntry::of(&entries, step);
-        match visitor.filter_entry(tree, entry) {
-            Ok(FilterDecision::Keep) => {}
-            Ok(FilterDecision::Drop | FilterDecision::SkipLink) => continue,
-            Err(error) => {
-                let _ = collected.put(Item::Problem(entry.problem(error)));
-                continue;
-            }
-        }
-        // Check before describing the entry: an entry over the limit needs no description.
-        if collected.is_full() {
-            break;
-        }
-        cx.check()?;
-        if collected.put_entry(tree, entry).is_break() {
-            break;
-        }
-    }
-    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    let collected = walk_entries::<T, GlobVisitor>(tree, cx, req, req.limit)?;
     Ok(glob_result(collected, &req.path))
 }
 
@@ -87,17 +47,11 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
 ///
 /// # Errors
 ///
-/// The errors of [`glob`], and [`ErrorKind::Busy`] if 4,096 time slices of searches are queued already.
+/// The errors of [`glob`], and [`ErrorKind::Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are queued already.
 pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
-    let tuning = Tuning::for_workers(pool.workers());
-    let mut receiver = OrderedReceiver::<T, GlobVisitor>::new(tree, cx, req, pool.clone(), tuning);
-    let mut collected = EntryCollector::new(receiver.request().limit);
-    while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
-        if collected.put(item).is_break() {
-            break;
-        }
-    }
-    Ok(glob_result(collected, &receiver.request().path))
+    let (path, limit) = (req.path.clone(), req.limit);
+    let collected = walk_entries_on::<T, GlobVisitor>(pool, tree, cx, req, limit).await?;
+    Ok(glob_result(collected, &path))
 }
 
 fn glob_result(collected: EntryCollector, start: &VfsPath) -> GlobResult {
@@ -111,21 +65,9 @@ fn glob_result(collected: EntryCollector, start: &VfsPath) -> GlobResult {
 pub(crate) struct GlobVisitor {
     pattern: GlobPattern,
     options: WalkOptions,
-    files: IsResult,
-    directories: IsResult,
-}
-
-/// Whether entries of a kind are results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IsResult {
-    Yes,
-    No,
-}
-
-impl IsResult {
-    fn when(wanted: bool) -> Self {
-        if wanted { Self::Yes } else { Self::No }
-    }
+    /// Whether files are results, and whether directories are.
+    files: bool,
+    directories: bool,
 }
 
 impl SearchVisitor for GlobVisitor {
@@ -143,8 +85,8 @@ impl SearchVisitor for GlobVisitor {
             max_depth: None,
             directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },
         };
-        let files = IsResult::when(req.kinds.files() && !pattern.is_only_directories());
-        Ok(Self { pattern, options, files, directories: IsResult::when(req.kinds.directories()) })
+        let files = req.kinds.files() && !pattern.is_only_directories();
+        Ok(Self { pattern, options, files, directories: req.kinds.directories() })
     }
 
     fn path(req: &GlobRequest) -> &VfsPath {
@@ -153,18 +95,6 @@ impl SearchVisitor for GlobVisitor {
 
     fn options(&self) -> WalkOptions {
         self.options
-    }
-
-    fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.pattern.reaches_entry(relative, name)
-    }
-
-    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.pattern.names_in(relative)
-    }
-
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.pattern.hidden_override(relative, name)
     }
 
     fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
@@ -180,56 +110,24 @@ impl SearchVisitor for GlobVisitor {
         let is_result = match kind {
             ChildKind::File => self.files,
             ChildKind::Directory => self.directories,
-            ChildKind::Link | ChildKind::Other => IsResult::No,
+            ChildKind::Link | ChildKind::Other => false,
         };
-        Ok(if matches && is_result == IsResult::Yes { FilterDecision::Keep } else { FilterDecision::Drop })
+        Ok(if matches && is_result { FilterDecision::Keep } else { FilterDecision::Drop })
     }
 
     fn new_worker_state(&self) {}
-
-    fn visit<T: Tree>(
-        &self,
-        (): &mut (),
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
-        item_sink: &mut dyn ItemSink,
-        _is_interrupted: &dyn Fn() -> bool,
-    ) {
-        emit_entry(tree, entry, item_sink);
-    }
-
-    fn visit_named<T: Tree>(
-        &self,
-        (): &mut (),
-        _tree: &T,
-        file: &NamedFile<T::Dir>,
-        _outlet: &mut dyn ItemSink,
-        _is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        Err(Error::at(ErrorKind::NotADirectory, &file.path))
-    }
 }
 
-/// Enters the directories that a pattern can reach.
-struct GlobWalkControl<'a> {
-    cx: &'a OpContext,
-    visitor: &'a GlobVisitor,
-}
-
-impl WalkControl for GlobWalkControl<'_> {
+impl WalkFilter for GlobVisitor {
     fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.visitor.should_enter(relative, name)
+        self.pattern.reaches_entry(relative, name)
     }
 
     fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.visitor.names_in(relative)
+        self.pattern.names_in(relative)
     }
 
     fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.visitor.hidden_override(relative, name)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.cx.check()
+        self.pattern.hidden_override(relative, name)
     }
 }

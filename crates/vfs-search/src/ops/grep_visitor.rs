@@ -9,7 +9,7 @@ use crate::item::ItemSink;
 use crate::query::compiled::CompiledQuery;
 use crate::searcher::file_searcher::FileSearcher;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkOptions};
+use crate::walk::options::{Directories, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 impl SearchVisitor for CompiledQuery {
@@ -31,18 +31,6 @@ impl SearchVisitor for CompiledQuery {
     fn options(&self) -> WalkOptions {
         let visibility = Visibility { hidden: self.hidden, no_ignore: self.no_ignore };
         WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
-    }
-
-    fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.filter.should_enter(relative, name)
-    }
-
-    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.filter.names_in(relative)
-    }
-
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.filter.hidden_override(relative, name)
     }
 
     fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
@@ -101,5 +89,19 @@ impl SearchVisitor for CompiledQuery {
         let opened = tree.open(&file.dir, &file.name, ChildKind::File);
         searcher.search(self, opened, &|| Ok(file.path.clone()), item_sink, is_interrupted);
         Ok(())
+    }
+}
+
+impl WalkFilter for CompiledQuery {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.filter.should_enter(relative, name)
+    }
+
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.filter.names_in(relative)
+    }
+
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.filter.hidden_override(relative, name)
     }
 }

@@ -1,21 +1,15 @@
 //! List operation: the entries of a directory.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
-use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, VfsPath};
+use vfs_core::tree::Tree;
+use vfs_core::{LinkMode, LsRequest, LsResult, OpContext, Result, VfsPath};
 
-use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::OrderedReceiver;
-use crate::engine::visitor::{NamedFile, SearchVisitor};
-use crate::glob::DotVisibility;
-use crate::item::{Counts, Item, ItemSink};
-use crate::ops::entries::{EntryCollector, emit_entry};
+use crate::engine::visitor::SearchVisitor;
+use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
-use crate::walk::sequential::{Walk, WalkItem};
+use crate::walk::options::{Directories, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 /// Lists the entries of the directory `req.path` of `tree`.
@@ -30,38 +24,10 @@ use crate::walk::visibility::Visibility;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], the errors of listing the directory itself, and the
-/// context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
+/// [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the directory itself, and the
+/// context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
 pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
-    cx.check()?;
-    let dir = match tree.locate(&req.path).map_err(|error| error.or_path(&req.path))? {
-        Located::Directory(dir) => dir,
-        Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, &req.path)),
-    };
-    let options = WalkOptions {
-        visibility: Visibility::ALL,
-        links: LinkMode::Skip,
-        max_depth: req.depth(),
-        directories: Directories::Yielded,
-    };
-    let control = LsWalkControl { cx, recursive: req.recursive };
-    let mut walk = Walk::start(tree, &control, dir, &req.path, options, MAX_ENTRIES)?;
-    let mut collected = EntryCollector::new(req.limit);
-    while let Some(next) = walk.next(tree, &control)? {
-        let put = match next {
-            // Check before describing the entry: an entry over the limit needs no description.
-            WalkItem::Entry(..) if collected.is_full() => break,
-            WalkItem::Entry(entries, step) => {
-                cx.check()?;
-                collected.put_entry(tree, WalkEntry::of(&entries, step))
-            }
-            WalkItem::Problem(problem) => collected.put(Item::Problem(problem)),
-        };
-        if put.is_break() {
-            break;
-        }
-    }
-    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    let collected = walk_entries::<T, LsVisitor>(tree, cx, req, req.limit)?;
     Ok(ls_result(collected, &req.path))
 }
 
@@ -73,17 +39,10 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
 ///
 /// # Errors
 ///
-/// The errors of [`ls`], and [`ErrorKind::Busy`] if 4,096 time slices of searches are queued already.
+/// The errors of [`ls`], and [`ErrorKind::Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are queued already.
 pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
-    let tuning = Tuning::for_workers(pool.workers());
     let (path, limit) = (req.path.clone(), req.limit);
-    let mut receiver = OrderedReceiver::<T, LsVisitor>::new(tree, cx, req, pool.clone(), tuning);
-    let mut collected = EntryCollector::new(limit);
-    while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
-        if collected.put(item).is_break() {
-            break;
-        }
-    }
+    let collected = walk_entries_on::<T, LsVisitor>(pool, tree, cx, req, limit).await?;
     Ok(ls_result(collected, &path))
 }
 
@@ -120,59 +79,15 @@ impl SearchVisitor for LsVisitor {
         }
     }
 
-    fn should_enter(&self, _: &str, _: &str) -> bool {
-        self.recursive
-    }
-
-    fn names_in(&self, _: &str) -> Option<Vec<String>> {
-        None
-    }
-
-    fn hidden_override(&self, _: &str, _: &str) -> DotVisibility {
-        DotVisibility::Full
-    }
-
     fn filter_entry<T: Tree>(&self, _tree: &T, _entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
         Ok(FilterDecision::Keep)
     }
 
     fn new_worker_state(&self) {}
-
-    fn visit<T: Tree>(
-        &self,
-        (): &mut (),
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
-        item_sink: &mut dyn ItemSink,
-        _is_interrupted: &dyn Fn() -> bool,
-    ) {
-        emit_entry(tree, entry, item_sink);
-    }
-
-    fn visit_named<T: Tree>(
-        &self,
-        (): &mut (),
-        _tree: &T,
-        file: &NamedFile<T::Dir>,
-        _outlet: &mut dyn ItemSink,
-        _is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        Err(Error::at(ErrorKind::NotADirectory, &file.path))
-    }
 }
 
-/// Enters every directory of a recursive listing.
-struct LsWalkControl<'a> {
-    cx: &'a OpContext,
-    recursive: bool,
-}
-
-impl WalkControl for LsWalkControl<'_> {
+impl WalkFilter for LsVisitor {
     fn should_enter(&self, _: &str, _: &str) -> bool {
         self.recursive
-    }
-
-    fn check(&self) -> Result<()> {
-        self.cx.check()
     }
 }

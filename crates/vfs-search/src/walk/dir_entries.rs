@@ -113,7 +113,7 @@ impl<D> DirEntries<D> {
     /// The errors of the control's check.
     pub(crate) fn retain(
         &mut self,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
         mut filter_entry: impl FnMut(WalkEntry<'_, D>) -> Result<FilterDecision>,
     ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());

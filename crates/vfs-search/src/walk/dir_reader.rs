@@ -43,7 +43,7 @@ impl<D> WalkState<D> {
 /// Reads the directories of a walk.
 pub(crate) struct DirReader<'a, T: Tree> {
     pub(crate) tree: &'a T,
-    pub(crate) control: &'a dyn WalkControl,
+    pub(crate) control: WalkControl<'a>,
     pub(crate) options: WalkOptions,
     pub(crate) state: &'a WalkState<T::Dir>,
 }
@@ -159,7 +159,7 @@ impl<T: Tree> DirReader<'_, T> {
 
     /// Lists a directory and sorts its steps.
     fn open(&self, mut context: DirContext<T::Dir>, findings: &mut WalkFindings) -> Result<DirEntries<T::Dir>> {
-        let names = self.control.names_in(context.relative()).map(|mut names| {
+        let names = self.control.filter.names_in(context.relative()).map(|mut names| {
             names.retain(|name| context.path.child(name).is_ok());
             names.sort_unstable();
             names.dedup();
@@ -197,7 +197,8 @@ impl<T: Tree> DirReader<'_, T> {
             if stopped.is_some() {
                 return false;
             }
-            let asked = || self.control.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
+            let asked =
+                || self.control.filter.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
             let shown = visibility.visible_part(&context.rules, &mut full, (name, kind), asked, &mut findings.skipped);
             if shown == DotVisibility::EntryOnly {
                 entry_only.insert(name.to_owned());
@@ -239,7 +240,7 @@ impl<T: Tree> DirReader<'_, T> {
                 let is_directory =
                     may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
                 skipped.hidden += u64::from(is_directory);
-            } else if may_descend && self.control.should_enter(context.relative(), name) {
+            } else if may_descend && self.control.filter.should_enter(context.relative(), name) {
                 steps.push(WalkStep { child: index, kind: StepKind::Descent });
             }
         }
@@ -286,7 +287,7 @@ mod tests {
         let tree = TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice();
         let (range, mut names) = (root(&tree), Vec::new());
         let reader =
-            DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
+            DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
         let below =
             reader.descend(&range.entries, range.entries.step(0), &mut WalkFindings::default()).expect("it goes on");
         let below = below.expect("a level");

@@ -29,8 +29,8 @@ pub(crate) enum Directories {
     OnlyEntered,
 }
 
-/// Decides where a walk goes, and whether it continues.
-pub(crate) trait WalkControl {
+/// Decides where a walk goes.
+pub(crate) trait WalkFilter {
     /// Returns whether to enter the directory `name` of the directory `relative`, a path relative to the start of the
     /// walk.
     fn should_enter(&self, relative: &str, name: &str) -> bool;
@@ -45,13 +45,18 @@ pub(crate) trait WalkControl {
     fn hidden_override(&self, _relative: &str, _name: &str) -> DotVisibility {
         DotVisibility::Hidden
     }
+}
 
+/// Decides where a walk goes, and whether it continues.
+#[derive(Clone, Copy)]
+pub(crate) struct WalkControl<'a> {
+    pub(crate) filter: &'a dyn WalkFilter,
     /// Returns an error if the walk has to stop.
-    fn check(&self) -> Result<()>;
+    pub(crate) check: &'a dyn Fn() -> Result<()>,
+}
 
-    /// Does the same as [`check`](Self::check) between steps of work that delays the walk, but reports no progress to
-    /// the watcher.
-    fn check_without_heartbeat(&self) -> Result<()> {
-        self.check()
+impl WalkControl<'_> {
+    pub(crate) fn check(&self) -> Result<()> {
+        (self.check)()
     }
 }

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, VfsPath};
 
-use crate::glob::DotVisibility;
 use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
@@ -51,7 +50,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// The errors of listing the directory.
     pub(crate) fn start<T: Tree<Dir = D>>(
         tree: &T,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
         dir: D,
         path: &VfsPath,
         options: WalkOptions,
@@ -70,11 +69,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// # Errors
     ///
     /// Only the errors of the control's check.
-    pub(crate) fn next<T: Tree<Dir = D>>(
-        &mut self,
-        tree: &T,
-        control: &dyn WalkControl,
-    ) -> Result<Option<WalkItem<D>>> {
+    pub(crate) fn next<T: Tree<Dir = D>>(&mut self, tree: &T, control: WalkControl<'_>) -> Result<Option<WalkItem<D>>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
@@ -188,7 +183,7 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
         real: &VfsPath,
         path: &VfsPath,
         tree: &T,
-        control: &dyn WalkControl,
+        control: WalkControl<'_>,
         options: WalkOptions,
     ) -> Result<EnterDecision> {
         let is_first = match &self.entry_paths {
@@ -197,14 +192,13 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
                 paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
             }
             EntryPaths::Planned { path: start, max_entries, walk } => {
-                let (control, mut walk) =
-                    (LinkPlanControl(control), walk.lock().unwrap_or_else(PoisonError::into_inner));
+                let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
                 let walk = match &mut *walk {
                     Some(walk) => walk,
-                    none => none.insert(Box::new(start_ordered_walk(tree, &control, start, options, *max_entries)?)),
+                    none => none.insert(Box::new(start_ordered_walk(tree, control, start, options, *max_entries)?)),
                 };
                 // When the walk has reached the directory, all smaller paths that lead there are behind it.
-                while walk.recorded_path(real).is_none() && walk.next(tree, &control)?.is_some() {}
+                while walk.recorded_path(real).is_none() && walk.next(tree, control)?.is_some() {}
                 match walk.recorded_path(real) {
                     Some(first) => first == *path,
                     None if walk.is_cut() => return Ok(EnterDecision::TooMany),
@@ -233,7 +227,7 @@ impl<D> fmt::Debug for LinkFollower<D> {
 /// Starts a sequential walk of all directories from `start` down.
 fn start_ordered_walk<T: Tree>(
     tree: &T,
-    control: &dyn WalkControl,
+    control: WalkControl<'_>,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
@@ -243,27 +237,6 @@ fn start_ordered_walk<T: Tree>(
     };
     let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
     Walk::start(tree, control, dir, start, options, max_entries)
-}
-
-/// Controls the sequential walk that another walk consults and waits for.
-struct LinkPlanControl<'a>(&'a dyn WalkControl);
-
-impl WalkControl for LinkPlanControl<'_> {
-    fn should_enter(&self, relative: &str, name: &str) -> bool {
-        self.0.should_enter(relative, name)
-    }
-
-    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        self.0.names_in(relative)
-    }
-
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        self.0.hidden_override(relative, name)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.0.check_without_heartbeat()
-    }
 }
 
 /// Returns `path` without links, or `path` itself if it cannot be resolved: links to entries below it then count as
@@ -298,7 +271,7 @@ mod tests {
             (0, [EnterDecision::TooMany, EnterDecision::TooMany]),
         ] {
             let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
-            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
+            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, EVERYWHERE, options);
             let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
             assert_eq!(entered, expected, "{max_entries}");
         }

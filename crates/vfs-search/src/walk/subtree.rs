@@ -97,7 +97,7 @@ mod tests {
         let tree = TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]);
         let (range, reader) = (
             root(&tree),
-            DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
+            DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
         );
         let mut subtree = Subtree::new(range);
         let enter = |subtree: &mut Subtree<String>| {

@@ -8,21 +8,17 @@ use vfs_core::tree::{Located, Tree as _};
 use crate::testing::TestTree;
 use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::{Directories, WalkControl, WalkOptions};
+use crate::walk::options::{Directories, WalkControl, WalkFilter, WalkOptions};
 use crate::walk::subtree::StepRange;
 use crate::walk::visibility::Visibility;
 
-pub(crate) struct Everywhere;
+struct Everywhere;
 
-pub(crate) const EVERYWHERE: Everywhere = Everywhere;
+pub(crate) const EVERYWHERE: WalkControl<'static> = WalkControl { filter: &Everywhere, check: &|| Ok(()) };
 
-impl WalkControl for Everywhere {
+impl WalkFilter for Everywhere {
     fn should_enter(&self, _: &str, _: &str) -> bool {
         true
-    }
-
-    fn check(&self) -> vfs_core::Result<()> {
-        Ok(())
     }
 }
 
@@ -35,7 +31,7 @@ pub(crate) const OPTIONS: WalkOptions = WalkOptions {
 
 pub(crate) fn root(tree: &TestTree) -> StepRange<String> {
     let Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else { panic!("a directory") };
-    let reader = DirReader { tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+    let reader = DirReader { tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
 }
 

@@ -18,7 +18,7 @@ fn counts(searched: u64) -> Vec<Item> {
 
 /// Returns what was taken: the count of each file, and 100 plus the number of searched files for counts.
 fn taken(queue: &mut OrderedQueue<String>) -> (HeadState, Vec<u64>) {
-    let mut ready = BatchPool::default();
+    let mut ready = BatchQueue::default();
     let head = queue.take(&mut ready);
     let count = |item| match item {
         Item::File(file) => file.count.unwrap_or_default(),
@@ -64,7 +64,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
     queue.finish(&b);
     assert_eq!(taken(&mut queue), (HeadState::Waiting, vec![]));
     let reader =
-        DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+        DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     let (entries, step) = subtree.work.next().expect("/a/");
     let below = reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
     queue.push(full_range(below));
@@ -133,7 +133,7 @@ fn what_was_parked_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_long_list_goes_to_the_consumer_and_comes_back_and_a_few_items_leave_theirs() {
+fn a_long_list_is_taken_as_it_is_and_a_few_items_leave_theirs() {
     let tree = TestTree::new([("/a", "")]);
     let mut queue = started(&tree, WIDE);
     let key = queue.claim().expect("/a").key;
@@ -144,19 +144,9 @@ fn a_long_list_goes_to_the_consumer_and_comes_back_and_a_few_items_leave_theirs(
     list.extend((3..400).flat_map(item));
     assert!(queue.add(&key, &mut list, 397));
     assert_eq!((list.len(), list.capacity()), (0, 0));
-
-    let mut ready = BatchPool::default();
+    let mut ready = BatchQueue::default();
     assert_eq!(queue.take(&mut ready), HeadState::Items);
     assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 400);
-    assert_eq!(queue.take_spare().capacity(), 0);
-    // The batch returns with the next request for items.
-    assert!(queue.add(&key, &mut item(400), 1));
-    assert_eq!(queue.take(&mut ready), HeadState::Items);
-    assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 1);
-    let list = queue.take_spare();
-    assert_eq!((list.len(), list.capacity()), (0, 500));
-    queue.recycle(list);
-    assert_eq!(queue.take_spare().capacity(), 500);
 }
 
 #[test]

@@ -2,8 +2,14 @@
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use vfs_core::tree::Tree;
+
+use super::search::{Search, SearchState, wake};
+use crate::engine::ordered_queue::PathKey;
+use crate::engine::visitor::SearchVisitor;
 use crate::item::{Counts, Item, ItemSink};
 use crate::walk::dir_entries::WalkFindings;
 
@@ -16,31 +22,23 @@ const MAX_BATCH_BYTES: usize = 64 << 10;
 /// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Whether a slot accepts more items.
+/// Interval at which a worker that waits for the consumer checks the context.
+const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Whether the slot of a task accepts more items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Capacity {
+enum Capacity {
     Available,
     /// Not known yet: the slot has to be checked, or waited for.
     Unknown,
-    /// Not until the consumer has made room.
-    Full,
-    /// The search is over; no more items are accepted.
-    Closed,
+    /// Not until the consumer has made room, or never, as the search is over.
+    Exhausted,
 }
 
-/// Receiver of batches: the slot of one task.
-pub(crate) trait BatchTarget {
-    /// Appends `items`, which cost `bytes`, and returns whether the slot accepts more.
-    fn write_batch(&self, items: &mut Vec<Item>, bytes: usize) -> Capacity;
-
-    /// Returns whether the slot accepts more, and waits for the answer if that is worthwhile. If `items` has no
-    /// allocation, the target may replace it with a recycled one.
-    fn capacity(&self, items: &mut Vec<Item>) -> Capacity;
-}
-
-/// Collects the items of one task into batches.
-pub(crate) struct Batcher<S> {
-    slot: S,
+/// Collects the items of one task into batches for the task's slot.
+pub(super) struct Batcher<'a, T: Tree, V: SearchVisitor> {
+    search: &'a Arc<Search<T, V>>,
+    key: &'a PathKey,
     items: Vec<Item>,
     bytes: usize,
     counts: Counts,
@@ -55,10 +53,11 @@ pub(crate) struct Batcher<S> {
     is_file_done: bool,
 }
 
-impl<S: BatchTarget> Batcher<S> {
-    pub(crate) fn new(slot: S) -> Self {
+impl<'a, T: Tree, V: SearchVisitor> Batcher<'a, T, V> {
+    pub(super) fn new(search: &'a Arc<Search<T, V>>, key: &'a PathKey) -> Self {
         Self {
-            slot,
+            search,
+            key,
             bytes: 0,
             items: Vec::new(),
             counts: Counts::default(),
@@ -71,7 +70,7 @@ impl<S: BatchTarget> Batcher<S> {
     }
 
     /// Starts a file: the following items belong to it, and its lines up to `resume_line` are in the slot already.
-    pub(crate) fn begin_file(&mut self, resume_line: u64) {
+    pub(super) fn begin_file(&mut self, resume_line: u64) {
         self.resume_line = resume_line;
         self.has_shown = resume_line > 0;
         self.is_file_done = false;
@@ -79,13 +78,13 @@ impl<S: BatchTarget> Batcher<S> {
 
     /// Ends a file and returns whether it is complete. Sets `resume_line` to the last delivered line of an incomplete
     /// file, and to 0 otherwise, for the next file.
-    pub(crate) fn end_file(&mut self, resume_line: &mut u64) -> bool {
+    pub(super) fn end_file(&mut self, resume_line: &mut u64) -> bool {
         *resume_line = if self.is_file_done { 0 } else { self.resume_line };
         self.is_file_done
     }
 
     /// Adds what the walk found beside entries, whether or not there is room: the walk does not find it a second time.
-    pub(crate) fn add_findings(&mut self, findings: WalkFindings) {
+    pub(super) fn add_findings(&mut self, findings: WalkFindings) {
         self.counts += Counts::from_findings(&findings);
         if findings.problems.is_empty() {
             return;
@@ -98,13 +97,16 @@ impl<S: BatchTarget> Batcher<S> {
     /// Returns whether the slot accepts more. Items that were put before are delivered in any case.
     fn has_capacity(&mut self) -> bool {
         if self.capacity == Capacity::Unknown {
-            self.capacity = self.slot.capacity(&mut self.items);
+            self.capacity = self.current_capacity(&self.search.lock());
+        }
+        if self.capacity == Capacity::Unknown {
+            self.capacity = self.search.pool.run_with_compensation(|| self.wait_for_capacity());
         }
         self.capacity == Capacity::Available
     }
 
     /// Returns the items that are not handed over yet, and their cost.
-    pub(crate) fn into_remaining(mut self) -> (Vec<Item>, usize) {
+    pub(super) fn into_remaining(mut self) -> (Vec<Item>, usize) {
         self.push_counts();
         (self.items, self.bytes)
     }
@@ -117,7 +119,7 @@ impl<S: BatchTarget> Batcher<S> {
     }
 
     /// Hands the batch over if the consumer has waited long enough for it.
-    pub(crate) fn flush_if_due(&mut self) {
+    pub(super) fn flush_if_due(&mut self) {
         if !self.items.is_empty() && self.is_due() {
             self.flush();
         }
@@ -131,12 +133,50 @@ impl<S: BatchTarget> Batcher<S> {
 
     fn flush(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        self.capacity = self.slot.write_batch(&mut self.items, bytes);
+        let mut state = self.search.lock();
+        let has_slot = state.queue.add(self.key, &mut self.items, bytes);
+        let waker = state.take_waker();
+        drop(state);
+        wake(waker);
+        self.capacity = if has_slot { Capacity::Unknown } else { Capacity::Exhausted };
         self.last_flush = Some(Instant::now());
+    }
+
+    /// Returns whether the slot accepts more items; unknown if it is worth waiting.
+    fn current_capacity(&self, state: &SearchState<T::Dir>) -> Capacity {
+        if self.search.is_closed() {
+            Capacity::Exhausted
+        } else if state.queue.admits(self.key) {
+            Capacity::Available
+        } else if state.queue.is_head(self.key) {
+            Capacity::Unknown
+        } else {
+            Capacity::Exhausted
+        }
+    }
+
+    fn wait_for_capacity(&self) -> Capacity {
+        loop {
+            let mut state = self.search.lock();
+            let capacity = self.current_capacity(&state);
+            if capacity != Capacity::Unknown {
+                return capacity;
+            }
+            state.waiting += 1;
+            let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
+            let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+            drop(state);
+            // If the consumer does not poll the search at present, nobody else checks the context.
+            let is_over = self.search.cx.check().is_err();
+            if is_over || (waited.timed_out() && self.search.pool.should_yield()) {
+                return Capacity::Exhausted;
+            }
+        }
     }
 }
 
-impl<S: BatchTarget> ItemSink for Batcher<S> {
+impl<T: Tree, V: SearchVisitor> ItemSink for Batcher<'_, T, V> {
     #[inline]
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         if let Item::Done { searched, left_early: false, skipped } = item
@@ -154,6 +194,10 @@ impl<S: BatchTarget> ItemSink for Batcher<S> {
         if !self.has_capacity() {
             return ControlFlow::Break(());
         }
+        if self.items.capacity() == 0 {
+            // Growing the list step by step would copy the items of a full batch several times.
+            self.items.reserve_exact(MAX_BATCH_ITEMS);
+        }
         self.push_counts();
         self.resume_line = line.unwrap_or(self.resume_line);
         self.is_file_done = matches!(item, Item::Done { .. });
@@ -170,7 +214,7 @@ impl<S: BatchTarget> ItemSink for Batcher<S> {
 }
 
 /// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
-impl<S: BatchTarget> ItemSink for &RefCell<Batcher<S>> {
+impl<T: Tree, V: SearchVisitor> ItemSink for &RefCell<Batcher<'_, T, V>> {
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         self.borrow_mut().put(item)
     }
