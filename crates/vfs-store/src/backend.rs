@@ -1,27 +1,16 @@
 //! Files over a store.
 
+mod concurrency;
 mod config;
-mod contents;
 mod delete;
-mod directory;
-mod documents;
 mod edit;
-mod index;
-mod lines;
-mod narrow;
-mod needles;
+mod nontransactional;
 mod read;
-mod read_ahead;
-mod runtime;
 mod search;
-mod single;
-mod space;
-mod starts;
+mod shared;
 mod transfer;
-mod tree;
-mod turns;
 mod upload;
-mod waiting;
+mod view;
 mod watch;
 mod write;
 
@@ -33,7 +22,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use tokio::sync::Semaphore;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
@@ -42,17 +30,11 @@ use vfs_core::{
     OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable,
     StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
-use vfs_search::Pool;
 
 pub use self::config::{NamespaceOf, NamespaceSource, StoreConfig};
-pub use self::documents::{DocumentForm, Documents};
 
-use self::contents::Contents;
-use self::index::Indexes;
-use self::lines::LineIndexes;
-use self::space::Space;
-use self::starts::Starts;
-use self::turns::Turns;
+use self::shared::Shared;
+use self::view::namespace_view::NamespaceView;
 use crate::store::{Store, Times};
 
 /// Files over any store, shared by all processes that use it.
@@ -111,29 +93,7 @@ use crate::store::{Store, Times};
 /// # }).expect("the example runs");
 /// ```
 pub struct StoreBackend<S> {
-    inner: Arc<Inner<S>>,
-}
-
-/// What all handles of a backend share.
-#[derive(Debug)]
-struct Inner<S> {
-    store: S,
-    config: StoreConfig,
-    pool: Pool,
-    contents: Contents,
-    indexes: Indexes,
-    lines: LineIndexes,
-    turns: Turns,
-    starts: Arc<Starts>,
-    /// Permits to fetch blocks of files that no search waits for yet.
-    blocks_ahead: Arc<Semaphore>,
-}
-
-impl<S: Store> Inner<S> {
-    /// The largest file that the configuration and the store allow.
-    fn max_file_size(&self) -> u64 {
-        self.config.max_file_size.min(self.store.abilities().max_value)
-    }
+    shared: Arc<Shared<S>>,
 }
 
 impl<S: Store> StoreBackend<S> {
@@ -144,54 +104,37 @@ impl<S: Store> StoreBackend<S> {
 
     /// Files over `store`.
     pub fn with_config(store: S, config: StoreConfig) -> Self {
-        let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.fetches.get()));
-        let contents = Contents::new(config.content_cache);
-        let indexes = Indexes::new(config.index_entries, config.index_namespaces);
-        let (lines, turns) = (LineIndexes::default(), Turns::new());
-        let blocks_ahead = Arc::new(Semaphore::new(read_ahead::MAX_BLOCKS_AHEAD));
-        Self {
-            inner: Arc::new(Inner {
-                store,
-                config,
-                pool,
-                contents,
-                indexes,
-                lines,
-                turns,
-                starts: Arc::default(),
-                blocks_ahead,
-            }),
-        }
+        Self { shared: Arc::new(Shared::new(store, config)) }
     }
 
     /// The store.
     pub fn store(&self) -> &S {
-        &self.inner.store
+        &self.shared.store
     }
 
     /// The configuration.
     pub fn config(&self) -> &StoreConfig {
-        &self.inner.config
+        &self.shared.config
     }
 
     /// The files that a call is about; errors name `path`.
-    fn space(&self, cx: &OpContext, path: &VfsPath) -> Result<Space<S>> {
+    fn view(&self, cx: &OpContext, path: &VfsPath) -> Result<NamespaceView<S>> {
         cx.check().map_err(|error| error.or_path(path))?;
-        let namespace = self.inner.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
-        Ok(Space { inner: Arc::clone(&self.inner), namespace, cx: cx.clone() })
+        let namespace = self.shared.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
+        Ok(NamespaceView { shared: Arc::clone(&self.shared), namespace, cx: cx.clone() })
     }
 }
 
 /// Another handle of the same backend.
 impl<S> Clone for StoreBackend<S> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<S: Store> fmt::Debug for StoreBackend<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { store, config, contents, indexes, .. } = &*self.inner;
+        let Shared { store, config, contents, indexes, .. } = &*self.shared;
         f.debug_struct("StoreBackend")
             .field("store", store)
             .field("config", config)
@@ -203,20 +146,20 @@ impl<S: Store> fmt::Debug for StoreBackend<S> {
 
 impl<S: Store> fmt::Display for StoreBackend<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.inner.store, f)
+        fmt::Display::fmt(&self.shared.store, f)
     }
 }
 
 #[async_trait]
 impl<S: Store> Backend for StoreBackend<S> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
-        let mut capabilities = Capabilities::new(self.inner.max_file_size());
-        capabilities.set_times = self.inner.store.abilities().times == Times::Kept;
+        let mut capabilities = Capabilities::new(self.shared.max_file_size());
+        capabilities.set_times = self.shared.store.abilities().times == Times::Kept;
         capabilities
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
-        read::stat(&self.space(cx, &req.path)?, req.path).await
+        read::stat(&self.view(cx, &req.path)?, req.path).await
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
@@ -225,57 +168,57 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        let space = self.space(cx, &req.path)?;
+        let view = self.view(cx, &req.path)?;
         if !req.recursive {
-            return search::ls(&space, &req).await;
+            return search::ls(&view, &req).await;
         }
         let (wanted, _guard) = cx.cancel_on_drop();
-        let tree = search::tree_for_ls(&space.with_context(wanted), &req).await?;
-        vfs_search::ls_on(&self.inner.pool, tree, cx.clone(), req).await
+        let tree = search::tree_for_ls(&view.with_context(wanted), &req).await?;
+        vfs_search::ls_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        let req = req.clamp_max_bytes(self.inner.max_file_size());
-        read::read(&self.space(cx, &req.path)?, &req).await
+        let req = req.clamp_max_bytes(self.shared.max_file_size());
+        read::read(&self.view(cx, &req.path)?, &req).await
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.inner.starts.settled().await;
-        write::write(&self.space(cx, &req.path)?, req).await
+        self.shared.feed_barrier.wait().await;
+        write::write(&self.view(cx, &req.path)?, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.inner.starts.settled().await;
-        edit::edit(&self.space(cx, &req.path)?, &req).await
+        self.shared.feed_barrier.wait().await;
+        edit::edit(&self.view(cx, &req.path)?, &req).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.inner.starts.settled().await;
-        delete::delete(&self.space(cx, &req.path)?, &req).await
+        self.shared.feed_barrier.wait().await;
+        delete::delete(&self.view(cx, &req.path)?, &req).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.inner.starts.settled().await;
-        transfer::rename(&self.space(cx, &req.from)?, &req).await
+        self.shared.feed_barrier.wait().await;
+        transfer::rename(&self.view(cx, &req.from)?, &req).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.inner.starts.settled().await;
-        transfer::copy(&self.space(cx, &req.from)?, &req).await
+        self.shared.feed_barrier.wait().await;
+        transfer::copy(&self.view(cx, &req.from)?, &req).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let (wanted, _guard) = cx.cancel_on_drop();
-        let space = self.space(cx, &req.path)?.with_context(wanted);
-        let tree = search::tree_for_glob(&space, &req).await?;
-        vfs_search::glob_on(&self.inner.pool, tree, cx.clone(), req).await
+        let view = self.view(cx, &req.path)?.with_context(wanted);
+        let tree = search::tree_for_glob(&view, &req).await?;
+        vfs_search::glob_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let (wanted, _guard) = cx.cancel_on_drop();
-        let space = self.space(cx, &req.path)?.with_context(wanted);
-        let tree = search::tree_for_grep(&space, &req).await?;
-        vfs_search::grep_on(&self.inner.pool, tree, cx.clone(), req).await
+        let view = self.view(cx, &req.path)?.with_context(wanted);
+        let tree = search::tree_for_grep(&view, &req).await?;
+        vfs_search::grep_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
@@ -283,11 +226,11 @@ impl<S: Store> Backend for StoreBackend<S> {
         let (wanted, guard) = cx.cancel_on_drop();
         let begin = async move {
             let tree = async {
-                let space = this.space(&cx, &req.path)?.with_context(wanted);
-                search::tree_for_grep(&space, &req).await
+                let view = this.view(&cx, &req.path)?.with_context(wanted);
+                search::tree_for_grep(&view, &req).await
             };
             match tree.await {
-                Ok(tree) => vfs_search::grep_stream_on(&this.inner.pool, tree, cx.clone(), req),
+                Ok(tree) => vfs_search::grep_stream_on(&this.shared.pool, tree, cx.clone(), req),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         };
@@ -297,10 +240,10 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        self.inner.starts.settled().await;
+        self.shared.feed_barrier.wait().await;
         let Some(first) = files.first() else { return Vec::new() };
-        match self.space(cx, &first.path) {
-            Ok(space) => upload::upload_all(&space, files).await,
+        match self.view(cx, &first.path) {
+            Ok(view) => upload::upload_all(&view, files).await,
             Err(error) => {
                 let failed = |FileUpload { path, .. }| {
                     let error = error.clone().with_path(&path);
@@ -315,13 +258,13 @@ impl<S: Store> Backend for StoreBackend<S> {
         let downloads: Vec<_> = paths
             .into_iter()
             .map(|path| async move {
-                match self.space(cx, &path) {
-                    Ok(space) => read::download(&space, path).await,
+                match self.view(cx, &path) {
+                    Ok(view) => read::download(&view, path).await,
                     Err(error) => FileDownloadResponse::failed(path, error),
                 }
             })
             .collect();
-        stream::iter(downloads).buffered(self.inner.config.fetches.get()).collect().await
+        stream::iter(downloads).buffered(self.shared.config.fetches.get()).collect().await
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
@@ -333,14 +276,14 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     fn as_watch(&self) -> Option<&dyn Watch> {
-        self.inner.store.as_changes().map(|_| self as &dyn Watch)
+        self.shared.store.as_changes().map(|_| self as &dyn Watch)
     }
 }
 
 #[async_trait]
 impl<S: Store> Searchable for StoreBackend<S> {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let tree = search::tree_to_lend(&self.space(cx, &req.path)?, &req).await?;
+        let tree = search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?;
         Ok(SharedTree::of(tree))
     }
 }
@@ -354,8 +297,8 @@ impl<S: Store> MultiModalReader for StoreBackend<S> {
 
 impl<S: Store> Watch for StoreBackend<S> {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        match self.space(&cx, &req.path) {
-            Ok(space) => watch::watch(space, req, &self.inner.starts),
+        match self.view(&cx, &req.path) {
+            Ok(view) => watch::watch(view, req, &self.shared.feed_barrier),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }
     }

@@ -1,8 +1,8 @@
 //! Values in memory: the reference that every other store is compared with.
 
 mod log;
+mod namespace_map;
 mod search;
-mod space;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::space::Space;
-use crate::key::{Key, Namespace};
+use self::namespace_map::NamespaceMap;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect,
-    LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
-    get_each, stat_each,
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect, Key,
+    LevelOrder, ListRequest, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored,
+    Value, Write, get_each, stat_each,
 };
 
 /// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
@@ -46,7 +45,7 @@ use crate::store::{
 #[derive(Clone)]
 pub struct MemoryStore {
     abilities: Abilities,
-    spaces: Arc<Mutex<BTreeMap<Namespace, Space>>>,
+    spaces: Arc<Mutex<BTreeMap<Namespace, NamespaceMap>>>,
 }
 
 impl MemoryStore {
@@ -83,21 +82,21 @@ impl MemoryStore {
         self.abilities.atomicity == Atomicity::Namespace
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, Space>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, NamespaceMap>> {
         // Nothing that can panic runs while it is held.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What `ask` finds in `namespace`, which may be empty.
-    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&Space) -> T) -> T {
+    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&NamespaceMap) -> T) -> T {
         match self.lock().get(namespace) {
             Some(space) => ask(space),
-            None => ask(&Space::default()),
+            None => ask(&NamespaceMap::default()),
         }
     }
 
     /// What `work` makes of `namespace`.
-    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut Space) -> T) -> T {
+    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut NamespaceMap) -> T) -> T {
         work(self.lock().entry(namespace.clone()).or_default())
     }
 

@@ -2,14 +2,15 @@
 
 mod change;
 mod config;
-mod connect;
-mod examine;
-mod fault;
+mod connection;
+mod error;
 mod http;
-mod listing;
+mod list;
+mod list_xml;
 mod names;
-mod objects;
-mod raw;
+mod namespaces;
+mod read;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,16 +23,14 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs_core::{Error, ErrorKind, Result};
 
 pub use self::config::{BucketConfig, BucketService};
-use self::fault::Fault;
+use self::error::Fault;
 use self::http::Limit;
-use self::listing::Source;
+use self::list::Source;
 use self::names::Layout;
-use self::objects::{Conditions, Found, Labels, Service};
-use crate::key::{Key, Namespace};
-use crate::store::{Abilities, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Store, Stored, Times, Value};
-
-/// The largest value, in bytes: what every service takes.
-const MAX_VALUE: u64 = 5 << 30;
+use self::read::{Conditions, Found, Labels, MAX_VALUE, Service};
+use crate::store::{
+    Abilities, Expected, Inspect, Key, ListRequest, Namespace, NewValue, Outcome, Page, Store, Stored, Times, Value,
+};
 
 /// Files in a bucket of Amazon S3, of what speaks its language, or of any other object store.
 ///
@@ -113,7 +112,7 @@ impl BucketStore {
     /// `permission_denied` for missing, wrong or expired credentials; `unavailable` where the service does not answer, after the
     /// retries of the configuration.
     pub async fn open(config: BucketConfig) -> Result<Self> {
-        let (service, source) = connect::connect(&config)?;
+        let (service, source) = connection::connect(&config)?;
         let name = config.to_string();
         let store = Self { inner: Arc::new(Inner { name, layout: config.layout, service, source, alone: Alone::No }) };
         store.is_reachable().await?;

@@ -1,16 +1,14 @@
 //! A Postgres database.
 
 mod change;
-mod check;
 mod config;
 mod connection;
-mod fault;
+mod error;
 mod list;
-mod listen;
 mod log;
-mod patience;
 mod plan;
 mod read;
+mod retry;
 mod row;
 mod schema;
 mod search;
@@ -18,6 +16,8 @@ mod server;
 mod session;
 mod statement;
 mod tls;
+mod verify;
+mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -26,15 +26,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::fault::Tried;
-use self::listen::Listener;
-use self::patience::Patience;
+use self::error::Tried;
+use self::retry::Patience;
 use self::server::Server;
-use crate::key::{Key, Namespace};
+use self::watch::Listener;
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats, Stored,
-    Value, Write,
+    Inspect, Key, ListRequest, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store,
+    StoreStats, Stored, Value, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
@@ -241,10 +240,10 @@ impl Search for PostgresStore {
 impl Inspect for PostgresStore {
     /// All of it at one moment, while others go on.
     async fn check(&self) -> Result<CheckReport> {
-        check::check(&self.0.server).await
+        verify::verify(&self.0.server).await
     }
 
     async fn stats(&self) -> Result<StoreStats> {
-        check::stats(&self.0.server).await
+        verify::stats(&self.0.server).await
     }
 }

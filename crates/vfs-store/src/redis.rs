@@ -2,15 +2,15 @@
 
 mod change;
 mod config;
-mod fault;
-mod feed;
+mod connection;
+mod error;
 mod head;
-mod inspect;
-mod link;
-mod listing;
+mod list;
 mod names;
 mod read;
 mod reply;
+mod verify;
+mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,15 +20,14 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::feed::Waiting;
+use self::connection::{Link, Request};
 use self::head::HEAD;
-use self::link::{Link, Request};
 use self::names::Names;
 use self::reply::Parts;
-use crate::key::{Key, Namespace};
+use self::watch::Waiting;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, LevelOrder, ListRequest,
-    NewValue, Outcome, Page, PathStat, Search, Store, Stored, Value, Write, get_each, stat_each,
+    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, Key, LevelOrder, ListRequest,
+    Namespace, NewValue, Outcome, Page, PathStat, Search, Store, Stored, Value, Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;

@@ -1,11 +1,11 @@
 //! Values in a SQLite file.
 
 mod backup;
-mod check;
+mod change;
 mod config;
 mod connect;
 mod content;
-mod fault;
+mod error;
 mod index;
 mod list;
 mod log;
@@ -17,8 +17,8 @@ mod stats;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod watch;
-mod write;
 
 use std::fmt;
 use std::ops::Range;
@@ -33,16 +33,15 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::run_blocking;
 
 use self::config::Location;
-use self::fault::Fault;
+use self::error::Fault;
 use self::pool::{Ending, Pool, within_size_limit};
 use self::reserve::Reserve;
 use self::stop::Stop;
 use self::watch::Watch;
-use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats,
-    Stored, Value, Write,
+    Inspect, Key, LevelOrder, ListRequest, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search,
+    Store, StoreStats, Stored, Value, Write,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -180,7 +179,7 @@ impl SqliteStore {
         let purge_passes = index::IndexTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
-            let outcome = write::batch(connection, &namespace, search_index, &conditions, &writes)?;
+            let outcome = change::batch(connection, &namespace, search_index, &conditions, &writes)?;
             Ok(match outcome {
                 done @ BatchOutcome::Done(_) => Ending::Commit(done),
                 refused => Ending::RollBack(refused),
@@ -405,7 +404,7 @@ impl Inspect for SqliteStore {
     async fn check(&self) -> Result<CheckReport> {
         let stop = Stop::default();
         let asked = stop.asked();
-        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| check::check(it, &asked));
+        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| verify::verify(it, &asked));
         self.inner.readers.run(check).await
     }
 

@@ -1,6 +1,7 @@
 //! What a store does: the small trait that everything else is built on.
 
 mod changes;
+mod key;
 mod report;
 mod values;
 
@@ -11,11 +12,10 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Result, VfsPath};
 
-use crate::key::{Key, Namespace};
-
 pub(crate) use self::values::version_of;
 
 pub use self::changes::{ChangePage, Changes, Position, Tell};
+pub use self::key::{Key, Namespace};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
     Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,

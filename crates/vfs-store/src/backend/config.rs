@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vfs_core::{Error, OpContext, Result};
 use vfs_search::Pool;
 
-use crate::key::Namespace;
+use crate::store::Namespace;
 
 /// Says whose files a call is about.
 pub type NamespaceOf = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;

@@ -9,10 +9,9 @@ use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
 use vfs_core::{Change, Cursor, Error, Result, VfsPath, WatchEvent, WatchRequest};
 
-use super::space::Space;
-use super::starts::Starts;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Changes, Position, Store, Tell};
+use super::concurrency::feed_barrier::FeedBarrier;
+use super::view::namespace_view::NamespaceView;
+use crate::store::{ChangePage, Changes, Namespace, Position, Store, Tell};
 
 /// How many changes are asked for at once.
 const CHANGES: usize = 500;
@@ -25,7 +24,7 @@ const NAMESPACE: usize = 12;
 
 /// One who follows the changes of a namespace.
 struct Follower<S> {
-    space: Space<S>,
+    view: NamespaceView<S>,
     path: VfsPath,
     cursors: Cursors,
     /// Where it begins, until that is known.
@@ -44,19 +43,19 @@ struct Start {
 
 /// The changes at and below the request's path, from now on or from its cursor.
 pub(super) fn watch<S: Store>(
-    space: Space<S>,
+    view: NamespaceView<S>,
     req: WatchRequest,
-    starts: &Arc<Starts>,
+    feed_barrier: &Arc<FeedBarrier>,
 ) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
-    let cursors = Cursors::of(&space.namespace);
+    let cursors = Cursors::of(&view.namespace);
     let asked = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
         Ok(asked) => asked,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
-    let start = begin(start(space.clone(), path.clone(), asked).boxed(), starts);
+    let start = begin(start(view.clone(), path.clone(), asked).boxed(), feed_barrier);
     let (seen, pending) = (Position(0), VecDeque::new());
-    let follower = Follower { space, path, cursors, start: Some(start), seen, pending, has_ended: false };
+    let follower = Follower { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
     stream::unfold(follower, |mut follower| async move {
         if follower.has_ended {
             return None;
@@ -69,13 +68,16 @@ pub(super) fn watch<S: Store>(
 }
 
 /// Begins at once, not when the stream is first asked: what happens from now on is told.
-fn begin(mut start: BoxFuture<'static, Result<Start>>, starts: &Arc<Starts>) -> BoxFuture<'static, Result<Start>> {
+fn begin(
+    mut start: BoxFuture<'static, Result<Start>>,
+    feed_barrier: &Arc<FeedBarrier>,
+) -> BoxFuture<'static, Result<Start>> {
     if let Some(known) = (&mut start).now_or_never() {
         return futures::future::ready(known).boxed();
     }
     match Handle::try_current() {
         Ok(runtime) => {
-            let starting = starts.begin();
+            let starting = feed_barrier.register();
             let begun = runtime.spawn(async move {
                 let begun = start.await;
                 drop(starting);
@@ -91,9 +93,9 @@ fn ended(error: tokio::task::JoinError) -> Error {
     Error::new(vfs_core::ErrorKind::Internal, "following the changes ended before it began").with_source(error)
 }
 
-async fn start<S: Store>(space: Space<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
-    let changes = changes_of(&space)?;
-    let last = space.ask(&path, changes.position(&space.namespace)).await?;
+async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
+    let changes = changes_of(&view)?;
+    let last = view.ask(&path, changes.position(&view.namespace)).await?;
     Ok(match asked {
         None => Start { seen: last, is_behind: false },
         Some(Asked::After(seen)) if seen <= last => Start { seen, is_behind: false },
@@ -102,14 +104,14 @@ async fn start<S: Store>(space: Space<S>, path: VfsPath, asked: Option<Asked>) -
     })
 }
 
-fn changes_of<S: Store>(space: &Space<S>) -> Result<&dyn Changes> {
+fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn Changes> {
     let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store does not tell of changes");
-    space.store().as_changes().ok_or_else(missing)
+    view.store().as_changes().ok_or_else(missing)
 }
 
 impl<S: Store> Follower<S> {
     async fn next(&mut self) -> Result<WatchEvent> {
-        self.space.cx.check()?;
+        self.view.cx.check()?;
         if let Some(start) = self.start.take() {
             let Start { seen, is_behind } = start.await?;
             self.seen = seen;
@@ -121,8 +123,8 @@ impl<S: Store> Follower<S> {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
-            let changes = changes_of(&self.space)?;
-            let page = self.space.ask(&self.path, changes.since(&self.space.namespace, self.seen, CHANGES)).await?;
+            let changes = changes_of(&self.view)?;
+            let page = self.view.ask(&self.path, changes.since(&self.view.namespace, self.seen, CHANGES)).await?;
             match page {
                 ChangePage::Changes { changes: told, next, has_more } => {
                     let (path, cursors) = (&self.path, &self.cursors);
@@ -131,7 +133,7 @@ impl<S: Store> Follower<S> {
                     self.pending.extend(events);
                     self.seen = next;
                     if self.pending.is_empty() && !has_more {
-                        self.space.ask(&self.path, changes.changed(&self.space.namespace, next)).await?;
+                        self.view.ask(&self.path, changes.changed(&self.view.namespace, next)).await?;
                     }
                 }
                 ChangePage::Forgotten(next) => {

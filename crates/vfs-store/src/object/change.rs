@@ -10,9 +10,9 @@ use object_store::{
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
-use super::fault::Fault;
+use super::error::Fault;
 use super::http::{Change, Guard};
-use super::objects::{Conditions, Found, tag, version};
+use super::read::{Conditions, Found, tag, version};
 use crate::store::{Expected, NewValue, Outcome, Stored};
 
 /// A value of more bytes is put in parts.

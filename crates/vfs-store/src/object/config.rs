@@ -6,7 +6,7 @@ use std::time::Duration;
 use vfs_core::{Error, Result};
 
 use super::names::Layout;
-use crate::url::{Parameters, StoreUrl, percent_decoded};
+use crate::admin::url::{Parameters, StoreUrl, percent_decoded};
 
 /// Which service a bucket is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,8 +15,8 @@ use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::fault::Fault;
-use super::raw::{self, AsSent};
+use super::error::Fault;
+use super::list_xml::{self, AsSent};
 
 tokio::task_local! {
     /// The change that the requests of this task belong to.
@@ -240,7 +240,7 @@ impl HttpService for Connection {
 async fn keep_listing(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (mut parts, body) = response.into_parts();
     let body = body.bytes().await?;
-    let listing = raw::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
+    let listing = list_xml::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
     let rest = listing.without_objects();
     parts.extensions.insert(listing);
     Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(rest)))

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use object_store::path::Path;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use crate::key::{Key, Namespace};
+use crate::store::{Key, Namespace};
 
 /// The longest key that every service takes, in bytes.
 pub(super) const MAX_KEY: usize = 1024;

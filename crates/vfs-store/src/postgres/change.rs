@@ -8,15 +8,14 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
-use super::patience::Patience;
+use super::error::{Fault, Tried};
 use super::plan::{Conditions, Staged, Steps};
 use super::read::CHUNK;
+use super::retry::Patience;
 use super::row;
 use super::server::Server;
 use super::statement::{Parameter, only};
-use crate::key::Namespace;
-use crate::store::{BatchOutcome, Condition, Stored, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, Stored, Write, WriteId};
 
 const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::config::Host;
 use vfs_core::{Error, Result};
 
-use crate::url::{Parameters, StoreUrl};
+use crate::admin::url::{Parameters, StoreUrl};
 
 /// How many connections a store can have.
 const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 
 /// How long what was given up may take to its end before the server is asked to cancel it.
 const SOON: Duration = Duration::from_millis(100);

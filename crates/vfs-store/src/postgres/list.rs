@@ -3,11 +3,10 @@
 use tokio_postgres::Row;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
-use super::fault::Tried;
+use super::error::Tried;
 use super::row;
 use super::server::Server;
-use crate::key::Namespace;
-use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
+use crate::store::{Entry, ListRequest, Listed, Namespace, Page, PageToken};
 
 const NAMESPACES: &str = "SELECT name FROM namespaces \
                           WHERE EXISTS (SELECT FROM files WHERE namespace = id) ORDER BY name";

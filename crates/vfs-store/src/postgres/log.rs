@@ -6,12 +6,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
-use super::listen::Listener;
+use super::error::{Fault, Tried};
 use super::row;
 use super::server::Server;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Position, Tell};
+use super::watch::Listener;
+use crate::store::{ChangePage, Namespace, Position, Tell};
 
 /// How often whoever waits looks for himself, should a notification be lost.
 const LOOK_EVERY: Duration = Duration::from_millis(750);

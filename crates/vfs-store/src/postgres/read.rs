@@ -7,11 +7,10 @@ use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::Tried;
+use super::error::Tried;
 use super::row;
 use super::server::Server;
-use crate::key::{Key, Namespace};
-use crate::store::{PathStat, Stored, Value};
+use crate::store::{Key, Namespace, PathStat, Stored, Value};
 
 /// Bytes of content in a row.
 pub(super) const CHUNK: usize = 1 << 20;
@@ -56,7 +55,7 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
     let parameters: [super::statement::Parameter<'_>; 4] =
         [&key.namespace.as_str(), &key.path.as_str(), &range.start, &range.end];
     let rows = server.rows(GET, &parameters).await?;
-    let describe = |fault: super::fault::Fault| fault.describe(&server.config).or_path(&key.path);
+    let describe = |fault: super::error::Fault| fault.describe(&server.config).or_path(&key.path);
     let Some(first) = rows.first() else { return Ok(None) };
     let Some(stored) = row::stored(first, 0).map_err(describe)? else { return Ok(None) };
     let cut = |at: i64| at.unsigned_abs().min(stored.size);

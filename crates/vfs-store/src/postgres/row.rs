@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
 use vfs_core::{Version, VfsPath};
 
-use super::fault::Tried;
+use super::error::Tried;
 use crate::store::Stored;
 
 /// What is known of a value, from the four columns that begin with `first`; `None` where they are empty.

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 use super::server::{GRACE, Server};
 use super::statement::only;
 

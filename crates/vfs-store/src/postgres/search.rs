@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use vfs_core::{CaseMode, Result, VfsPath};
 
-use super::fault::Fault;
+use super::error::Fault;
 use super::row;
 use super::server::Server;
 use super::statement::Parameter;
-use crate::key::Namespace;
-use crate::store::{Candidates, Needles};
+use crate::store::{Candidates, Namespace, Needles};
 
 /// The shortest text that the index has an entry for, in letters.
 const SHORTEST: usize = 3;

@@ -12,8 +12,8 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::PostgresConfig;
 use super::connection::Connection;
-use super::fault::{Fault, Tried};
-use super::patience::Patience;
+use super::error::{Fault, Tried};
+use super::retry::Patience;
 use super::statement::{Parameter, Sending};
 use super::tls;
 

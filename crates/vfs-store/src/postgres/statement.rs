@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use vfs_core::{Error, ErrorKind};
 
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 
 /// A parameter of a statement that knows its type: behind a pooler nothing is prepared that the server could tell it of.
 pub(super) trait Typed: ToSql + Sync {

@@ -6,12 +6,11 @@ use std::time::Duration;
 use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
+use super::connection::{Attempt, Request, start};
 use super::head::{self, File};
-use super::link::{Attempt, Request, start};
 use super::reply::{self, Parts};
 use super::{MAX_VALUE, RedisStore};
-use crate::key::Namespace;
-use crate::store::{BatchOutcome, Condition, Expected, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Expected, Namespace, Write, WriteId};
 
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use vfs_core::{Error, Result};
 
 use super::names::Names;
-use crate::url::StoreUrl;
+use crate::admin::url::StoreUrl;
 
 const KNOWN: &str = "prefix, ttl, connections, connect_timeout, timeout and patience";
 

@@ -2,7 +2,7 @@
 
 use vfs_core::{Error, Result};
 
-use crate::key::Namespace;
+use crate::store::Namespace;
 
 /// The longest prefix, in bytes.
 const MAX_PREFIX: usize = 100;

@@ -6,11 +6,10 @@ use std::sync::LazyLock;
 use ::redis::Script;
 use vfs_core::{Result, buffer};
 
-use super::link::{Request, start};
+use super::connection::{Request, start};
 use super::reply::{self, Parts};
 use super::{MAX_VALUE, RedisStore};
-use crate::key::Key;
-use crate::store::Value;
+use crate::store::{Key, Value};
 
 static READ: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("read.lua"))));

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind};
 
 use super::config::SqliteConfig;
 use super::connect;
-use super::fault::Tried;
+use super::error::Tried;
 use super::stop::Asked;
 
 /// Pages that are copied between two looks at whether anyone still waits: 4 MiB.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use crate::url::{StoreUrl, percent_decoded};
+use crate::admin::url::{StoreUrl, percent_decoded};
 
 /// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);

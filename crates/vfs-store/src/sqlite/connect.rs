@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use vfs_core::{Error, ErrorKind};
 
 use super::config::{Location, SqliteConfig, SqliteDurability};
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 use super::schema;
 
 /// How many statements a connection keeps prepared; the store has fewer.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 use vfs_core::buffer;
 
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 
 /// Bytes of a piece.
 pub(super) const PIECE: u64 = 1 << 20;

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use vfs_core::{CaseMode, VfsPath};
 
 use super::content;
-use super::fault::Tried;
+use super::error::Tried;
 use super::rows::{self, Indexed};
 use crate::store::{Candidates, Needles, Write};
 

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 use super::rows::{self, columns};
 use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
 

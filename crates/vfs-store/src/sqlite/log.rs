@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 use super::rows;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Position, Stored, Tell};
+use crate::store::{ChangePage, Namespace, Position, Stored, Tell};
 
 /// How many changes are remembered at least.
 const REMEMBERED: i64 = 4096;

@@ -13,7 +13,7 @@ use vfs_search::{run_blocking, without_size_signal};
 
 use super::config::SqliteConfig;
 use super::connect;
-use super::fault::{Fault, Tried};
+use super::error::{Fault, Tried};
 use super::reserve::Reserve;
 use super::schema;
 

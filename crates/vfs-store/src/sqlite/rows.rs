@@ -5,9 +5,8 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, OptionalExtension, Row};
 use vfs_core::{Version, VfsPath};
 
-use super::fault::{Fault, Tried};
-use crate::key::Namespace;
-use crate::store::Stored;
+use super::error::{Fault, Tried};
+use crate::store::{Namespace, Stored};
 
 /// How many digits of a second's fraction are kept.
 const MICROSECONDS: u16 = 6;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use vfs_core::{Error, ErrorKind};
 
-use super::fault::Tried;
+use super::error::Tried;
 
 /// Marks a SQLite file as one of ours: "vfss".
 const APPLICATION: i32 = 0x7666_7373;

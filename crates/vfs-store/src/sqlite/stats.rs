@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::fault::Tried;
+use super::error::Tried;
 use crate::store::StoreStats;
 
 /// How large a SQLite file is, and what is in it beside the values.

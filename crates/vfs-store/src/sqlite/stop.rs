@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, InterruptHandle};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::fault::Tried;
+use super::error::Tried;
 
 /// Held by who waits; its end asks the work to stop.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::key::Namespace;
-use crate::store::Stored;
+use super::key::Namespace;
+use super::values::Stored;
 
 /// A place in the changes of one namespace: the number of the last that was seen. It is the same for every process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -77,11 +77,16 @@ impl Stored {
         Self { size, version, created_at: None, modified_at }
     }
 
-    /// As it is, of a file made at `at`.
+    /// Sets the creation time of the file.
     #[must_use]
     pub fn created_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.created_at = at.into();
         self
+    }
+
+    /// Returns the creation time, or the modification time if the store does not know it.
+    pub(crate) fn creation_time(&self) -> DateTime<Utc> {
+        self.created_at.unwrap_or(self.modified_at)
     }
 }
 

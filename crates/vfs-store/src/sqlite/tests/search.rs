@@ -219,7 +219,7 @@ async fn files_that_are_removed_with_many_others_are_removed_from_the_index_by_l
     let mut connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
     let transaction = connection.transaction().expect("it begins");
     let writes: Vec<_> = names(500..4000).map(Write::Delete).collect();
-    let outcome = write::batch(&transaction, &space("org/user"), SqliteSearchIndex::On, &[], &writes);
+    let outcome = change::batch(&transaction, &space("org/user"), SqliteSearchIndex::On, &[], &writes);
     assert!(matches!(outcome, Ok(BatchOutcome::Done(_))));
     transaction.commit().expect("it commits");
     let left = || {

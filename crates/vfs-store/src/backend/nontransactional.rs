@@ -1,0 +1,321 @@
+//! Changes of several values, or with conditions on several, in a store that changes one at a time.
+//!
+//! Each step is atomic, all of them together are not: others can see a rename half done. What fails on the way is taken back,
+//! as long as the process lives. A step that was begun is waited for, whatever the caller does meanwhile: else nobody would know
+//! whether it was made. Two that make `/a` and `/a/b` at the same moment may both be refused, and both be there only where one of
+//! them ends between its steps.
+
+mod compensation;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::Utc;
+use futures::stream::{self, StreamExt as _};
+use tokio::sync::Semaphore;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use self::compensation::{SentValue, SourceState, TransferredFile, moved};
+use super::concurrency::backoff::{backoff, contended};
+use super::concurrency::completion::within;
+use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
+use super::view::namespace_view::NamespaceView;
+use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value};
+
+/// How much a transfer holds at once, in mebibytes; one file may be larger.
+const MEBIBYTES: u32 = 64;
+
+/// How long a look at what a failed change left may take: a store that is gone has been waited for already.
+const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many files in a row a store is not there for, after which no more are rolled back.
+const FAILURES_IN_A_ROW: usize = 3;
+
+/// Why a transfer ends early.
+enum TransferError {
+    /// Others changed what it was planned on, so that it can be planned again.
+    Conflict,
+    Failed(Error),
+}
+
+impl From<Error> for TransferError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a rollback comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rollback {
+    /// Nothing of the transfer is left.
+    Complete,
+    /// Others changed what was transferred, and theirs stays.
+    Partial,
+}
+
+/// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
+fn steady<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<NamespaceView<S>> {
+    view.cx.check().map_err(|error| error.or_path(path))?;
+    Ok(for_cleanup(view))
+}
+
+fn for_cleanup<S: Store>(view: &NamespaceView<S>) -> NamespaceView<S> {
+    view.with_context(view.cx.for_cleanup())
+}
+
+/// Whether something can be at `path`: no part of it is a file, and nothing is below it.
+async fn has_room<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<bool> {
+    let (has_below, is_below_file) = futures::join!(view.has_below(path), view.is_below_file(path));
+    Ok(!has_below? && !is_below_file?)
+}
+
+/// Puts a file where nothing is, and takes it back where it has no room.
+pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+    if !has_room(view, path).await? {
+        return Ok(Outcome::Refused(None));
+    }
+    let (size, sent, steady) = (value.content.len() as u64, SentValue::new(&value), steady(view, path)?);
+    let put = steady.put(path, value, &Expected::Nothing).await;
+    if let Ok(Outcome::Refused(found)) = put {
+        return Ok(Outcome::Refused(found));
+    }
+    // Somebody may have looked before this was here and write now: whoever looks second sees the other.
+    let has_room = match &put {
+        Ok(_) => has_room(&steady, path).await,
+        // A store that failed may be gone, and has been waited for already.
+        Err(error) => match within(AFTERMATH_TIMEOUT, has_room(&steady, path)).await {
+            Some(has_room) => has_room,
+            None => return Err(error.clone()),
+        },
+    };
+    match (put, has_room) {
+        (Ok(put), Ok(true)) => Ok(put),
+        (Ok(Outcome::Done(stored)), has_room) => {
+            let _taken_back = steady.delete(path, &Expected::Version(stored.version)).await?;
+            has_room.map(|_| Outcome::Refused(None))
+        }
+        (Err(error), Ok(false)) => {
+            if let Some(found) = steady.whole_of(path, size).await?.filter(|found| sent.is(found)) {
+                let _taken_back = steady.delete(path, &Expected::Version(found.stored.version)).await?;
+            }
+            Err(error)
+        }
+        (put, _) => put,
+    }
+}
+
+/// Copies each file to its new place, then removes the sources as they were copied.
+///
+/// Rolls back on failure. `None` where a change by others made the plan invalid and all of it was rolled back.
+pub(super) async fn transfer<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    kind: TransferKind,
+) -> Result<Option<Vec<Stored>>> {
+    let replaced = match &plan.replaced {
+        Some(stored) => match view.whole(&plan.to, stored.size.max(view.shared.max_file_size())).await? {
+            Some(value) => Some(value),
+            None => return Ok(None),
+        },
+        None => None,
+    };
+    let mut made = Vec::with_capacity(plan.files.len());
+    let failure = match make(view, plan, kind, replaced.as_ref(), &mut made).await {
+        Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
+        Err(failure) => failure,
+    };
+    let rollback = roll_back(&for_cleanup(view), &made, replaced.as_ref()).await;
+    let error = match (failure, &rollback) {
+        (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
+        (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
+        (TransferError::Failed(error), _) => error.or_path(&plan.to),
+        // Not `busy`, after which a caller may assume that nothing was changed.
+        (TransferError::Conflict, _) => {
+            Error::new(ErrorKind::Conflict, "others changed source or target meanwhile").with_path(&plan.to)
+        }
+    };
+    let error = error.with_consequence("a part of it could not be rolled back: look at source and target");
+    Err(match rollback {
+        Ok(_) => error,
+        Err(cause) => error.with_source(cause),
+    })
+}
+
+async fn make<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    kind: TransferKind,
+    replaced: Option<&Value>,
+    made: &mut Vec<TransferredFile>,
+) -> Result<(), TransferError> {
+    let expected = match replaced {
+        Some(value) => Expected::Version(value.stored.version.clone()),
+        None => Expected::Nothing,
+    };
+    copy_all(view, plan, kind, &expected, made).await?;
+    if made.is_empty() {
+        return Err(Error::not_found(&plan.from).into());
+    }
+    if meets_others(view, plan, made).await? {
+        return Err(TransferError::Conflict);
+    }
+    if kind == TransferKind::Rename {
+        remove_sources(view, replaced, made).await?;
+        if made.is_empty() {
+            return Err(Error::not_found(&plan.from).into());
+        }
+    }
+    Ok(())
+}
+
+/// Copies each file that is still there. Once one has failed no further is begun; those under way are waited for, so that all
+/// that was made is known.
+async fn copy_all<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    kind: TransferKind,
+    expected: &Expected,
+    made: &mut Vec<TransferredFile>,
+) -> Result<(), TransferError> {
+    let has_failed = AtomicBool::new(false);
+    let room = Semaphore::new(MEBIBYTES as usize);
+    let copy = async |file: &FileTransfer| {
+        let needed = u32::try_from(file.size >> 20).unwrap_or(u32::MAX).clamp(1, MEBIBYTES);
+        // It is never closed.
+        let _held = room.acquire_many(needed).await.ok();
+        let mut made = None;
+        if has_failed.load(Ordering::Relaxed) {
+            return (made, Ok(()));
+        }
+        let copied = copy_one(view, file, kind, expected, &mut made).await;
+        has_failed.fetch_or(copied.is_err(), Ordering::Relaxed);
+        (made, copied)
+    };
+    let mut outcome = Ok(());
+    let copies: Vec<_> = plan.files.iter().map(copy).collect();
+    for (one, copied) in stream::iter(copies).buffered(view.fetches()).collect::<Vec<_>>().await {
+        made.extend(one);
+        outcome = outcome.and(copied);
+    }
+    outcome
+}
+
+/// Copies one file, and leaves nothing in `made` where it is gone by now.
+async fn copy_one<S: Store>(
+    view: &NamespaceView<S>,
+    file: &FileTransfer,
+    kind: TransferKind,
+    expected: &Expected,
+    made: &mut Option<TransferredFile>,
+) -> Result<(), TransferError> {
+    let Some(Value { stored, content, .. }) = view.whole_of(&file.from, file.size).await? else { return Ok(()) };
+    let copy = match kind {
+        TransferKind::Rename => moved(content, &stored),
+        TransferKind::Copy => NewValue::new(content, Utc::now()),
+    };
+    made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await
+}
+
+/// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or
+/// something is in the target that was not put there by this transfer.
+async fn meets_others<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    made: &[TransferredFile],
+) -> Result<bool> {
+    let to = &plan.to;
+    // A file keeps the place that it has, also where others made one above or below it.
+    if plan.replaced.is_some() {
+        return Ok(false);
+    }
+    if view.is_below_file(to).await? {
+        return Ok(true);
+    }
+    if plan.files.iter().any(|file| file.to == *to) {
+        return view.has_below(to).await;
+    }
+    if view.head(to).await?.is_some() {
+        return Ok(true);
+    }
+    let own: HashSet<_> = made.iter().map(|made| &made.file.to).collect();
+    let found = view.subtree(to).await?;
+    Ok(!found.problems.is_empty() || found.entries.iter().any(|entry| !own.contains(&entry.path)))
+}
+
+/// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
+async fn remove_sources<S: Store>(
+    view: &NamespaceView<S>,
+    replaced: Option<&Value>,
+    made: &mut Vec<TransferredFile>,
+) -> Result<(), TransferError> {
+    for one in made.iter_mut() {
+        remove_source(view, one).await?;
+    }
+    let cleanup = for_cleanup(view);
+    for taken in made.iter().filter(|made| made.source_state == SourceState::RemovedByOther) {
+        taken.clear_target(&cleanup, replaced).await?;
+    }
+    made.retain(|made| made.source_state == SourceState::Removed);
+    Ok(())
+}
+
+/// Removes a source as it was copied. What was written to it since is copied first.
+async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFile) -> Result<(), TransferError> {
+    let from = made.file.from.clone();
+    for attempt in 0..view.shared.config.edit_attempts {
+        let steady = steady(view, &from)?;
+        // Whatever comes instead of an answer, it may be gone.
+        made.source_state = SourceState::Removed;
+        match steady.delete(&from, &Expected::Version(made.source.version.clone())).await? {
+            Outcome::Done(_) => return Ok(()),
+            Outcome::Refused(None) => {
+                made.source_state = SourceState::RemovedByOther;
+                return Ok(());
+            }
+            Outcome::Refused(Some(_)) => {
+                made.source_state = SourceState::Present;
+                copy_again(view, made).await?;
+            }
+        }
+        backoff(&view.cx, &from, attempt).await?;
+    }
+    Err(contended(&from).into())
+}
+
+/// Copies a source that was changed since it was copied.
+async fn copy_again<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFile) -> Result<(), TransferError> {
+    let Some(target) = &made.target else { return Ok(()) };
+    let expected = Expected::Version(target.version.clone());
+    let Some(Value { stored, content, .. }) = view.whole_of(&made.file.from, made.file.size).await? else {
+        return Ok(());
+    };
+    let copy = moved(content, &stored);
+    made.source = stored;
+    made.put(view, copy, &expected).await
+}
+
+/// Rolls back all that was made, whichever part of it fails, unless the store is gone.
+async fn roll_back<S: Store>(
+    view: &NamespaceView<S>,
+    made: &[TransferredFile],
+    replaced: Option<&Value>,
+) -> Result<Rollback> {
+    let mut outcome = Ok(Rollback::Complete);
+    let mut failures = 0;
+    for one in made {
+        if failures == FAILURES_IN_A_ROW {
+            break;
+        }
+        let rolled_back = one.roll_back(view, replaced).await;
+        failures = match &rolled_back {
+            Err(error) if error.kind() == ErrorKind::Unavailable => failures + 1,
+            _ => 0,
+        };
+        outcome = match (outcome, rolled_back) {
+            (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+            (Ok(Rollback::Complete), Ok(Rollback::Complete)) => Ok(Rollback::Complete),
+            (Ok(_), Ok(_)) => Ok(Rollback::Partial),
+        };
+    }
+    outcome
+}

@@ -1,0 +1,59 @@
+//! What is told of documents that change.
+
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use vfs_core::{Problem, Result};
+
+use super::{Documents, FETCHES, unable};
+use crate::store::{ChangePage, Changes, Key, Namespace, Position, Store, Tell};
+
+/// A change of a file.
+struct Told {
+    tell: Tell,
+    /// Whether what it left is another one by now, or gone, so that this cannot be looked into.
+    is_past: bool,
+}
+
+impl<S: Store> Documents<S> {
+    /// What `tell` says of the file in the document.
+    async fn told(&self, namespace: &Namespace, mut tell: Tell) -> Result<Told> {
+        let Some((path, stored)) = tell.value_mut() else { return Ok(Told { tell, is_past: false }) };
+        let key = Key::new(namespace.clone(), path.clone());
+        match self.describe(&key, stored).await {
+            Ok(Some(file)) => *stored = file,
+            Ok(None) => return Ok(Told { tell, is_past: true }),
+            // A store that is not there is no fault of the file.
+            Err(error) if error.is_temporary() => return Err(error),
+            Err(error) => {
+                let problem = Problem::from(error.or_path(&key.path));
+                return Ok(Told { tell: Tell::Unreadable(Box::new(tell), problem), is_past: false });
+            }
+        }
+        Ok(Told { tell, is_past: false })
+    }
+}
+
+#[async_trait]
+impl<S: Store> Changes for Documents<S> {
+    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+        self.store.as_changes().ok_or_else(unable)?.position(namespace).await
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+        let page = self.store.as_changes().ok_or_else(unable)?.since(namespace, seen, limit).await?;
+        let ChangePage::Changes { changes, next, has_more } = page else { return Ok(page) };
+        let looks: Vec<_> = changes
+            .into_iter()
+            .map(|(at, tell)| async move { self.told(namespace, tell).await.map(|told| (at, told)) })
+            .collect();
+        let told: Vec<(Position, Told)> = stream::iter(looks).buffered(FETCHES).try_collect().await?;
+        // Where one has changed since, that is told next.
+        let has_more = has_more || told.iter().any(|(_, told)| told.is_past);
+        let changes = told.into_iter().map(|(at, told)| (at, told.tell)).collect();
+        Ok(ChangePage::Changes { changes, next, has_more })
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+        self.store.as_changes().ok_or_else(unable)?.changed(namespace, seen).await
+    }
+}
