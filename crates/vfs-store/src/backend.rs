@@ -31,11 +31,11 @@ use vfs_core::{
     StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
-pub use self::config::{NamespaceOf, NamespaceSource, StoreConfig};
+pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
 
 use self::shared::Shared;
 use self::view::namespace_view::NamespaceView;
-use crate::store::{Store, Times};
+use crate::store::{Store, TimestampSource};
 
 /// Files over any store, shared by all processes that use it.
 ///
@@ -154,7 +154,7 @@ impl<S: Store> fmt::Display for StoreBackend<S> {
 impl<S: Store> Backend for StoreBackend<S> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.shared.max_file_size());
-        capabilities.set_times = self.shared.store.abilities().times == Times::Kept;
+        capabilities.set_times = self.shared.store.capabilities().timestamps == TimestampSource::Caller;
         capabilities
     }
 

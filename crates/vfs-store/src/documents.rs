@@ -16,8 +16,8 @@ use lru::LruCache;
 use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
 
 use crate::store::{
-    Abilities, Batch, Changes, Entry, Expected, Inspect, Key, ListRequest, Namespace, NewValue, Outcome, Page,
-    PathStat, Search, Store, Stored, Times, Value, get_each, stat_each,
+    Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome,
+    Search, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each, stat_each,
 };
 
 /// How many values are looked into at once.
@@ -68,9 +68,9 @@ pub enum DocumentForm {
 pub struct Documents<S> {
     store: S,
     form: DocumentForm,
-    known: Mutex<LruCache<Key, (Version, Stored)>>,
+    known: Mutex<LruCache<Key, (Version, StoredMeta)>>,
     /// The file of which a part was asked for last: its next part is likely to be next.
-    last: Mutex<Option<(Key, Value)>>,
+    last: Mutex<Option<(Key, StoredValue)>>,
 }
 
 impl<S: Store> Documents<S> {
@@ -96,16 +96,16 @@ impl<S: Store> Documents<S> {
         &self.store
     }
 
-    fn known(&self) -> MutexGuard<'_, LruCache<Key, (Version, Stored)>> {
+    fn known(&self) -> MutexGuard<'_, LruCache<Key, (Version, StoredMeta)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<(Key, Value)>> {
+    fn last(&self) -> MutexGuard<'_, Option<(Key, StoredValue)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file that a part was asked for of last, where that is `key` and it is still the same.
-    async fn same_as_last(&self, key: &Key) -> Result<Option<Value>> {
+    async fn same_as_last(&self, key: &Key) -> Result<Option<StoredValue>> {
         let last = self.last().as_ref().filter(|(of, _)| of == key).map(|(_, file)| file.clone());
         let Some(last) = last else { return Ok(None) };
         let now = self.store.head(key).await?;
@@ -125,21 +125,21 @@ impl<S: Store> Documents<S> {
     }
 
     /// The file in a document, which is noted.
-    fn decode(&self, key: &Key, document: Value) -> Result<Value> {
-        let Value { stored, content } = document;
+    fn decode(&self, key: &Key, document: StoredValue) -> Result<StoredValue> {
+        let StoredValue { stored, content } = document;
         let data: FileData = serde_json::from_slice(&content).map_err(|error| no_document(&key.path, &error))?;
         let content = data.to_bytes().map_err(|reason| no_document(&key.path, &reason))?;
         let file = of_document(&stored, content.len(), data.created_at, data.modified_at);
         self.note(key, &file);
-        Ok(Value::new(file, content))
+        Ok(StoredValue::new(file, content))
     }
 
-    fn note(&self, key: &Key, file: &Stored) {
+    fn note(&self, key: &Key, file: &StoredMeta) {
         self.known().put(key.clone(), (file.version.clone(), file.clone()));
     }
 
     /// What is known of the file in the document `stored`; `None` where it is another one by now.
-    async fn describe(&self, key: &Key, stored: &Stored) -> Result<Option<Stored>> {
+    async fn describe(&self, key: &Key, stored: &StoredMeta) -> Result<Option<StoredMeta>> {
         if let Some((version, file)) = self.known().get(key)
             && *version == stored.version
         {
@@ -152,7 +152,7 @@ impl<S: Store> Documents<S> {
 
     /// As [`describe`](Self::describe), where what cannot be looked into is told as the document that it was: for the outcome
     /// of a change, which is what it is.
-    async fn described(&self, namespace: &Namespace, path: &VfsPath, stored: Stored) -> Stored {
+    async fn described(&self, namespace: &Namespace, path: &VfsPath, stored: StoredMeta) -> StoredMeta {
         let key = Key::new(namespace.clone(), path.clone());
         match self.describe(&key, &stored).await {
             Ok(Some(file)) => file,
@@ -161,24 +161,24 @@ impl<S: Store> Documents<S> {
     }
 
     /// The outcome of putting a file of `size` bytes.
-    async fn outcome(&self, key: &Key, outcome: Outcome, put: (usize, DateTime<Utc>, DateTime<Utc>)) -> Outcome {
+    async fn outcome(&self, key: &Key, outcome: PutOutcome, put: (usize, DateTime<Utc>, DateTime<Utc>)) -> PutOutcome {
         match outcome {
-            Outcome::Done(stored) => {
+            PutOutcome::Applied(stored) => {
                 let file = of_document(&stored, put.0, put.1, put.2);
                 self.note(key, &file);
-                Outcome::Done(file)
+                PutOutcome::Applied(file)
             }
-            Outcome::Refused(None) => Outcome::Refused(None),
-            Outcome::Refused(Some(stored)) => {
-                Outcome::Refused(Some(self.described(&key.namespace, &key.path, stored).await))
+            PutOutcome::PreconditionFailed(None) => PutOutcome::PreconditionFailed(None),
+            PutOutcome::PreconditionFailed(Some(stored)) => {
+                PutOutcome::PreconditionFailed(Some(self.described(&key.namespace, &key.path, stored).await))
             }
         }
     }
 }
 
 /// The file of `size` bytes in the document `stored`.
-fn of_document(stored: &Stored, size: usize, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Stored {
-    Stored::new(size as u64, stored.version.clone(), modified_at).created_at(created_at)
+fn of_document(stored: &StoredMeta, size: usize, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> StoredMeta {
+    StoredMeta::new(size as u64, stored.version.clone(), modified_at).created_at(created_at)
 }
 
 fn no_document(path: &VfsPath, reason: &dyn fmt::Display) -> Error {
@@ -216,12 +216,12 @@ impl<S: fmt::Display> fmt::Display for Documents<S> {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<S: Store> Store for Documents<S> {
-    fn abilities(&self) -> Abilities {
+    fn capabilities(&self) -> StoreCapabilities {
         // A document holds the times of its file.
-        self.store.abilities().times(Times::Kept).bulk_reads(false)
+        self.store.capabilities().timestamps(TimestampSource::Caller).bulk_reads(false)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         if let Some(stored) = self.store.head(key).await?
             && let Some((version, file)) = self.known().get(key)
             && *version == stored.version
@@ -231,11 +231,11 @@ impl<S: Store> Store for Documents<S> {
         Ok(self.get(key, None).await?.map(|file| file.stored))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         if range.is_some()
-            && let Some(Value { stored, content }) = self.same_as_last(key).await?
+            && let Some(StoredValue { stored, content }) = self.same_as_last(key).await?
         {
-            return Ok(Some(Value::new(stored, part(&content, range))));
+            return Ok(Some(StoredValue::new(stored, part(&content, range))));
         }
         let Some(document) = self.store.get(key, None).await? else { return Ok(None) };
         let file = self.decode(key, document)?;
@@ -244,36 +244,41 @@ impl<S: Store> Store for Documents<S> {
         if (part.len() as u64) < stored.size {
             *self.last() = Some((key.clone(), file));
         }
-        Ok(Some(Value::new(stored, part)))
+        Ok(Some(StoredValue::new(stored, part)))
     }
 
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         stat_each(self, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let put = (value.content.len(), value.created_at, value.modified_at);
         let outcome = self.store.put(key, self.encode(value)?, expected).await?;
         Ok(self.outcome(key, outcome, put).await)
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         // Afterwards nobody can look into it any more.
         let before = match self.store.head(key).await? {
             Some(stored) => Some(self.described(&key.namespace, &key.path, stored).await),
             None => None,
         };
         Ok(match self.store.delete(key, expected).await? {
-            Outcome::Done(stored) => {
-                Outcome::Done(before.filter(|file| file.version == stored.version).unwrap_or(stored))
+            PutOutcome::Applied(stored) => {
+                PutOutcome::Applied(before.filter(|file| file.version == stored.version).unwrap_or(stored))
             }
-            Outcome::Refused(None) => Outcome::Refused(None),
-            Outcome::Refused(Some(stored)) => {
-                Outcome::Refused(Some(self.described(&key.namespace, &key.path, stored).await))
+            PutOutcome::PreconditionFailed(None) => PutOutcome::PreconditionFailed(None),
+            PutOutcome::PreconditionFailed(Some(stored)) => {
+                PutOutcome::PreconditionFailed(Some(self.described(&key.namespace, &key.path, stored).await))
             }
         })
     }

@@ -18,7 +18,7 @@ mod sqlite;
 mod store;
 
 pub use admin::{ConflictPolicy, CopyOptions, CopyReport, Parameters, StoreUrl, check, copy, open_store, stats};
-pub use backend::{NamespaceOf, NamespaceSource, StoreBackend, StoreConfig};
+pub use backend::{NamespaceFn, NamespaceSource, StoreBackend, StoreConfig};
 pub use documents::{DocumentForm, Documents};
 pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
@@ -30,7 +30,8 @@ pub use redis::{RedisConfig, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Entry,
-    Expected, Inspect, Key, LevelOrder, ListRequest, Listed, Namespace, Needles, NewValue, Outcome, Page, PageToken,
-    PathStat, Position, Search, Store, StoreStats, Stored, Tell, Times, Value, Write, WriteId,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry, Inspect, Key,
+    LevelOrder, ListDepth, ListRequest, Namespace, NewValue, Page, PageToken, PathStat, Precondition, PutOutcome,
+    Search, Sequence, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource,
+    TransactionSupport, Write, WriteId,
 };

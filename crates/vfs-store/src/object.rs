@@ -29,7 +29,8 @@ use self::list::Source;
 use self::names::Layout;
 use self::read::{Conditions, Found, Labels, MAX_VALUE, Service};
 use crate::store::{
-    Abilities, Expected, Inspect, Key, ListRequest, Namespace, NewValue, Outcome, Page, Store, Stored, Times, Value,
+    Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TimestampSource,
 };
 
 /// Files in a bucket of Amazon S3, of what speaks its language, or of any other object store.
@@ -71,13 +72,13 @@ use crate::store::{
 /// use bytes::Bytes;
 /// use object_store::memory::InMemory;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{BucketStore, Expected, Key, Namespace, NewValue, Outcome, Store};
+/// use vfs_store::{BucketStore, Precondition, Key, Namespace, NewValue, PutOutcome, Store};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
 /// let store = BucketStore::new(Arc::new(InMemory::new()), "team/files")?;
 /// let key = Key::new(Namespace::default(), VfsPath::parse("/notes.txt")?);
 /// let note = NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
-/// let Outcome::Done(stored) = store.put(&key, note, &Expected::Nothing).await? else { panic!("nothing was there") };
+/// let PutOutcome::Applied(stored) = store.put(&key, note, &Precondition::Absent).await? else { panic!("nothing was there") };
 /// assert_eq!(store.head(&key).await?, Some(stored));
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("it works");
@@ -179,23 +180,23 @@ impl BucketStore {
 
 #[async_trait]
 impl Store for BucketStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(MAX_VALUE)
             .max_path(self.inner.layout.max_path())
             .level_order(self.inner.source.level_order())
-            .times(Times::OfStore)
+            .timestamps(TimestampSource::Store)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         Ok(self.look(&self.location(key)?).await?.map(|found| found.stored))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         let read = self.inner.service.get(&self.location(key)?, range).await.map_err(|fault| self.error(&fault))?;
-        Ok(read.map(Value::from))
+        Ok(read.map(StoredValue::from))
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
         if value.content.len() as u64 > MAX_VALUE {
             let reason =
@@ -206,7 +207,7 @@ impl Store for BucketStore {
         self.put_value(&location, &value, expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
         let _turn = self.alone().await;
         self.delete_value(&location, expected).await

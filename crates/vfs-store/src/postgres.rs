@@ -31,9 +31,9 @@ use self::retry::Patience;
 use self::server::Server;
 use self::watch::Listener;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, Key, ListRequest, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store,
-    StoreStats, Stored, Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, ListRequest,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
@@ -111,14 +111,14 @@ impl PostgresStore {
     }
 
     /// A change of one value at a path, on what is expected there.
-    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+    async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         match self.change(&key.namespace, &[condition], &[write]).await.map_err(|error| error.or_path(&key.path))? {
-            BatchOutcome::Done(mut done) => {
+            BatchOutcome::Applied(mut done) => {
                 let none = || Error::new(ErrorKind::Internal, "a change has no answer; report it");
-                Ok(Outcome::Done(done.pop().ok_or_else(none)?))
+                Ok(PutOutcome::Applied(done.pop().ok_or_else(none)?))
             }
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 }
@@ -149,15 +149,18 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for PostgresStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(plan::MAX_VALUE).max_path(plan::MAX_PATH).atomicity(Atomicity::Namespace).bulk_reads(true)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(plan::MAX_VALUE)
+            .max_path(plan::MAX_PATH)
+            .transactions(TransactionSupport::Namespace)
+            .bulk_reads(true)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         read::head(&self.0.server, key).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         read::get(&self.0.server, key, range).await
     }
 
@@ -165,15 +168,20 @@ impl Store for PostgresStore {
         read::stat_many(&self.0.server, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         read::get_many(&self.0.server, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Put(key.path.clone(), value), expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Delete(key.path.clone()), expected).await
     }
 
@@ -211,15 +219,15 @@ impl Batch for PostgresStore {
 
 #[async_trait]
 impl Changes for PostgresStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         log::position(&self.0.server, namespace).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         log::since(&self.0.server, namespace, seen, limit).await
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         log::changed(&self.0.server, &self.0.listener, namespace, seen).await
     }
 }
@@ -230,9 +238,9 @@ impl Search for PostgresStore {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
-        search::candidates(&self.0.server, namespace, prefix, needles).await
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
+        search::candidates(&self.0.server, namespace, prefix, query).await
     }
 }
 

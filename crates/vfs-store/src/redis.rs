@@ -26,8 +26,9 @@ use self::names::Names;
 use self::reply::Parts;
 use self::watch::Waiting;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, Key, LevelOrder, ListRequest,
-    Namespace, NewValue, Outcome, Page, PathStat, Search, Store, Stored, Value, Write, get_each, stat_each,
+    Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Page,
+    PathStat, Precondition, PutOutcome, Search, Store, StoreCapabilities, StoredMeta, StoredValue, TransactionSupport,
+    Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -137,11 +138,13 @@ impl RedisStore {
         &self.inner.names
     }
 
-    async fn one(&self, key: &Key, expected: &Expected, write: Write) -> Result<Outcome> {
+    async fn one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
         match self.make(&key.namespace, &conditions, &[write]).await? {
-            BatchOutcome::Done(stored) => stored.into_iter().next().map(Outcome::Done).ok_or_else(reply::unexpected),
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::Applied(stored) => {
+                stored.into_iter().next().map(PutOutcome::Applied).ok_or_else(reply::unexpected)
+            }
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 
@@ -182,15 +185,15 @@ impl fmt::Display for RedisStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for RedisStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE).atomicity(Atomicity::Namespace).level_order(LevelOrder::Keys)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(MAX_VALUE).transactions(TransactionSupport::Namespace).level_order(LevelOrder::Keys)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         Ok(self.piece(key, 0..0).await?.map(|value| value.stored))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         self.read(key, range.unwrap_or(0..u64::MAX)).await
     }
 
@@ -198,15 +201,20 @@ impl Store for RedisStore {
         stat_each(self, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.one(key, expected, Write::Put(key.path.clone(), value)).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.one(key, expected, Write::Delete(key.path.clone())).await
     }
 

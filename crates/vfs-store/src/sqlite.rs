@@ -39,9 +39,9 @@ use self::reserve::Reserve;
 use self::stop::Stop;
 use self::watch::Watch;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, Key, LevelOrder, ListRequest, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search,
-    Store, StoreStats, Stored, Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
+    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store,
+    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -69,14 +69,14 @@ const PURGE_PAUSE: Duration = Duration::from_millis(4);
 /// ```
 /// use bytes::Bytes;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{Expected, Inspect, Key, Namespace, NewValue, SqliteConfig, SqliteStore, Store};
+/// use vfs_store::{Precondition, Inspect, Key, Namespace, NewValue, SqliteConfig, SqliteStore, Store};
 ///
 /// # tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
 /// # let directory = tempfile::tempdir().expect("a directory");
 /// let store = SqliteStore::open(SqliteConfig::new(directory.path().join("agents.db"))).await?;
 /// let key = Key::new(Namespace::parse("acme/ann")?, VfsPath::parse("/notes.txt")?);
 /// let note = NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
-/// let _ = store.put(&key, note, &Expected::Nothing).await?;
+/// let _ = store.put(&key, note, &Precondition::Absent).await?;
 /// assert_eq!(store.get(&key, None).await?.expect("it is there").content, "hello\n");
 /// assert!(store.check().await?.problems.is_empty());
 /// # Ok::<(), vfs_core::Error>(())
@@ -181,14 +181,14 @@ impl SqliteStore {
         let work = move |connection: &Connection| {
             let outcome = change::batch(connection, &namespace, search_index, &conditions, &writes)?;
             Ok(match outcome {
-                done @ BatchOutcome::Done(_) => Ending::Commit(done),
+                done @ BatchOutcome::Applied(_) => Ending::Commit(done),
                 refused => Ending::RollBack(refused),
             })
         };
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
-        let outcome = self.inner.writer.change(work, reserve, move || inner.watch.tell()).await?;
-        if matches!(outcome, BatchOutcome::Done(_)) {
+        let outcome = self.inner.writer.change(work, reserve, move || inner.watch.notify()).await?;
+        if matches!(outcome, BatchOutcome::Applied(_)) {
             self.purge_removed(purge_passes).await;
         }
         Ok(outcome)
@@ -218,11 +218,13 @@ impl SqliteStore {
     }
 
     /// A batch of one `write` at `path`.
-    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+    async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         match self.change(&key.namespace, vec![condition], vec![write]).await? {
-            BatchOutcome::Done(mut now) => now.pop().map(Outcome::Done).ok_or_else(|| Error::of(ErrorKind::Internal)),
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::Applied(mut now) => {
+                now.pop().map(PutOutcome::Applied).ok_or_else(|| Error::of(ErrorKind::Internal))
+            }
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 }
@@ -245,15 +247,15 @@ impl fmt::Debug for SqliteStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for SqliteStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(content::MAX_VALUE)
-            .atomicity(Atomicity::Namespace)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(content::MAX_VALUE)
+            .transactions(TransactionSupport::Namespace)
             .max_path(VfsPath::MAX_LEN)
             .level_order(LevelOrder::Keys)
             .bulk_reads(true)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         let Key { namespace, path } = key.clone();
         let find = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
@@ -262,13 +264,13 @@ impl Store for SqliteStore {
         self.inner.readers.read(find).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         let Key { namespace, path } = key.clone();
         let read = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
             let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
             let content = content::read(connection, found.id, found.stored.size, range)?;
-            Ok(Some(Value::new(found.stored, content)))
+            Ok(Some(StoredValue::new(found.stored, content)))
         };
         self.inner.readers.read(read).await
     }
@@ -288,7 +290,12 @@ impl Store for SqliteStore {
         self.inner.readers.read(stat).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         let (namespace, paths) = (namespace.clone(), paths.to_vec());
         let read = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(vec![None; paths.len()]) };
@@ -298,18 +305,18 @@ impl Store for SqliteStore {
                     return Ok(None);
                 }
                 let content = content::read(connection, found.id, found.stored.size, None)?;
-                Ok(Some(Value::new(found.stored, content)))
+                Ok(Some(StoredValue::new(found.stored, content)))
             };
             paths.iter().map(read).collect()
         };
         self.inner.readers.read(read).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Put(key.path.clone(), value), expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Delete(key.path.clone()), expected).await
     }
 
@@ -358,21 +365,21 @@ impl Batch for SqliteStore {
 
 #[async_trait]
 impl Changes for SqliteStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         let namespace = namespace.clone();
         self.inner.readers.read(move |connection| log::position(connection, &namespace)).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         let namespace = namespace.clone();
         self.inner.readers.read(move |connection| log::since(connection, &namespace, seen, limit)).await
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         loop {
             // Who listens first and looks then misses nothing that comes in between.
             let news = self.inner.watch.listen();
-            if self.position(namespace).await? != seen {
+            if self.last_sequence(namespace).await? != seen {
                 return Ok(());
             }
             self.inner.watch.wait(news).await?;
@@ -386,12 +393,12 @@ impl Search for SqliteStore {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
-        let (namespace, prefix, needles) = (namespace.clone(), prefix.clone(), needles.clone());
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
+        let (namespace, prefix, query) = (namespace.clone(), prefix.clone(), query.clone());
         let ask = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
-            Some(id) => index::candidates(connection, id, &prefix, &needles),
-            None => Ok(Some(Candidates::new())),
+            Some(id) => index::candidates(connection, id, &prefix, &query),
+            None => Ok(Some(CandidateKeys::new())),
         };
         self.inner.readers.read(ask).await
     }

@@ -14,12 +14,13 @@ use vfs_core::{Result, VfsPath};
 
 pub(crate) use self::values::version_of;
 
-pub use self::changes::{ChangePage, Changes, Position, Tell};
+pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};
 pub use self::key::{Key, Namespace};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
-    Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,
-    Needles, NewValue, Outcome, Page, PageToken, PathStat, Stored, Times, Value, Write, WriteId,
+    BatchOutcome, CandidateKeys, Condition, Entry, LevelOrder, ListDepth, ListRequest, NewValue, Page, PageToken,
+    PathStat, Precondition, PutOutcome, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TimestampSource,
+    TransactionSupport, Write, WriteId,
 };
 
 /// Values under keys.
@@ -29,7 +30,7 @@ pub use self::values::{
 /// * A change is whole: whoever reads gets the value before it or after it. Once it is acknowledged it is there for every
 ///   process that uses the store, and stays.
 /// * A condition is checked and the change made in one step: of any number of writers that expect the same version, one is
-///   [`Outcome::Done`].
+///   [`PutOutcome::Applied`].
 /// * A store knows nothing of directories: `/a` and `/a/b` may both be there. Only [`list`](Self::list) knows that `/` parts
 ///   names.
 /// * An operation whose connection is lost before its answer came finds out what became of it, by its [`WriteId`] or what else the
@@ -40,19 +41,19 @@ pub use self::values::{
 ///
 /// `unavailable` where the server cannot be reached, is overloaded, or the outcome of a change cannot be known; `timeout`;
 /// `busy` where something else holds the store for too long; `permission_denied` for wrong credentials or missing rights;
-/// `storage_full` for a full disk or memory; `too_large` for a value over [`Abilities::max_value`]; `invalid_argument` where the store
+/// `storage_full` for a full disk or memory; `too_large` for a value over [`StoreCapabilities::max_value`]; `invalid_argument` where the store
 /// itself is not what it should be (not a database, of a newer version, damaged), saying what to do. Errors need not name a path.
 /// None shows a password.
 #[async_trait]
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// What this store can do.
-    fn abilities(&self) -> Abilities;
+    fn capabilities(&self) -> StoreCapabilities;
 
     /// What is known of a value without its content; `None` where there is none.
-    async fn head(&self, key: &Key) -> Result<Option<Stored>>;
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>>;
 
     /// A value, or the part of it that `range` (in bytes, cut at its end) asks for; `None` where there is none.
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>>;
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>>;
 
     /// What is at and below each of `paths`, in their order.
     ///
@@ -65,15 +66,20 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// may leave out those of over 64 KiB whatever `max_size` is.
     ///
     /// Gets one after the other, unless the store can send all at once.
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
     /// Puts a value in place of what is there, if that is what is `expected`.
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome>;
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome>;
 
-    /// Removes a value, if it is what is `expected`. That there is none is [`Outcome::Refused`] with nothing found.
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome>;
+    /// Removes a value, if it is what is `expected`. That there is none is [`PutOutcome::PreconditionFailed`] with nothing found.
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome>;
 
     /// Lists values, a page at a time.
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page>;
@@ -121,7 +127,7 @@ pub(crate) async fn get_each<S: Store + ?Sized>(
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,
-) -> Result<Vec<Option<Value>>> {
+) -> Result<Vec<Option<StoredValue>>> {
     let get = |path: &VfsPath| {
         let key = Key::new(namespace.clone(), path.clone());
         async move {
@@ -176,7 +182,7 @@ pub trait Search: Send + Sync {
     /// The values at and below `prefix` that may hold one of the `needles`; every other one holds none of them.
     ///
     /// `None` where the store cannot tell, as for needles that are too short, and where they are more than
-    /// [`Needles::most`]; all values then may.
+    /// [`TextQuery::most`]; all values then may.
     ///
     /// A value that is not text, having a NUL or not being UTF-8, is always among them: whether it is binary, and what it says in
     /// another encoding, only those can tell who read it. `prefix` may be the root, and it may be the path of a value.
@@ -184,8 +190,8 @@ pub trait Search: Send + Sync {
         &self,
         namespace: &Namespace,
         prefix: &vfs_core::VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>>;
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>>;
 }
 
 /// Looks at a store as a whole.
@@ -203,15 +209,15 @@ macro_rules! forward_store {
         #[async_trait]
         #[deny(clippy::missing_trait_methods)]
         impl<S: Store + ?Sized> Store for $pointer {
-            fn abilities(&self) -> Abilities {
-                (**self).abilities()
+            fn capabilities(&self) -> StoreCapabilities {
+                (**self).capabilities()
             }
 
-            async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+            async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
                 (**self).head(key).await
             }
 
-            async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+            async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
                 (**self).get(key, range).await
             }
 
@@ -224,15 +230,15 @@ macro_rules! forward_store {
                 namespace: &Namespace,
                 paths: &[VfsPath],
                 max_size: u64,
-            ) -> Result<Vec<Option<Value>>> {
+            ) -> Result<Vec<Option<StoredValue>>> {
                 (**self).get_many(namespace, paths, max_size).await
             }
 
-            async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+            async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
                 (**self).put(key, value, expected).await
             }
 
-            async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+            async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
                 (**self).delete(key, expected).await
             }
 

@@ -3,7 +3,7 @@
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::visit::visit_values;
-use crate::store::{CheckReport, Store, Value};
+use crate::store::{CheckReport, Store, StoredValue};
 
 /// Verifies every value of `store`, and the indexes and counts that the store can verify itself.
 ///
@@ -26,11 +26,11 @@ pub async fn check(store: &dyn Store) -> Result<CheckReport> {
 /// Reads every value and compares its length with the listing; a value for which `is_intact` is `false` is a problem.
 pub(crate) async fn check_values(
     store: &dyn Store,
-    is_intact: impl Fn(&Value) -> bool + Send + Sync,
+    is_intact: impl Fn(&StoredValue) -> bool + Send + Sync,
 ) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let is_intact = &is_intact;
-    let visit = |key, listed: crate::store::Stored| async move {
+    let visit = |key, listed: crate::store::StoredMeta| async move {
         let value = store.get(&key, None).await?;
         let Some(value) = value.filter(|value| value.stored.version == listed.version) else { return Ok(None) };
         let bytes = value.content.len() as u64;

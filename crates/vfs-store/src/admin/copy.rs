@@ -5,7 +5,9 @@ use serde::Serialize;
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
 use super::visit::visit_values;
-use crate::store::{Expected, Key, ListRequest, Namespace, NewValue, Outcome, Store, Stored, Value, WriteId};
+use crate::store::{
+    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue, WriteId,
+};
 
 /// Decides about a value that exists in the target with different content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -126,7 +128,7 @@ async fn copy_value(
     from: &dyn Store,
     to: &dyn Store,
     key: &Key,
-    listed: &Stored,
+    listed: &StoredMeta,
     policy: ConflictPolicy,
 ) -> Result<ValueOutcome> {
     let there = to.head(key).await?;
@@ -137,14 +139,14 @@ async fn copy_value(
     let expected = match there {
         None => {
             check_room(to, key).await?;
-            Expected::Nothing
+            Precondition::Absent
         }
         Some(there) => {
             if is_content(to, key, &there, &value.content).await? {
                 return Ok(ValueOutcome::Present);
             }
             match policy {
-                ConflictPolicy::Replace => Expected::Version(there.version),
+                ConflictPolicy::Replace => Precondition::Version(there.version),
                 ConflictPolicy::Keep => {
                     let message = "the target has another file here; copy with replacing if this one is meant to win";
                     return Err(Error::new(ErrorKind::AlreadyExists, message));
@@ -173,19 +175,19 @@ async fn check_room(to: &dyn Store, key: &Key) -> Result<()> {
 }
 
 /// Whether two stores say the same of a value, in the same words.
-fn is_same(one: &Stored, other: &Stored) -> bool {
+fn is_same(one: &StoredMeta, other: &StoredMeta) -> bool {
     one.size == other.size && one.version == other.version
 }
 
-async fn is_content(store: &dyn Store, key: &Key, stored: &Stored, content: &Bytes) -> Result<bool> {
+async fn is_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content: &Bytes) -> Result<bool> {
     if stored.size != content.len() as u64 {
         return Ok(false);
     }
     Ok(store.get(key, None).await?.is_some_and(|value| value.content == content))
 }
 
-async fn write(to: &dyn Store, key: &Key, value: Value, expected: &Expected) -> Result<ValueOutcome> {
-    let Value { stored, content } = value;
+async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precondition) -> Result<ValueOutcome> {
+    let StoredValue { stored, content } = value;
     let new = NewValue {
         content: content.clone(),
         created_at: stored.creation_time(),
@@ -193,8 +195,8 @@ async fn write(to: &dyn Store, key: &Key, value: Value, expected: &Expected) -> 
         id: WriteId::random(),
     };
     let written = match to.put(key, new, expected).await? {
-        Outcome::Done(written) => written,
-        Outcome::Refused(_) => {
+        PutOutcome::Applied(written) => written,
+        PutOutcome::PreconditionFailed(_) => {
             let message = "the target was changed meanwhile; copy again";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -223,7 +225,7 @@ mod tests {
     async fn put(store: &MemoryStore, key: &Key, content: &'static str) {
         let made = DateTime::<Utc>::from_timestamp_micros(1_700_000_000_123_456).expect("a time");
         let value = NewValue::new(Bytes::from_static(content.as_bytes()), made);
-        assert!(matches!(store.put(key, value, &Expected::Anything).await, Ok(Outcome::Done(_))));
+        assert!(matches!(store.put(key, value, &Precondition::Any).await, Ok(PutOutcome::Applied(_))));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use tokio::sync::Semaphore;
 use vfs_core::{Problem, Result, VfsPath};
 
 use super::problem::{place, value_problem};
-use crate::store::{Entry, Key, ListRequest, Namespace, Store, Stored};
+use crate::store::{Entry, Key, ListRequest, Namespace, Store, StoredMeta};
 
 /// Upper bound on the number of values that are visited concurrently.
 const MAX_CONCURRENT_VISITS: usize = 16;
@@ -22,7 +22,7 @@ const MAX_VISITED_MIB: u32 = 64;
 pub(super) async fn visit_values<T, V>(
     store: &dyn Store,
     namespaces: &[Namespace],
-    visit: impl Fn(Key, Stored) -> V + Send + Sync,
+    visit: impl Fn(Key, StoredMeta) -> V + Send + Sync,
     mut record: impl FnMut(Result<T, Problem>) + Send,
 ) -> Result<()>
 where

@@ -10,7 +10,7 @@ use vfs_search::Pool;
 use crate::store::Namespace;
 
 /// Says whose files a call is about.
-pub type NamespaceOf = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;
+pub type NamespaceFn = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;
 
 /// Whose files a backend shows.
 ///
@@ -23,7 +23,7 @@ pub enum NamespaceSource {
     /// Always the same.
     Fixed(Namespace),
     /// Each call's own. A call that it refuses does nothing.
-    PerCall(Arc<NamespaceOf>),
+    PerCall(Arc<NamespaceFn>),
 }
 
 impl NamespaceSource {

@@ -8,7 +8,7 @@ use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, Resul
 use super::concurrency::backoff::{backoff, contended};
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;
-use crate::store::{BatchOutcome, Expected, Outcome, Store, Write};
+use crate::store::{BatchOutcome, Precondition, PutOutcome, Store, Write};
 
 pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<DeleteResult> {
     let path = &req.path;
@@ -19,11 +19,11 @@ pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteReques
         if req.scope == DeleteScope::EmptyDirectory {
             return Err(not_an_empty_directory(&view.find(path).await?, path));
         }
-        let expected = req.expected_version.clone().map_or(Expected::Anything, Expected::Version);
+        let expected = req.expected_version.clone().map_or(Precondition::Any, Precondition::Version);
         match view.delete(path, &expected).await? {
-            Outcome::Done(_) => return Ok(DeleteResult::new(path.clone(), 1)),
-            Outcome::Refused(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
-            Outcome::Refused(None) => {}
+            PutOutcome::Applied(_) => return Ok(DeleteResult::new(path.clone(), 1)),
+            PutOutcome::PreconditionFailed(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
+            PutOutcome::PreconditionFailed(None) => {}
         }
         if view.find(path).await? == PathEntry::Directory
             && let Some(files) = delete_directory(view, req).await?
@@ -61,8 +61,8 @@ async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest
     if view.batches().is_some() {
         let writes = paths.into_iter().map(Write::Delete).collect();
         return Ok(match view.batch(path, &[], writes).await? {
-            BatchOutcome::Done(_) => Some(files),
-            BatchOutcome::Refused(..) => None,
+            BatchOutcome::Applied(_) => Some(files),
+            BatchOutcome::PreconditionFailed(..) => None,
         });
     }
     delete_each(view, &paths).await.map(Some)
@@ -77,11 +77,11 @@ async fn delete_each<S: Store>(view: &NamespaceView<S>, paths: &[VfsPath]) -> Re
             if has_failed.load(Ordering::Relaxed) {
                 return Ok(0);
             }
-            let outcome = view.delete(path, &Expected::Anything).await.map_err(|failure| {
+            let outcome = view.delete(path, &Precondition::Any).await.map_err(|failure| {
                 has_failed.store(true, Ordering::Relaxed);
                 failure.or_path(path)
             })?;
-            Ok::<_, Error>(u64::from(matches!(outcome, Outcome::Done(_))))
+            Ok::<_, Error>(u64::from(matches!(outcome, PutOutcome::Applied(_))))
         })
         .collect();
     let mut deletions = stream::iter(deletions).buffer_unordered(view.fetches());

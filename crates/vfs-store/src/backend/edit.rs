@@ -5,7 +5,7 @@ use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
 use super::concurrency::backoff::backoff;
 use super::view::namespace_view::NamespaceView;
 use super::write::new_value;
-use crate::store::{Expected, Outcome, Store, Value};
+use crate::store::{Precondition, PutOutcome, Store, StoredValue};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
 /// version alone.
@@ -19,7 +19,7 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
     };
     let mut last = None;
     for attempt in 0..view.shared.config.edit_attempts {
-        let Value { stored, content, .. } = view.whole_file(path, max).await?;
+        let StoredValue { stored, content, .. } = view.whole_file(path, max).await?;
         if req.expected_version.as_ref().is_some_and(|expected| *expected != stored.version) {
             return Err(Error::conflict(path, Some(stored.version)));
         }
@@ -31,12 +31,12 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
             return Ok(result(stored.version));
         }
         let value = new_value(&edited.content.into(), Some(&stored));
-        match view.put(path, value, &Expected::Version(stored.version)).await? {
-            Outcome::Done(stored) => return Ok(result(stored.version)),
-            Outcome::Refused(found) if req.expected_version.is_some() => {
+        match view.put(path, value, &Precondition::Version(stored.version)).await? {
+            PutOutcome::Applied(stored) => return Ok(result(stored.version)),
+            PutOutcome::PreconditionFailed(found) if req.expected_version.is_some() => {
                 return Err(Error::conflict(path, found.map(|stored| stored.version)));
             }
-            Outcome::Refused(found) => last = found.map(|stored| stored.version),
+            PutOutcome::PreconditionFailed(found) => last = found.map(|stored| stored.version),
         }
         backoff(&view.cx, path, attempt).await?;
     }

@@ -21,7 +21,7 @@ use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::within;
 use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
-use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value};
+use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue};
 
 /// How much a transfer holds at once, in mebibytes; one file may be larger.
 const MEBIBYTES: u32 = 64;
@@ -70,14 +70,14 @@ async fn has_room<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<b
 }
 
 /// Puts a file where nothing is, and takes it back where it has no room.
-pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if !has_room(view, path).await? {
-        return Ok(Outcome::Refused(None));
+        return Ok(PutOutcome::PreconditionFailed(None));
     }
     let (size, sent, steady) = (value.content.len() as u64, SentValue::new(&value), steady(view, path)?);
-    let put = steady.put(path, value, &Expected::Nothing).await;
-    if let Ok(Outcome::Refused(found)) = put {
-        return Ok(Outcome::Refused(found));
+    let put = steady.put(path, value, &Precondition::Absent).await;
+    if let Ok(PutOutcome::PreconditionFailed(found)) = put {
+        return Ok(PutOutcome::PreconditionFailed(found));
     }
     // Somebody may have looked before this was here and write now: whoever looks second sees the other.
     let has_room = match &put {
@@ -90,13 +90,13 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     };
     match (put, has_room) {
         (Ok(put), Ok(true)) => Ok(put),
-        (Ok(Outcome::Done(stored)), has_room) => {
-            let _taken_back = steady.delete(path, &Expected::Version(stored.version)).await?;
-            has_room.map(|_| Outcome::Refused(None))
+        (Ok(PutOutcome::Applied(stored)), has_room) => {
+            let _taken_back = steady.delete(path, &Precondition::Version(stored.version)).await?;
+            has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
             if let Some(found) = steady.whole_of(path, size).await?.filter(|found| sent.is(found)) {
-                let _taken_back = steady.delete(path, &Expected::Version(found.stored.version)).await?;
+                let _taken_back = steady.delete(path, &Precondition::Version(found.stored.version)).await?;
             }
             Err(error)
         }
@@ -111,7 +111,7 @@ pub(super) async fn transfer<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
-) -> Result<Option<Vec<Stored>>> {
+) -> Result<Option<Vec<StoredMeta>>> {
     let replaced = match &plan.replaced {
         Some(stored) => match view.whole(&plan.to, stored.size.max(view.shared.max_file_size())).await? {
             Some(value) => Some(value),
@@ -145,12 +145,12 @@ async fn make<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
-    replaced: Option<&Value>,
+    replaced: Option<&StoredValue>,
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     let expected = match replaced {
-        Some(value) => Expected::Version(value.stored.version.clone()),
-        None => Expected::Nothing,
+        Some(value) => Precondition::Version(value.stored.version.clone()),
+        None => Precondition::Absent,
     };
     copy_all(view, plan, kind, &expected, made).await?;
     if made.is_empty() {
@@ -174,7 +174,7 @@ async fn copy_all<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
-    expected: &Expected,
+    expected: &Precondition,
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     let has_failed = AtomicBool::new(false);
@@ -205,10 +205,10 @@ async fn copy_one<S: Store>(
     view: &NamespaceView<S>,
     file: &FileTransfer,
     kind: TransferKind,
-    expected: &Expected,
+    expected: &Precondition,
     made: &mut Option<TransferredFile>,
 ) -> Result<(), TransferError> {
-    let Some(Value { stored, content, .. }) = view.whole_of(&file.from, file.size).await? else { return Ok(()) };
+    let Some(StoredValue { stored, content, .. }) = view.whole_of(&file.from, file.size).await? else { return Ok(()) };
     let copy = match kind {
         TransferKind::Rename => moved(content, &stored),
         TransferKind::Copy => NewValue::new(content, Utc::now()),
@@ -245,7 +245,7 @@ async fn meets_others<S: Store>(
 /// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
 async fn remove_sources<S: Store>(
     view: &NamespaceView<S>,
-    replaced: Option<&Value>,
+    replaced: Option<&StoredValue>,
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     for one in made.iter_mut() {
@@ -266,13 +266,13 @@ async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut Transferred
         let steady = steady(view, &from)?;
         // Whatever comes instead of an answer, it may be gone.
         made.source_state = SourceState::Removed;
-        match steady.delete(&from, &Expected::Version(made.source.version.clone())).await? {
-            Outcome::Done(_) => return Ok(()),
-            Outcome::Refused(None) => {
+        match steady.delete(&from, &Precondition::Version(made.source.version.clone())).await? {
+            PutOutcome::Applied(_) => return Ok(()),
+            PutOutcome::PreconditionFailed(None) => {
                 made.source_state = SourceState::RemovedByOther;
                 return Ok(());
             }
-            Outcome::Refused(Some(_)) => {
+            PutOutcome::PreconditionFailed(Some(_)) => {
                 made.source_state = SourceState::Present;
                 copy_again(view, made).await?;
             }
@@ -285,8 +285,8 @@ async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut Transferred
 /// Copies a source that was changed since it was copied.
 async fn copy_again<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFile) -> Result<(), TransferError> {
     let Some(target) = &made.target else { return Ok(()) };
-    let expected = Expected::Version(target.version.clone());
-    let Some(Value { stored, content, .. }) = view.whole_of(&made.file.from, made.file.size).await? else {
+    let expected = Precondition::Version(target.version.clone());
+    let Some(StoredValue { stored, content, .. }) = view.whole_of(&made.file.from, made.file.size).await? else {
         return Ok(());
     };
     let copy = moved(content, &stored);
@@ -298,7 +298,7 @@ async fn copy_again<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFil
 async fn roll_back<S: Store>(
     view: &NamespaceView<S>,
     made: &[TransferredFile],
-    replaced: Option<&Value>,
+    replaced: Option<&StoredValue>,
 ) -> Result<Rollback> {
     let mut outcome = Ok(Rollback::Complete);
     let mut failures = 0;

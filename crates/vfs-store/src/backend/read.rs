@@ -9,7 +9,7 @@ use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, Read
 
 use super::concurrency::runtime::Runtime;
 use super::view::namespace_view::{BLOCK, NamespaceView, READ_ATTEMPTS, keeps_changing};
-use crate::store::{Store, Stored, Value};
+use crate::store::{Store, StoredMeta, StoredValue};
 
 /// The most large files that are read at once, each on a thread and in two blocks.
 static READS: Semaphore = Semaphore::const_new(64);
@@ -26,7 +26,7 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
     for _ in 0..READ_ATTEMPTS {
         let range = request.bytes.map_or(0..BLOCK, |asked| first_range(request, asked));
         let start = range.start;
-        let Some(Value { stored, content, .. }) = view.get(path, Some(range)).await? else {
+        let Some(StoredValue { stored, content, .. }) = view.get(path, Some(range)).await? else {
             view.check_no_file(path).await?;
             continue;
         };
@@ -91,14 +91,14 @@ struct Source<S> {
     view: NamespaceView<S>,
     runtime: Runtime,
     path: VfsPath,
-    stored: Stored,
+    stored: StoredMeta,
     /// What came first, and the last block that was asked for: where each begins, and its bytes.
     held: [(u64, Bytes); 2],
     has_changed: bool,
 }
 
 impl<S: Store> Source<S> {
-    fn new(view: NamespaceView<S>, path: VfsPath, stored: Stored, first: (u64, Bytes)) -> Result<Self> {
+    fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
         let runtime = Runtime::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read"))?;
         Ok(Self { view, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
@@ -143,7 +143,7 @@ impl<S: Store> window::Source for Source<S> {
 /// A whole file.
 pub(super) async fn download<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> FileDownloadResponse {
     match view.whole_file(&path, view.shared.max_file_size()).await {
-        Ok(Value { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),
+        Ok(StoredValue { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),
         Err(error) => FileDownloadResponse::failed(path, error),
     }
 }

@@ -16,7 +16,7 @@ use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above, file_info};
 use super::view::text_query::{LARGEST_SILENT, largest_silent, text_query};
 use super::view::tree::{Hopes, Names, StoreTree};
-use crate::store::{Needles, PathStat, Store};
+use crate::store::{PathStat, Store, TextQuery};
 
 /// What a directory may hold that decides what a walk shows below it.
 const RULES: [&str; 3] = [".ignore", ".gitignore", ".git"];
@@ -91,10 +91,10 @@ pub(super) async fn tree_for_grep<S: Store>(view: &NamespaceView<S>, req: &GrepR
     if let (Some(_), Ok(runtime)) = (req.limit, Handle::try_current()) {
         let names = names(view, &req.path, scope).await?;
         let (view, req) = (view.clone(), req.clone());
-        let hopes = async move { hopes(&view, &req.path, &req, Needles::DEFAULT_MOST).await };
+        let hopes = async move { hopes(&view, &req.path, &req, TextQuery::DEFAULT_MAX_CANDIDATES).await };
         return Ok(Arc::new(tree(names).above(above).hopes_later(&runtime, hopes)));
     }
-    let hopes = hopes(view, &req.path, req, Needles::DEFAULT_MOST);
+    let hopes = hopes(view, &req.path, req, TextQuery::DEFAULT_MAX_CANDIDATES);
     let (mut names, hopes) = futures::try_join!(names(view, &req.path, scope), hopes)?;
     if names.is_none() && is_too_large() {
         names = lookup_hopes(view, hopes.as_ref()).await;
@@ -112,7 +112,7 @@ pub(super) async fn tree_to_lend<S: Store>(view: &NamespaceView<S>, req: &LendRe
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
     let tree = StoreTree::new(view.clone(), names).drop_guard(guard);
     let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
-    let hopes = hopes(view, &req.path, search, Needles::DEFAULT_MOST).await?;
+    let hopes = hopes(view, &req.path, search, TextQuery::DEFAULT_MAX_CANDIDATES).await?;
     Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
 }
 
@@ -168,16 +168,16 @@ async fn lookup_hopes<S: Store>(view: &NamespaceView<S>, hopes: Option<&Hopes>) 
     Some(Names { below: below.clone(), directories })
 }
 
-/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now: `most` of them at most.
+/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now: `max_candidates` of them at most.
 async fn hopes<S: Store>(
     view: &NamespaceView<S>,
     path: &VfsPath,
     req: &GrepRequest,
     most: usize,
 ) -> Result<Option<Hopes>> {
-    let (Some(search), Some(needles)) = (view.store().as_search(), text_query(req)) else { return Ok(None) };
-    let needles = needles.most(most);
-    let candidates = match view.ask(path, search.candidates(&view.namespace, path, &needles)).await {
+    let (Some(search), Some(query)) = (view.store().as_search(), text_query(req)) else { return Ok(None) };
+    let query = query.max_candidates(most);
+    let candidates = match view.ask(path, search.candidates(&view.namespace, path, &query)).await {
         // The search goes on without the answer, unless it was the caller who waited no longer.
         Err(error) if error.is_temporary() && view.cx.check().is_ok() => {
             tracing::debug!(%error, "the search index of the store did not answer; the search reads all files");

@@ -48,6 +48,6 @@ impl<S: Store> Shared<S> {
 
     /// Returns the size in bytes of the largest file that the configuration and the store allow.
     pub(super) fn max_file_size(&self) -> u64 {
-        self.config.max_file_size.min(self.store.abilities().max_value)
+        self.config.max_file_size.min(self.store.capabilities().max_value)
     }
 }

@@ -14,7 +14,7 @@ use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;
 use super::write::room_for;
-use crate::store::{BatchOutcome, Condition, Expected, Store, Stored, Write};
+use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, Write};
 
 pub(super) async fn rename<S: Store>(view: &NamespaceView<S>, req: &RenameRequest) -> Result<RenameResult> {
     let (plan, _) = transfer(view, (&req.from, &req.to), req.mode, TransferKind::Rename).await?;
@@ -33,7 +33,7 @@ async fn transfer<S: Store>(
     (from, to): (&VfsPath, &VfsPath),
     mode: TransferMode,
     kind: TransferKind,
-) -> Result<(TransferPlan, Vec<Stored>)> {
+) -> Result<(TransferPlan, Vec<StoredMeta>)> {
     check_ends(from, to)?;
     for attempt in 0..view.shared.config.edit_attempts {
         let plan = plan(view, from, to, mode).await?;
@@ -89,7 +89,7 @@ fn check_target(
     target: Option<PathEntry>,
     to: &VfsPath,
     mode: TransferMode,
-) -> Result<Option<Stored>> {
+) -> Result<Option<StoredMeta>> {
     let Some(target) = target else { return Ok(None) };
     if mode != TransferMode::Overwrite {
         return Err(Error::already_exists(to));
@@ -110,11 +110,11 @@ async fn batched<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
-) -> Result<Option<Vec<Stored>>> {
+) -> Result<Option<Vec<StoredMeta>>> {
     let conditions = match &plan.replaced {
         // A file keeps the place that it has, also where others made one above or below it.
-        Some(replaced) => vec![Condition::At(plan.to.clone(), Expected::Version(replaced.version.clone()))],
-        None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Expected::Nothing)]].concat(),
+        Some(replaced) => vec![Condition::At(plan.to.clone(), Precondition::Version(replaced.version.clone()))],
+        None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Precondition::Absent)]].concat(),
     };
     let at = Utc::now();
     let write = |FileTransfer { from, to, .. }: FileTransfer| match kind {
@@ -123,7 +123,7 @@ async fn batched<S: Store>(
     };
     let writes = plan.files.iter().cloned().map(write).collect();
     Ok(match view.batch(&plan.to, &conditions, writes).await? {
-        BatchOutcome::Done(stored) => Some(stored),
-        BatchOutcome::Refused(..) => None,
+        BatchOutcome::Applied(stored) => Some(stored),
+        BatchOutcome::PreconditionFailed(..) => None,
     })
 }

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, FileUpload, FileUploadResponse, WriteRequest};
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::above;
 use super::write::{self, NewContent};
-use crate::store::{BatchOutcome, Condition, Expected, Store, Stored, Times, Write};
+use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, TimestampSource, Write};
 
 /// The most files in one change. Others who change the namespace wait as long as it takes.
 const MAX_BATCH_FILES: usize = 256;
@@ -101,16 +101,16 @@ async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>)
         return upload_each(view, files).await;
     };
     match view.batch(&first.path, &batch.conditions, batch.writes).await {
-        Ok(BatchOutcome::Done(stored)) if stored.len() == files.len() => {
-            let answer = |(file, stored): (FileUpload, Stored)| FileUploadResponse::ok(file.path, stored.version);
+        Ok(BatchOutcome::Applied(stored)) if stored.len() == files.len() => {
+            let answer = |(file, stored): (FileUpload, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
             files.into_iter().zip(stored).map(answer).collect()
         }
         Err(error) if is_undecided(&error) || view.cx.check().is_err() => fail_all(files, &error),
-        Ok(BatchOutcome::Done(stored)) => {
+        Ok(BatchOutcome::Applied(stored)) => {
             let reason = format!("{} of {} writes were reported by the store", stored.len(), files.len());
             fail_all(files, &Error::new(ErrorKind::Internal, reason))
         }
-        Ok(BatchOutcome::Refused(..)) | Err(_) => upload_each(view, files).await,
+        Ok(BatchOutcome::PreconditionFailed(..)) | Err(_) => upload_each(view, files).await,
     }
 }
 
@@ -139,7 +139,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
     if files.len() < 2 {
         return None;
     }
-    let has_times = view.store().abilities().times != Times::OfStore;
+    let has_times = view.store().capabilities().timestamps != TimestampSource::Store;
     let is_allowed = |file: &FileUpload| {
         let has_path = !file.path.is_root() && view.check_path(&file.path).is_ok();
         let has_size = view.check_size(&file.path, file.content.len() as u64).is_ok();
@@ -150,8 +150,8 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
     }
     let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
     let stats = view.stat_many(&paths[0], &paths).await.ok()?;
-    let found: Vec<Option<Stored>> = stats.into_iter().map(|stat| stat.stored).collect();
-    let write = |(file, found): (&FileUpload, &Option<Stored>)| {
+    let found: Vec<Option<StoredMeta>> = stats.into_iter().map(|stat| stat.stored).collect();
+    let write = |(file, found): (&FileUpload, &Option<StoredMeta>)| {
         let content = NewContent { bytes: file.content.clone(), modified_at: file.modified_at };
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
@@ -160,16 +160,17 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
 }
 
 /// Returns the conditions that each file is still what was found, and has room where nothing was.
-fn require_unchanged(files: &[FileUpload], found: &[Option<Stored>]) -> Vec<Condition> {
+fn require_unchanged(files: &[FileUpload], found: &[Option<StoredMeta>]) -> Vec<Condition> {
     let (mut conditions, mut directories) = (Vec::with_capacity(2 * files.len()), BTreeSet::new());
     for (file, found) in files.iter().zip(found) {
-        let expected = found.as_ref().map_or(Expected::Nothing, |found| Expected::Version(found.version.clone()));
+        let expected =
+            found.as_ref().map_or(Precondition::Absent, |found| Precondition::Version(found.version.clone()));
         conditions.push(Condition::At(file.path.clone(), expected));
         if found.is_none() {
             conditions.push(Condition::NothingBelow(file.path.clone()));
             directories.extend(above(&file.path));
         }
     }
-    conditions.extend(directories.into_iter().map(|directory| Condition::At(directory, Expected::Nothing)));
+    conditions.extend(directories.into_iter().map(|directory| Condition::At(directory, Precondition::Absent)));
     conditions
 }

@@ -11,7 +11,7 @@ use vfs_core::{Change, Cursor, Error, Result, VfsPath, WatchEvent, WatchRequest}
 
 use super::concurrency::feed_barrier::FeedBarrier;
 use super::view::namespace_view::NamespaceView;
-use crate::store::{ChangePage, Changes, Namespace, Position, Store, Tell};
+use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
 
 /// How many changes are asked for at once.
 const CHANGES: usize = 500;
@@ -29,14 +29,14 @@ struct Follower<S> {
     cursors: Cursors,
     /// Where it begins, until that is known.
     start: Option<BoxFuture<'static, Result<Start>>>,
-    seen: Position,
+    seen: Sequence,
     pending: VecDeque<WatchEvent>,
     has_ended: bool,
 }
 
 /// Where a follower begins.
 struct Start {
-    seen: Position,
+    seen: Sequence,
     /// Whether what it asked for is no longer, or not yet, there.
     is_behind: bool,
 }
@@ -54,7 +54,7 @@ pub(super) fn watch<S: Store>(
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
     let start = begin(start(view.clone(), path.clone(), asked).boxed(), feed_barrier);
-    let (seen, pending) = (Position(0), VecDeque::new());
+    let (seen, pending) = (Sequence(0), VecDeque::new());
     let follower = Follower { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
     stream::unfold(follower, |mut follower| async move {
         if follower.has_ended {
@@ -95,7 +95,7 @@ fn ended(error: tokio::task::JoinError) -> Error {
 
 async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
     let changes = changes_of(&view)?;
-    let last = view.ask(&path, changes.position(&view.namespace)).await?;
+    let last = view.ask(&path, changes.last_sequence(&view.namespace)).await?;
     Ok(match asked {
         None => Start { seen: last, is_behind: false },
         Some(Asked::After(seen)) if seen <= last => Start { seen, is_behind: false },
@@ -105,7 +105,7 @@ async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<As
 }
 
 fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn Changes> {
-    let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store does not tell of changes");
+    let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store has no change feed");
     view.store().as_changes().ok_or_else(missing)
 }
 
@@ -128,15 +128,16 @@ impl<S: Store> Follower<S> {
             match page {
                 ChangePage::Changes { changes: told, next, has_more } => {
                     let (path, cursors) = (&self.path, &self.cursors);
-                    let events =
-                        told.into_iter().filter_map(|(at, tell)| Some(cursors.event(at, as_seen_from(path, tell)?)));
+                    let events = told
+                        .into_iter()
+                        .filter_map(|(at, record)| Some(cursors.event(at, as_seen_from(path, record)?)));
                     self.pending.extend(events);
                     self.seen = next;
                     if self.pending.is_empty() && !has_more {
                         self.view.ask(&self.path, changes.changed(&self.view.namespace, next)).await?;
                     }
                 }
-                ChangePage::Forgotten(next) => {
+                ChangePage::Expired(next) => {
                     self.seen = next;
                     return Ok(self.cursors.event(next, Change::Overflow));
                 }
@@ -155,7 +156,7 @@ struct Cursors {
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     /// What happened after this place.
-    After(Position),
+    After(Sequence),
     /// What happened in another namespace.
     Elsewhere,
 }
@@ -166,7 +167,7 @@ impl Cursors {
         Self { namespace: hash[..NAMESPACE].to_owned() }
     }
 
-    fn event(&self, at: Position, change: Change) -> WatchEvent {
+    fn event(&self, at: Sequence, change: Change) -> WatchEvent {
         WatchEvent::new(Cursor::new(format!("{CURSOR}{}-{}", self.namespace, at.0)), change)
     }
 
@@ -176,7 +177,7 @@ impl Cursors {
         let asked = parts.and_then(|(namespace, text)| {
             let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
             let is_here = namespace == self.namespace;
-            Some(if is_here { Asked::After(Position(number)) } else { Asked::Elsewhere })
+            Some(if is_here { Asked::After(Sequence(number)) } else { Asked::Elsewhere })
         });
         asked.ok_or_else(|| {
             let message = "the cursor is none of a change feed; leave it out to start from now";
@@ -190,13 +191,13 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// What `tell` is for one who watches `watched`; `None` where it is nothing.
-fn as_seen_from(watched: &VfsPath, tell: Tell) -> Option<Change> {
-    let change = match tell {
-        Tell::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
-        Tell::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
-        Tell::Removed(path) => Change::Removed { path },
-        Tell::Unreadable(tell, _) => return as_seen_from(watched, *tell),
-        Tell::Moved { from, to, stored } => {
+fn as_seen_from(watched: &VfsPath, record: ChangeRecord) -> Option<Change> {
+    let change = match record {
+        ChangeRecord::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
+        ChangeRecord::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
+        ChangeRecord::Removed(path) => Change::Removed { path },
+        ChangeRecord::Unreadable(record, _) => return as_seen_from(watched, *record),
+        ChangeRecord::Moved { from, to, stored } => {
             let version = Some(stored.version);
             return match (from.starts_with(watched), to.starts_with(watched)) {
                 (true, true) => Some(Change::Renamed { from, to, version }),
@@ -220,8 +221,8 @@ mod tests {
     fn a_cursor_is_read_as_it_was_written_and_no_other_text_is() {
         let root = VfsPath::root();
         let cursors = Cursors::of(&Namespace::default());
-        let cursor = cursors.event(Position(17), Change::Overflow).cursor;
-        assert_eq!(cursors.parse(&cursor, &root), Ok(Asked::After(Position(17))));
+        let cursor = cursors.event(Sequence(17), Change::Overflow).cursor;
+        assert_eq!(cursors.parse(&cursor, &root), Ok(Asked::After(Sequence(17))));
         let other = Cursors::of(&Namespace::parse("org").expect("a namespace"));
         assert_eq!(other.parse(&cursor, &root), Ok(Asked::Elsewhere));
         let here = cursor.as_str().strip_suffix("-17").expect("it ends with the number");

@@ -9,10 +9,12 @@ use super::concurrency::completion::run_to_completion;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above};
-use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Times, Write};
+use crate::store::{
+    BatchOutcome, Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, Write,
+};
 
 pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) -> Result<WriteResult> {
-    if view.shared.store.abilities().times == Times::OfStore {
+    if view.shared.store.capabilities().timestamps == TimestampSource::Store {
         req.refuse_modified_at()?;
     }
     let WriteRequest { path, content, mode, modified_at, .. } = req;
@@ -34,10 +36,10 @@ async fn create<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewConte
     view.check_size(path, new.size())?;
     for attempt in 0..view.shared.config.edit_attempts {
         match put_new(view, path, new.value(None)).await? {
-            Outcome::Done(stored) => {
+            PutOutcome::Applied(stored) => {
                 return Ok(WriteResult::new(path.clone(), true, stored.version, new.size()));
             }
-            Outcome::Refused(_) => refuse_existing(path, view.look_up(path).await?)?,
+            PutOutcome::PreconditionFailed(_) => refuse_existing(path, view.look_up(path).await?)?,
         }
         backoff(&view.cx, path, attempt).await?;
     }
@@ -54,7 +56,7 @@ fn refuse_existing(path: &VfsPath, found: Option<PathEntry>) -> Result<()> {
 }
 
 /// The file that a write to `path` replaces, where there is one.
-async fn existing<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<Option<Stored>> {
+async fn existing<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<Option<StoredMeta>> {
     match view.look_up(path).await? {
         None => Ok(None),
         Some(PathEntry::File(stored)) => Ok(Some(stored)),
@@ -78,11 +80,13 @@ async fn overwrite<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewCo
         let outcome = match &file {
             None => put_new(view, path, value).await?,
             // Others may have put something below it that knows nothing of directories; the file is there all the same.
-            Some(file) => view.put(path, value, &Expected::Version(file.version.clone())).await?,
+            Some(file) => view.put(path, value, &Precondition::Version(file.version.clone())).await?,
         };
         match outcome {
-            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
-            Outcome::Refused(_) => existing(view, path).await?,
+            PutOutcome::Applied(stored) => {
+                return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size));
+            }
+            PutOutcome::PreconditionFailed(_) => existing(view, path).await?,
         };
         backoff(&view.cx, path, attempt).await?;
     }
@@ -102,9 +106,9 @@ async fn replace<S: Store>(
         other => return Err(Error::conflict(path, other.map(|file| file.version))),
     };
     view.check_size(path, size)?;
-    match view.put(path, new.value(Some(&file)), &Expected::Version(expected)).await? {
-        Outcome::Done(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
-        Outcome::Refused(found) => Err(Error::conflict(path, found.map(|file| file.version))),
+    match view.put(path, new.value(Some(&file)), &Precondition::Version(expected)).await? {
+        PutOutcome::Applied(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
+        PutOutcome::PreconditionFailed(found) => Err(Error::conflict(path, found.map(|file| file.version))),
     }
 }
 
@@ -127,12 +131,14 @@ async fn append<S: Store>(view: &NamespaceView<S>, path: &VfsPath, added: NewCon
                 view.check_size(path, size)?;
                 let bytes = buffer::join(&file.content, &added.bytes)?;
                 let value = NewContent { bytes, ..added }.value(Some(&file.stored));
-                outcome = view.put(path, value, &Expected::Version(file.stored.version.clone())).await?;
+                outcome = view.put(path, value, &Precondition::Version(file.stored.version.clone())).await?;
             }
         }
         match outcome {
-            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
-            Outcome::Refused(_) => existing(view, path).await?,
+            PutOutcome::Applied(stored) => {
+                return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size));
+            }
+            PutOutcome::PreconditionFailed(_) => existing(view, path).await?,
         };
         backoff(&view.cx, path, attempt).await?;
     }
@@ -152,7 +158,7 @@ impl NewContent {
     }
 
     /// Returns the value to store; `old` is the file that is replaced.
-    pub(super) fn value(&self, old: Option<&Stored>) -> NewValue {
+    pub(super) fn value(&self, old: Option<&StoredMeta>) -> NewValue {
         let mut value = new_value(&self.bytes, old);
         if let Some(at) = self.modified_at {
             value.modified_at = at.trunc_subsecs(6);
@@ -162,7 +168,7 @@ impl NewContent {
 }
 
 /// `content` as a write of now, to a new file or in the place of that of `old`.
-pub(super) fn new_value(content: &Bytes, old: Option<&Stored>) -> NewValue {
+pub(super) fn new_value(content: &Bytes, old: Option<&StoredMeta>) -> NewValue {
     let now = Utc::now();
     let value = NewValue::new(content.clone(), old.map_or(now, |old| now.max(old.modified_at)));
     match old {
@@ -173,14 +179,14 @@ pub(super) fn new_value(content: &Bytes, old: Option<&Stored>) -> NewValue {
 
 /// What must be so for something to be at `path`: no part of it is a file, and nothing is below it.
 pub(super) fn room_for(path: &VfsPath) -> Vec<Condition> {
-    let parts = above(path).map(|above| Condition::At(above, Expected::Nothing));
+    let parts = above(path).map(|above| Condition::At(above, Precondition::Absent));
     parts.chain([Condition::NothingBelow(path.clone())]).collect()
 }
 
 /// Puts a file where nothing is.
-async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if path.is_root() {
-        return Ok(Outcome::Refused(None));
+        return Ok(PutOutcome::PreconditionFailed(None));
     }
     if view.batches().is_none() {
         let (view, path) = (view.clone(), path.clone());
@@ -191,7 +197,7 @@ async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewVa
         })
         .await;
     }
-    let mut conditions = vec![Condition::At(path.clone(), Expected::Nothing)];
+    let mut conditions = vec![Condition::At(path.clone(), Precondition::Absent)];
     conditions.extend(room_for(path));
     put_if(view, path, value, &conditions).await
 }
@@ -201,13 +207,13 @@ async fn put_if<S: Store>(
     path: &VfsPath,
     value: NewValue,
     conditions: &[Condition],
-) -> Result<Outcome> {
+) -> Result<PutOutcome> {
     let outcome = view.batch(path, conditions, vec![Write::Put(path.clone(), value)]).await?;
     Ok(match outcome {
-        BatchOutcome::Done(stored) => match stored.into_iter().next() {
-            Some(stored) => Outcome::Done(stored),
+        BatchOutcome::Applied(stored) => match stored.into_iter().next() {
+            Some(stored) => PutOutcome::Applied(stored),
             None => return Err(Error::new(ErrorKind::Internal, "the store did not say what it wrote").with_path(path)),
         },
-        BatchOutcome::Refused(_, found) => Outcome::Refused(found),
+        BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
     })
 }

@@ -5,7 +5,7 @@ use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::{Documents, FETCHES, unable};
-use crate::store::{Batch, BatchOutcome, Condition, Expected, Key, Namespace, NewValue, Store, Value, Write};
+use crate::store::{Batch, BatchOutcome, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write};
 
 /// How often a copy in a batch is put together again when its source changed meanwhile.
 const COPY_ATTEMPTS: usize = 8;
@@ -20,9 +20,9 @@ impl<S: Store> Documents<S> {
                 let Some(document) = self.store.get(&key, None).await? else {
                     return Ok((Write::Copy { from, to, at }, None));
                 };
-                let Value { stored, content } = self.decode(&key, document)?;
+                let StoredValue { stored, content } = self.decode(&key, document)?;
                 let copy = self.encode(NewValue::new(content, at))?;
-                Ok((Write::Put(to, copy), Some(Condition::At(from, Expected::Version(stored.version)))))
+                Ok((Write::Put(to, copy), Some(Condition::At(from, Precondition::Version(stored.version)))))
             }
             other => Ok((other, None)),
         }
@@ -45,13 +45,13 @@ impl<S: Store> Batch for Documents<S> {
             }
             drop(translations);
             match inner.batch(namespace, &all, documents).await? {
-                BatchOutcome::Done(stored) => {
+                BatchOutcome::Applied(stored) => {
                     let paths = writes.iter().map(target);
                     let described = paths.zip(stored).map(|(path, stored)| self.described(namespace, path, stored));
                     let described = described.collect::<Vec<_>>();
-                    return Ok(BatchOutcome::Done(stream::iter(described).buffered(FETCHES).collect().await));
+                    return Ok(BatchOutcome::Applied(stream::iter(described).buffered(FETCHES).collect().await));
                 }
-                BatchOutcome::Refused(path, found) => {
+                BatchOutcome::PreconditionFailed(path, found) => {
                     let is_own =
                         all[conditions.len()..].iter().any(|own| matches!(own, Condition::At(of, _) if *of == path));
                     if found.is_some() && is_own {
@@ -61,7 +61,7 @@ impl<S: Store> Batch for Documents<S> {
                         Some(stored) => Some(self.described(namespace, &path, stored).await),
                         None => None,
                     };
-                    return Ok(BatchOutcome::Refused(path, found));
+                    return Ok(BatchOutcome::PreconditionFailed(path, found));
                 }
             }
         }

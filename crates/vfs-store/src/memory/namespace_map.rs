@@ -9,8 +9,8 @@ use vfs_core::VfsPath;
 
 use super::log::Log;
 use crate::store::{
-    BatchOutcome, Condition, Entry, Expected, ListRequest, Listed, NewValue, Outcome, Page, PageToken, Stored, Tell,
-    Value, Write, version_of,
+    BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, Page, PageToken, Precondition,
+    PutOutcome, StoredMeta, StoredValue, Write, version_of,
 };
 
 /// How many digits of a second's fraction are kept.
@@ -20,13 +20,13 @@ const MICROSECONDS: u16 = 6;
 #[derive(Debug, Clone)]
 struct Held {
     content: Bytes,
-    stored: Stored,
+    stored: StoredMeta,
 }
 
 impl Held {
     fn new(value: NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
-        let stored = Stored::new(value.content.len() as u64, version_of(&value.content), modified_at)
+        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
             .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
         Self { content: value.content, stored }
     }
@@ -42,8 +42,8 @@ pub(super) struct NamespaceMap {
 /// What a batch did so far.
 #[derive(Default)]
 struct Done {
-    now: Vec<Stored>,
-    tells: Vec<Tell>,
+    now: Vec<StoredMeta>,
+    records: Vec<ChangeRecord>,
     /// What was at each path before it was changed, in the order of the changes.
     before: Vec<(VfsPath, Option<Held>)>,
 }
@@ -53,29 +53,29 @@ impl NamespaceMap {
         self.values.is_empty()
     }
 
-    pub(super) fn head(&self, path: &VfsPath) -> Option<&Stored> {
+    pub(super) fn head(&self, path: &VfsPath) -> Option<&StoredMeta> {
         self.values.get(path).map(|held| &held.stored)
     }
 
-    pub(super) fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Option<Value> {
+    pub(super) fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Option<StoredValue> {
         let held = self.values.get(path)?;
         let content = range.map_or_else(|| held.content.clone(), |range| part(&held.content, &range));
-        Some(Value::new(held.stored.clone(), content))
+        Some(StoredValue::new(held.stored.clone(), content))
     }
 
-    pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Expected) -> Outcome {
+    pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Precondition) -> PutOutcome {
         self.one(Write::Put(path.clone(), value), path, expected)
     }
 
-    pub(super) fn delete(&mut self, path: &VfsPath, expected: &Expected) -> Outcome {
+    pub(super) fn delete(&mut self, path: &VfsPath, expected: &Precondition) -> PutOutcome {
         self.one(Write::Delete(path.clone()), path, expected)
     }
 
     /// A batch of one `write` at `path`.
-    fn one(&mut self, write: Write, path: &VfsPath, expected: &Expected) -> Outcome {
+    fn one(&mut self, write: Write, path: &VfsPath, expected: &Precondition) -> PutOutcome {
         match self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write]) {
-            BatchOutcome::Done(mut now) => Outcome::Done(now.remove(0)),
-            BatchOutcome::Refused(_, found) => Outcome::Refused(found),
+            BatchOutcome::Applied(mut now) => PutOutcome::Applied(now.remove(0)),
+            BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
         }
     }
 
@@ -86,18 +86,18 @@ impl NamespaceMap {
                 Condition::NothingBelow(path) => (path, self.after(path, &inside(path)).next().is_none()),
             };
             if !holds {
-                return BatchOutcome::Refused(path.clone(), self.head(path).cloned());
+                return BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned());
             }
         }
         let mut done = Done::default();
         for write in writes {
             if let Err(missing) = self.make(write, &mut done) {
                 self.undo(done);
-                return BatchOutcome::Refused(missing, None);
+                return BatchOutcome::PreconditionFailed(missing, None);
             }
         }
-        self.log.tell(done.tells);
-        BatchOutcome::Done(done.now)
+        self.log.tell(done.records);
+        BatchOutcome::Applied(done.now)
     }
 
     /// Makes one `write`; the error is the path where nothing is and something should be.
@@ -107,12 +107,12 @@ impl NamespaceMap {
             Write::Delete(path) => {
                 let held = self.take(&path, done)?;
                 done.now.push(held.stored);
-                done.tells.push(Tell::Removed(path));
+                done.records.push(ChangeRecord::Removed(path));
             }
             Write::Move { from, to } => {
                 let held = self.take(&from, done)?;
                 done.now.push(held.stored.clone());
-                done.tells.push(Tell::Moved { from, to: to.clone(), stored: held.stored.clone() });
+                done.records.push(ChangeRecord::Moved { from, to: to.clone(), stored: held.stored.clone() });
                 done.before.push((to.clone(), self.values.insert(to, held)));
             }
             Write::Copy { from, to, at } => {
@@ -126,8 +126,8 @@ impl NamespaceMap {
     fn place(&mut self, path: VfsPath, held: Held, done: &mut Done) {
         let stored = held.stored.clone();
         let before = self.values.insert(path.clone(), held);
-        let tell = if before.is_some() { Tell::Changed } else { Tell::Created };
-        done.tells.push(tell(path.clone(), stored.clone()));
+        let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
+        done.records.push(change(path.clone(), stored.clone()));
         done.now.push(stored);
         done.before.push((path, before));
     }
@@ -200,7 +200,7 @@ fn inside(directory: &VfsPath) -> String {
 
 /// The directory that stands for the value at `path` in a listing of one level.
 fn directory_of(path: &VfsPath, request: &ListRequest) -> Option<VfsPath> {
-    if request.depth == Listed::All {
+    if request.depth == ListDepth::All {
         return None;
     }
     let (name, _) = path.strip_prefix(&request.below)?.split_once('/')?;

@@ -13,7 +13,7 @@ use super::BucketStore;
 use super::error::Fault;
 use super::http::{Change, Guard};
 use super::read::{Conditions, Found, tag, version};
-use crate::store::{Expected, NewValue, Outcome, Stored};
+use crate::store::{NewValue, Precondition, PutOutcome, StoredMeta};
 
 /// A value of more bytes is put in parts.
 pub(super) const WHOLE: usize = 16 << 20;
@@ -29,19 +29,24 @@ const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What became of one try.
 enum Try {
-    Over(Outcome),
+    Over(PutOutcome),
     /// Something came in between, and is gone or is what was expected by now.
     Again,
 }
 
 impl BucketStore {
     /// Puts a value.
-    pub(super) async fn put_value(&self, location: &Path, value: &NewValue, expected: &Expected) -> Result<Outcome> {
+    pub(super) async fn put_value(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        expected: &Precondition,
+    ) -> Result<PutOutcome> {
         let labels = self.inner.service.labels.of(value).await?;
         for _ in 0..ROUNDS {
             let guard = match self.guard(location, expected).await? {
                 Ok(guard) => guard,
-                Err(found) => return Ok(Outcome::Refused(found)),
+                Err(found) => return Ok(PutOutcome::PreconditionFailed(found)),
             };
             if let Try::Over(outcome) = self.try_put(location, value, &labels, expected, guard).await? {
                 return Ok(outcome);
@@ -54,11 +59,11 @@ impl BucketStore {
     ///
     /// One that expects anything depends on what is there now: else a second attempt, after an answer that was lost, could go
     /// over what another put there meanwhile.
-    async fn guard(&self, location: &Path, expected: &Expected) -> Result<Result<Guard, Option<Stored>>> {
-        if *expected == Expected::Nothing {
+    async fn guard(&self, location: &Path, expected: &Precondition) -> Result<Result<Guard, Option<StoredMeta>>> {
+        if *expected == Precondition::Absent {
             return Ok(Ok(Guard::Nothing));
         }
-        if let Expected::Version(version) = expected
+        if let Precondition::Version(version) = expected
             && self.inner.service.conditions == Conditions::Tags
             && let Some(e_tag) = tag(version)
         {
@@ -79,7 +84,7 @@ impl BucketStore {
         location: &Path,
         value: &NewValue,
         labels: &Attributes,
-        expected: &Expected,
+        expected: &Precondition,
         guard: Guard,
     ) -> Result<Try> {
         let (change, answer) = if value.content.len() <= WHOLE {
@@ -90,7 +95,9 @@ impl BucketStore {
             (change.clone(), change.make(self.put_parts(location, value, labels, &guard)).await)
         };
         let fault = match answer {
-            Ok(PutResult { e_tag: Some(e_tag), .. }) => return Ok(Try::Over(Outcome::Done(put_now(value, &e_tag)))),
+            Ok(PutResult { e_tag: Some(e_tag), .. }) => {
+                return Ok(Try::Over(PutOutcome::Applied(put_now(value, &e_tag))));
+            }
             Ok(_) => return Err(self.without_tags()),
             Err(fault) => fault,
         };
@@ -98,12 +105,12 @@ impl BucketStore {
             return Err(self.error(&fault));
         }
         match self.look_up(location, &fault).await? {
-            Some(found) if found.is_by(value.id) => Ok(Try::Over(Outcome::Done(found.stored))),
+            Some(found) if found.is_by(value.id) => Ok(Try::Over(PutOutcome::Applied(found.stored))),
             found => {
                 let stored = found.map(|found| found.stored);
                 match (fault.is_refusal(), change.is_doubtful()) {
                     (true, false) if expected.holds(stored.as_ref()) => Ok(Try::Again),
-                    (true, false) => Ok(Try::Over(Outcome::Refused(stored))),
+                    (true, false) => Ok(Try::Over(PutOutcome::PreconditionFailed(stored))),
                     (false, _) if guarded(&guard, stored.as_ref()) => Err(self.not_yet(&self.error(&fault))),
                     _ => Err(self.unknown(&self.error(&fault))),
                 }
@@ -173,11 +180,11 @@ impl BucketStore {
     }
 
     /// Removes a value.
-    pub(super) async fn delete_value(&self, location: &Path, expected: &Expected) -> Result<Outcome> {
+    pub(super) async fn delete_value(&self, location: &Path, expected: &Precondition) -> Result<PutOutcome> {
         for _ in 0..ROUNDS {
-            let Some(found) = self.look(location).await? else { return Ok(Outcome::Refused(None)) };
+            let Some(found) = self.look(location).await? else { return Ok(PutOutcome::PreconditionFailed(None)) };
             if !expected.holds(Some(&found.stored)) {
-                return Ok(Outcome::Refused(Some(found.stored)));
+                return Ok(PutOutcome::PreconditionFailed(Some(found.stored)));
             }
             if let Try::Over(outcome) = self.try_delete(location, found).await? {
                 return Ok(outcome);
@@ -189,7 +196,7 @@ impl BucketStore {
     async fn try_delete(&self, location: &Path, found: Found) -> Result<Try> {
         let change = found.guard.clone().map_or_else(Change::new, Change::on);
         let fault = match change.make(self.inner.service.remove(location)).await {
-            Ok(()) => return Ok(Try::Over(Outcome::Done(found.stored))),
+            Ok(()) => return Ok(Try::Over(PutOutcome::Applied(found.stored))),
             Err(fault) => fault,
         };
         if fault.is_refusal() && !change.is_doubtful() {
@@ -199,7 +206,7 @@ impl BucketStore {
             return Err(self.error(&fault));
         }
         match self.look_up(location, &fault).await? {
-            None => Ok(Try::Over(Outcome::Done(found.stored))),
+            None => Ok(Try::Over(PutOutcome::Applied(found.stored))),
             Some(now) if now.stored.version == found.stored.version => Err(self.not_yet(&self.error(&fault))),
             Some(_) => Err(self.unknown(&self.error(&fault))),
         }
@@ -246,16 +253,16 @@ impl BucketStore {
     }
 }
 
-fn put_now(value: &NewValue, e_tag: &str) -> Stored {
+fn put_now(value: &NewValue, e_tag: &str) -> StoredMeta {
     use chrono::SubsecRound;
 
     let modified_at = value.modified_at.trunc_subsecs(6);
     let version = version(Some(e_tag), value.content.len() as u64, modified_at);
-    Stored::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
+    StoredMeta::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
 }
 
 /// Whether what is there is what a change depends on.
-fn guarded(guard: &Guard, stored: Option<&Stored>) -> bool {
+fn guarded(guard: &Guard, stored: Option<&StoredMeta>) -> bool {
     match guard {
         Guard::Nothing => stored.is_none(),
         Guard::Tag { e_tag, .. } => stored.is_some_and(|stored| tag(&stored.version).as_ref() == Some(e_tag)),

@@ -16,7 +16,7 @@ use super::http::Limit;
 use super::list_xml::{AsSent, Listing, Object};
 use super::names::{Name, odd};
 use super::read::version;
-use crate::store::{Entry, LevelOrder, ListRequest, Listed, Namespace, Page, PageToken, Stored};
+use crate::store::{Entry, LevelOrder, ListDepth, ListRequest, Namespace, Page, PageToken, StoredMeta};
 
 /// The most that a service gives at once.
 const MOST: usize = 1000;
@@ -72,11 +72,17 @@ impl Source {
     }
 
     /// Objects whose keys begin with `prefix`, and where the rest begins.
-    pub(super) async fn list(&self, prefix: &str, depth: Listed, start: &Start, most: usize) -> Result<Listing, Fault> {
+    pub(super) async fn list(
+        &self,
+        prefix: &str,
+        depth: ListDepth,
+        start: &Start,
+        most: usize,
+    ) -> Result<Listing, Fault> {
         match self {
             Self::Paged { store, keys, limit } => {
                 let mut options = PaginatedListOptions {
-                    delimiter: (depth == Listed::Level).then_some(Cow::Borrowed("/")),
+                    delimiter: (depth == ListDepth::Level).then_some(Cow::Borrowed("/")),
                     max_keys: Some(most.clamp(1, MOST)),
                     ..PaginatedListOptions::default()
                 };
@@ -99,8 +105,8 @@ impl Source {
                 let prefix =
                     (!prefix.is_empty()).then(|| Path::parse(prefix)).transpose().map_err(object_store::Error::from)?;
                 match depth {
-                    Listed::Level => Ok(store.list_with_delimiter(prefix.as_ref()).await?.into()),
-                    Listed::All => {
+                    ListDepth::Level => Ok(store.list_with_delimiter(prefix.as_ref()).await?.into()),
+                    ListDepth::All => {
                         let objects = store.list(prefix.as_ref()).map_ok(Object::from).try_collect().await?;
                         Ok(Listing { objects, ..Listing::default() })
                     }
@@ -244,7 +250,7 @@ impl BucketStore {
         let stored = match &object.e_tag {
             Some(e_tag) => {
                 let version = version(Some(e_tag), object.size, object.last_modified);
-                Some(Stored::new(object.size, version, object.last_modified))
+                Some(StoredMeta::new(object.size, version, object.last_modified))
             }
             None => {
                 let location = Path::parse(&object.key)
@@ -274,7 +280,7 @@ impl Reading<'_> {
     async fn list_in_order(&self, start: &Start, limit: usize) -> Result<Listing> {
         let listing = self.list(start, limit).await?;
         let is_complete = listing.next.is_none() || limit >= MOST;
-        if self.request.depth == Listed::Level || is_complete || !self.may_be_out_of_order(&listing) {
+        if self.request.depth == ListDepth::Level || is_complete || !self.may_be_out_of_order(&listing) {
             return Ok(listing);
         }
         self.list(start, MOST).await
@@ -317,7 +323,7 @@ impl Reading<'_> {
 
     /// Where the next page begins if `key` is of another namespace: all of these are passed over in one step.
     fn passed(&self, key: &str) -> Option<Start> {
-        let hidden = self.hidden().filter(|hidden| key.starts_with(hidden) && self.request.depth == Listed::All);
+        let hidden = self.hidden().filter(|hidden| key.starts_with(hidden) && self.request.depth == ListDepth::All);
         hidden.map(|hidden| Start::After(format!("{hidden}{}", char::MAX)))
     }
 
@@ -379,7 +385,7 @@ impl<'a> Sweep<'a> {
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Object>>> {
         let Some(start) = self.start.take() else { return Ok(None) };
         let inner = &self.store.inner;
-        let listing = inner.source.list(inner.layout.base(), Listed::All, &start, MOST).await;
+        let listing = inner.source.list(inner.layout.base(), ListDepth::All, &start, MOST).await;
         let listing = listing.map_err(|fault| self.store.error(&fault))?;
         self.start = listing.next.map(Start::Token);
         Ok(Some(listing.objects))

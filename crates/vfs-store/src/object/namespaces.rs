@@ -6,7 +6,7 @@ use vfs_core::Result;
 
 use super::BucketStore;
 use super::list::Start;
-use crate::store::{ListRequest, Listed, Namespace};
+use crate::store::{ListDepth, ListRequest, Namespace};
 
 /// Upper bound on the number of prefixes that are listed concurrently.
 const MAX_CONCURRENT_LISTINGS: usize = 16;
@@ -14,7 +14,7 @@ const MAX_CONCURRENT_LISTINGS: usize = 16;
 impl BucketStore {
     /// Makes sure that the bucket answers.
     pub(super) async fn is_reachable(&self) -> Result<()> {
-        let listing = self.inner.source.list(self.inner.layout.base(), Listed::All, &Start::First, 1).await;
+        let listing = self.inner.source.list(self.inner.layout.base(), ListDepth::All, &Start::First, 1).await;
         listing.map(|_| ()).map_err(|fault| self.error(&fault))
     }
 
@@ -61,7 +61,7 @@ impl BucketStore {
         let mut below = Below::default();
         let mut start = Some(Start::First);
         while let Some(from) = start {
-            let listing = self.inner.source.list(&prefix, Listed::Level, &from, usize::MAX).await;
+            let listing = self.inner.source.list(&prefix, ListDepth::Level, &from, usize::MAX).await;
             let listing = listing.map_err(|fault| self.error(&fault))?;
             start = listing.next.map(Start::Token);
             for name in listing.prefixes.iter().filter_map(|found| found.strip_prefix(&prefix)?.strip_suffix('/')) {

@@ -14,7 +14,7 @@ use vfs_search::run_blocking;
 
 use super::error::Fault;
 use super::http::{Guard, Limit};
-use crate::store::{NewValue, Stored, Value, WriteId};
+use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
 
 /// Maximum size of a value in bytes, which every service supports.
 pub(super) const MAX_VALUE: u64 = 5 << 30;
@@ -112,7 +112,7 @@ fn spell(id: WriteId) -> String {
 /// An object that is there.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
-    pub(super) stored: Stored,
+    pub(super) stored: StoredMeta,
     /// What a change of just this object depends on; `None` where the service has no tags.
     pub(super) guard: Option<Guard>,
     write_id: Option<String>,
@@ -134,7 +134,7 @@ impl Read {
     }
 }
 
-impl From<Read> for Value {
+impl From<Read> for StoredValue {
     fn from(Read { found, content }: Read) -> Self {
         Self::new(found.stored, content)
     }
@@ -158,7 +158,8 @@ impl Found {
             .as_ref()
             .and_then(|_| tag(&version))
             .map(|e_tag| Guard::Tag { e_tag, generation: meta.version.clone() });
-        let stored = Stored::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
+        let stored =
+            StoredMeta::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
         Self { stored, guard, write_id: text(labels.write_id), content_hash: text(labels.content_hash) }
     }
 }

@@ -15,7 +15,7 @@ use super::retry::Patience;
 use super::row;
 use super::server::Server;
 use super::statement::{Parameter, only};
-use crate::store::{BatchOutcome, Condition, Namespace, Stored, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, StoredMeta, Write, WriteId};
 
 const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -230,7 +230,7 @@ impl Change<'_> {
             let Conditions { kinds, paths, versions } = &self.conditions;
             let rows = sending.query_alone(connection, REFUSAL, &[&self.name, kinds, paths, versions]).await?;
             let Some(row) = rows.first() else { return Ok::<_, Fault>(None) };
-            Ok(Some(BatchOutcome::Refused(path(row, 4)?, row::stored(row, 0)?)))
+            Ok(Some(BatchOutcome::PreconditionFailed(path(row, 4)?, row::stored(row, 0)?)))
         };
         self.server.within(work).await
     }
@@ -279,15 +279,15 @@ struct Chunk<'a> {
 
 /// The answer of the server, and the transaction's id if there is something to commit.
 fn read(rows: &[Row]) -> Tried<(BatchOutcome, Option<String>)> {
-    let Some(last) = rows.last() else { return Ok((BatchOutcome::Done(Vec::new()), None)) };
+    let Some(last) = rows.last() else { return Ok((BatchOutcome::Applied(Vec::new()), None)) };
     if !last.try_get::<_, bool>(0)? {
-        return Ok((BatchOutcome::Refused(path(last, 5)?, row::stored(last, 1)?), None));
+        return Ok((BatchOutcome::PreconditionFailed(path(last, 5)?, row::stored(last, 1)?), None));
     }
-    let stored = |row: &Row| -> Tried<Stored> {
+    let stored = |row: &Row| -> Tried<StoredMeta> {
         row::stored(row, 1)?.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no answer; report it").into())
     };
     let done = rows.iter().map(stored).collect::<Tried<_>>()?;
-    Ok((BatchOutcome::Done(done), Some(last.try_get(6)?)))
+    Ok((BatchOutcome::Applied(done), Some(last.try_get(6)?)))
 }
 
 fn path(row: &Row, column: usize) -> Tried<VfsPath> {

@@ -6,7 +6,7 @@ use vfs_core::{Error, Problem, Result, VfsPath};
 use super::error::Tried;
 use super::row;
 use super::server::Server;
-use crate::store::{Entry, ListRequest, Listed, Namespace, Page, PageToken};
+use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
 const NAMESPACES: &str = "SELECT name FROM namespaces \
                           WHERE EXISTS (SELECT FROM files WHERE namespace = id) ORDER BY name";
@@ -37,9 +37,9 @@ impl<'a> From<'a> {
         let (kind, rest) = token.as_str().split_at_checked(1).ok_or_else(refuse)?;
         match (kind, request.depth) {
             _ if rest.contains('\0') => Err(refuse()),
-            ("a", Listed::All) => Ok(Self::Path(rest)),
-            ("f", Listed::Level) => Ok(Self::File(rest)),
-            ("d", Listed::Level) => Ok(Self::Directory(rest)),
+            ("a", ListDepth::All) => Ok(Self::Path(rest)),
+            ("f", ListDepth::Level) => Ok(Self::File(rest)),
+            ("d", ListDepth::Level) => Ok(Self::Directory(rest)),
             _ => Err(refuse()),
         }
     }
@@ -58,11 +58,11 @@ pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListR
     let most = limit as i64 + 1;
     let (beginning, beyond) = row::inside(&request.below);
     let rows = match request.depth {
-        Listed::All => {
+        ListDepth::All => {
             let after = if let From::Path(path) = from { path.max(beginning.as_str()) } else { &beginning };
             server.rows(ALL, &[&namespace.as_str(), &after, &beyond, &most]).await?
         }
-        Listed::Level => {
+        ListDepth::Level => {
             let file = if let From::File(name) = from { Some(name) } else { None };
             let directory = if let From::Directory(name) = from { Some(name) } else { None };
             let most = most as i32;
@@ -77,10 +77,10 @@ fn page(rows: &[Row], limit: usize, request: &ListRequest) -> Tried<Page> {
     let mut last = None;
     for row in rows.iter().take(limit) {
         let name: &str = row.try_get(0)?;
-        let is_directory = request.depth == Listed::Level && row.try_get(5)?;
+        let is_directory = request.depth == ListDepth::Level && row.try_get(5)?;
         let path = match request.depth {
-            Listed::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
-            Listed::Level => request.below.child(name),
+            ListDepth::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
+            ListDepth::Level => request.below.child(name),
         };
         match path {
             Ok(path) if is_directory => page.directories.push(path),
@@ -88,9 +88,9 @@ fn page(rows: &[Row], limit: usize, request: &ListRequest) -> Tried<Page> {
             Err(error) => page.problems.push(Problem::new(name, &error)),
         }
         let kind = match (request.depth, is_directory) {
-            (Listed::All, _) => 'a',
-            (Listed::Level, false) => 'f',
-            (Listed::Level, true) => 'd',
+            (ListDepth::All, _) => 'a',
+            (ListDepth::Level, false) => 'f',
+            (ListDepth::Level, true) => 'd',
         };
         last = Some((kind, name));
     }

@@ -10,7 +10,7 @@ use super::error::{Fault, Tried};
 use super::row;
 use super::server::Server;
 use super::watch::Listener;
-use crate::store::{ChangePage, Namespace, Position, Tell};
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence};
 
 /// How often whoever waits looks for himself, should a notification be lost.
 const LOOK_EVERY: Duration = Duration::from_millis(750);
@@ -35,24 +35,24 @@ const WATCH: &str = "INSERT INTO watched (namespace, until) \
 /// The most changes in an answer, whatever the limit is.
 const LARGEST_PAGE: usize = 10_000;
 
-pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Position> {
-    let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Position(0)) };
-    number(&row, 0).map(Position).map_err(|fault| fault.describe(&server.config))
+pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Sequence> {
+    let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Sequence(0)) };
+    number(&row, 0).map(Sequence).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
     let most = limit.clamp(1, LARGEST_PAGE) as i64;
     let after = i64::try_from(seen.0).unwrap_or(i64::MAX);
     let rows = server.rows(SINCE, &[&namespace.as_str(), &after, &most]).await?;
     page(&rows, seen).map_err(|fault| fault.describe(&server.config))
 }
 
-fn page(rows: &[Row], seen: Position) -> Tried<ChangePage> {
+fn page(rows: &[Row], seen: Sequence) -> Tried<ChangePage> {
     let last = rows.first().map_or(Ok(0), |row| number(row, 0))?;
     let mut changes = Vec::new();
     for row in rows {
         if row.try_get::<_, Option<i64>>(1)?.is_some() {
-            changes.push((Position(number(row, 1)?), tell(row)?));
+            changes.push((Sequence(number(row, 1)?), read_record(row)?));
         }
     }
     let is_known = match changes.first() {
@@ -60,7 +60,7 @@ fn page(rows: &[Row], seen: Position) -> Tried<ChangePage> {
         None => seen.0 == last,
     };
     if !is_known {
-        return Ok(ChangePage::Forgotten(Position(last)));
+        return Ok(ChangePage::Expired(Sequence(last)));
     }
     let next = changes.last().map_or(seen, |(position, _)| *position);
     Ok(ChangePage::Changes { changes, next, has_more: next.0 < last })
@@ -70,14 +70,14 @@ fn number(row: &Row, column: usize) -> Tried<u64> {
     Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
 }
 
-fn tell(row: &Row) -> Tried<Tell> {
+fn read_record(row: &Row) -> Tried<ChangeRecord> {
     let path = VfsPath::parse(row.try_get(7)?)?;
     let stored = || row::stored(row, 2)?.ok_or_else(|| Fault::Ours(wrong()));
     match row.try_get::<_, i16>(6)? {
-        1 => Ok(Tell::Created(path, stored()?)),
-        2 => Ok(Tell::Changed(path, stored()?)),
-        3 => Ok(Tell::Removed(path)),
-        4 => Ok(Tell::Moved { from: path, to: VfsPath::parse(row.try_get(8)?)?, stored: stored()? }),
+        1 => Ok(ChangeRecord::Created(path, stored()?)),
+        2 => Ok(ChangeRecord::Changed(path, stored()?)),
+        3 => Ok(ChangeRecord::Removed(path)),
+        4 => Ok(ChangeRecord::Moved { from: path, to: VfsPath::parse(row.try_get(8)?)?, stored: stored()? }),
         _ => Err(wrong().into()),
     }
 }
@@ -87,7 +87,7 @@ fn wrong() -> Error {
 }
 
 /// Waits until the last change is not the one that was `seen`.
-pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Position) -> Result<()> {
+pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Sequence) -> Result<()> {
     // Who listens first and looks then misses little that comes in between, and looks again soon.
     let mut news = listener.listen();
     loop {

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::read::CHUNK;
 use super::row;
-use crate::store::{Condition, Expected, NewValue, Write, version_of};
+use crate::store::{Condition, NewValue, Precondition, Write, version_of};
 
 /// The largest value, in bytes.
 pub(super) const MAX_VALUE: u64 = 256 << 20;
@@ -31,9 +31,9 @@ impl<'a> Conditions<'a> {
         let mut columns = Self::default();
         for condition in conditions {
             match condition {
-                Condition::At(_, Expected::Anything) => {}
-                Condition::At(path, Expected::Nothing) => columns.push(1, path, None),
-                Condition::At(path, Expected::Version(version)) => columns.push(2, path, Some(version.as_str())),
+                Condition::At(_, Precondition::Any) => {}
+                Condition::At(path, Precondition::Absent) => columns.push(1, path, None),
+                Condition::At(path, Precondition::Version(version)) => columns.push(2, path, Some(version.as_str())),
                 Condition::NothingBelow(path) => columns.push(3, path, None),
             }
         }

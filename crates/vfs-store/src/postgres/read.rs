@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use super::error::Tried;
 use super::row;
 use super::server::Server;
-use crate::store::{Key, Namespace, PathStat, Stored, Value};
+use crate::store::{Key, Namespace, PathStat, StoredMeta, StoredValue};
 
 /// Bytes of content in a row.
 pub(super) const CHUNK: usize = 1 << 20;
@@ -42,13 +42,13 @@ const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, dat
                         WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = ANY ($2::text[]) \
                         AND size <= $3";
 
-pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<Stored>> {
+pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<StoredMeta>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
     let Some(row) = found else { return Ok(None) };
     row::stored(&row, 0).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
     // More than the largest value there can be, and few enough for all sums.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
@@ -61,7 +61,7 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
     let cut = |at: i64| at.unsigned_abs().min(stored.size);
     let (start, end) = (cut(range.start), cut(range.end));
     let content = assemble(&rows, start, end.max(start)).map_err(describe)?;
-    Ok(Some(Value::new(stored, content)))
+    Ok(Some(StoredValue::new(stored, content)))
 }
 
 pub(super) async fn stat_many(server: &Server, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
@@ -77,18 +77,18 @@ pub(super) async fn get_many(
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,
-) -> Result<Vec<Option<Value>>> {
+) -> Result<Vec<Option<StoredValue>>> {
     let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
     let max = max_size.min(CHUNK as u64) as i64;
     let rows = server.rows(GET_MANY, &[&namespace.as_str(), &texts, &max]).await?;
-    let read = |row: &Row| -> Tried<Option<(String, Value)>> {
+    let read = |row: &Row| -> Tried<Option<(String, StoredValue)>> {
         let Some(stored) = row::stored(row, 1)? else { return Ok(None) };
         let data = row.try_get::<_, Option<&[u8]>>(5)?.unwrap_or_default();
         // One that is damaged is an error where it is gotten on its own.
         if data.len() as u64 != stored.size {
             return Ok(None);
         }
-        Ok(Some((row.try_get(0)?, Value::new(stored, Bytes::copy_from_slice(data)))))
+        Ok(Some((row.try_get(0)?, StoredValue::new(stored, Bytes::copy_from_slice(data)))))
     };
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {

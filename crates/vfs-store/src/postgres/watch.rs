@@ -13,7 +13,7 @@ use tokio_postgres::AsyncMessage;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::server::Server;
-use crate::store::Position;
+use crate::store::Sequence;
 
 /// How many notifications wait for whoever is slow; then he looks for himself.
 const WAITING: usize = 1024;
@@ -24,14 +24,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone)]
 pub(super) struct News {
     pub(super) namespace: String,
-    pub(super) position: Position,
+    pub(super) position: Sequence,
 }
 
 impl News {
     /// Reads the text of a notification: the position, a space, and the namespace.
     fn read(text: &str) -> Option<Self> {
         let (position, namespace) = text.split_once(' ')?;
-        Some(Self { namespace: namespace.to_owned(), position: Position(position.parse().ok()?) })
+        Some(Self { namespace: namespace.to_owned(), position: Sequence(position.parse().ok()?) })
     }
 }
 
@@ -102,7 +102,7 @@ async fn session(
         // The connection lasts as long as its client.
         pending::<Result<(), tokio_postgres::Error>>().await
     };
-    let tell = async {
+    let record = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message?
                 && let Some(read) = News::read(notification.payload())
@@ -113,7 +113,7 @@ async fn session(
         }
         Ok(())
     };
-    select(pin!(listen), pin!(tell)).await.factor_first().0
+    select(pin!(listen), pin!(record)).await.factor_first().0
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::connection::{Attempt, Request, start};
 use super::head::{self, File};
 use super::reply::{self, Parts};
 use super::{MAX_VALUE, RedisStore};
-use crate::store::{BatchOutcome, Condition, Expected, Namespace, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, Precondition, Write, WriteId};
 
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
@@ -51,9 +51,11 @@ impl<'a> Step<'a> {
 fn add_condition(condition: &Condition, cmd: &mut Cmd) {
     match condition {
         // It always holds; the script need not know.
-        Condition::At(_, Expected::Anything) => cmd,
-        Condition::At(path, Expected::Nothing) => cmd.arg("nothing").arg(path.as_str()).arg(""),
-        Condition::At(path, Expected::Version(version)) => cmd.arg("version").arg(path.as_str()).arg(version.as_str()),
+        Condition::At(_, Precondition::Any) => cmd,
+        Condition::At(path, Precondition::Absent) => cmd.arg("nothing").arg(path.as_str()).arg(""),
+        Condition::At(path, Precondition::Version(version)) => {
+            cmd.arg("version").arg(path.as_str()).arg(version.as_str())
+        }
         Condition::NothingBelow(path) => cmd.arg("below").arg(path.as_str()).arg(""),
     };
 }
@@ -69,7 +71,7 @@ struct Change<'a> {
 
 impl Change<'_> {
     fn request(&self, attempt: Attempt, is_registered: bool) -> Request<'static> {
-        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Expected::Anything));
+        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
@@ -101,12 +103,12 @@ impl RedisStore {
         };
         let answer = self.link().ask(|attempt| change.request(attempt, false)).await?;
         match read(answer)? {
-            Answer::Outcome(outcome) => Ok(outcome),
+            Answer::PutOutcome(outcome) => Ok(outcome),
             Answer::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy may still be on its way, and finds the namespace now.
                 match read(self.link().ask(|_| change.request(Attempt::Again, true)).await?)? {
-                    Answer::Outcome(outcome) => Ok(outcome),
+                    Answer::PutOutcome(outcome) => Ok(outcome),
                     Answer::Unregistered => Err(reply::unexpected()),
                 }
             }
@@ -149,7 +151,7 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
 }
 
 enum Answer {
-    Outcome(BatchOutcome),
+    PutOutcome(BatchOutcome),
     Unregistered,
 }
 
@@ -163,14 +165,14 @@ fn read(answer: Value) -> Result<Answer> {
         b"refused" => {
             let path = reply::path(&parts.bytes()?).unwrap_or_default();
             let found = if parts.is_empty() { None } else { parts.stored()? };
-            Ok(Answer::Outcome(BatchOutcome::Refused(path, found)))
+            Ok(Answer::PutOutcome(BatchOutcome::PreconditionFailed(path, found)))
         }
         b"done" => {
             let mut stored = Vec::new();
             while !parts.is_empty() {
                 stored.push(parts.stored()?.ok_or_else(reply::unexpected)?);
             }
-            Ok(Answer::Outcome(BatchOutcome::Done(stored)))
+            Ok(Answer::PutOutcome(BatchOutcome::Applied(stored)))
         }
         _ => Err(reply::unexpected()),
     }

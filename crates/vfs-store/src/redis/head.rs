@@ -6,7 +6,7 @@ use ::redis::{RedisWrite, ToRedisArgs};
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::Version;
 
-use crate::store::{NewValue, Stored, version_of};
+use crate::store::{NewValue, StoredMeta, version_of};
 
 /// What every head begins with.
 const MARK: &str = "vfs1 ";
@@ -22,14 +22,14 @@ pub(super) const HEAD: usize = MARK.len() + VERSION + 1 + TIME + 1 + TIME + 1;
 /// A file as it is sent to the server: its head and its content.
 #[derive(Debug, Clone)]
 pub(super) struct File<'a> {
-    pub(super) stored: Stored,
+    pub(super) stored: StoredMeta,
     value: &'a NewValue,
 }
 
 impl<'a> File<'a> {
     pub(super) fn new(value: &'a NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
-        let stored = Stored::new(value.content.len() as u64, version_of(&value.content), modified_at)
+        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
             .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
         Self { stored, value }
     }
@@ -53,7 +53,7 @@ pub(super) fn times(created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> St
 }
 
 /// What a `head` says of a file with `size` bytes of content; `None` where another program wrote it.
-pub(super) fn read(head: &[u8], size: i64) -> Option<Stored> {
+pub(super) fn read(head: &[u8], size: i64) -> Option<StoredMeta> {
     let text = std::str::from_utf8(head).ok()?.strip_prefix(MARK)?.strip_suffix('\n')?;
     let (version, times) = text.split_at_checked(VERSION)?;
     let (created, modified) = times.strip_prefix(' ')?.split_once(' ')?;
@@ -62,7 +62,7 @@ pub(super) fn read(head: &[u8], size: i64) -> Option<Stored> {
         return None;
     }
     let size = u64::try_from(size).ok()?;
-    Some(Stored::new(size, Version::new(version), read_time(modified)?).created_at(read_time(created)?))
+    Some(StoredMeta::new(size, Version::new(version), read_time(modified)?).created_at(read_time(created)?))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use vfs_core::{Error, Problem, Result, VfsPath};
 use super::RedisStore;
 use super::connection::{Request, start};
 use super::reply::{self, Parts};
-use crate::store::{Entry, ListRequest, Listed, Namespace, Page, PageToken};
+use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
 static LIST: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("list.lua"))));
@@ -67,8 +67,8 @@ impl RedisStore {
         // A token of another listing begins no earlier than this one.
         let from = from.filter(|from| from[1..] > first.as_bytes()[1..]).unwrap_or(first.as_bytes());
         let depth = match request.depth {
-            Listed::Level => "level",
-            Listed::All => "all",
+            ListDepth::Level => "level",
+            ListDepth::All => "all",
         };
         let base = self.names().base(namespace);
         let ask = |_| {

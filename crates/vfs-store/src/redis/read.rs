@@ -9,7 +9,7 @@ use vfs_core::{Result, buffer};
 use super::connection::{Request, start};
 use super::reply::{self, Parts};
 use super::{MAX_VALUE, RedisStore};
-use crate::store::{Key, Value};
+use crate::store::{Key, StoredValue};
 
 static READ: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("read.lua"))));
@@ -19,7 +19,7 @@ const PIECE: u64 = 4 << 20;
 
 impl RedisStore {
     /// A file, or the `range` of it.
-    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<StoredValue>> {
         let (start, end) = (range.start.min(MAX_VALUE), range.end.min(MAX_VALUE));
         let mut piece = PIECE;
         'again: loop {
@@ -43,12 +43,12 @@ impl RedisStore {
                 }
                 at = start + content.len() as u64;
             }
-            return Ok(Some(Value::new(first.stored, content.into())));
+            return Ok(Some(StoredValue::new(first.stored, content.into())));
         }
     }
 
     /// What is known of a file, and a `range` of its content.
-    pub(super) async fn piece(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+    pub(super) async fn piece(&self, key: &Key, range: Range<u64>) -> Result<Option<StoredValue>> {
         let base = self.names().base(&key.namespace);
         let ask = |_| {
             let mut cmd = start(&READ, &base);
@@ -64,6 +64,6 @@ impl RedisStore {
             return Ok(None);
         }
         let stored = parts.stored()?.ok_or_else(|| reply::damaged(key.path.as_str()))?;
-        Ok(Some(Value::new(stored, parts.bytes()?.into())))
+        Ok(Some(StoredValue::new(stored, parts.bytes()?.into())))
     }
 }

@@ -12,7 +12,7 @@ use vfs_core::{Result, VfsPath};
 use super::RedisStore;
 use super::connection::{Link, Request, start};
 use super::reply::{self, Parts};
-use crate::store::{ChangePage, Changes, Namespace, Position, Tell};
+use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence};
 
 static SINCE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("since.lua"))));
@@ -39,7 +39,7 @@ impl Default for Waiting {
 
 impl Waiting {
     /// Waits for an entry of the stream `log` after `seen`. A connection that fails, or whose wait is dropped, is not used again.
-    async fn wait(&self, link: &Link, log: &str, seen: Position) -> bool {
+    async fn wait(&self, link: &Link, log: &str, seen: Sequence) -> bool {
         let Ok(_place) = self.places.try_acquire() else { return false };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = match idle {
@@ -64,7 +64,7 @@ impl Waiting {
 
 impl RedisStore {
     /// The position after the newest change, and where a position and a number are given, so many entries after that.
-    async fn newest(&self, namespace: &Namespace, after: Option<(Position, usize)>) -> Result<(Position, Parts)> {
+    async fn newest(&self, namespace: &Namespace, after: Option<(Sequence, usize)>) -> Result<(Sequence, Parts)> {
         let base = self.names().base(namespace);
         let ask = |_| {
             let mut cmd = start(&SINCE, &base);
@@ -76,17 +76,17 @@ impl RedisStore {
         let mut parts = Parts::of(self.link().ask(ask).await?)?;
         let number = parts.bytes()?;
         let number = std::str::from_utf8(&number).ok().and_then(|number| number.parse().ok());
-        Ok((Position(number.ok_or_else(reply::unexpected)?), parts.parts()?))
+        Ok((Sequence(number.ok_or_else(reply::unexpected)?), parts.parts()?))
     }
 }
 
 #[async_trait]
 impl Changes for RedisStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         Ok(self.newest(namespace, None).await?.0)
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         let (last, mut entries) = self.newest(namespace, Some((seen, limit.clamp(1, MOST)))).await?;
         let mut changes = Vec::new();
         let mut next = seen;
@@ -94,33 +94,33 @@ impl Changes for RedisStore {
             let entry = read_entry(entries.parts()?)?;
             // A number that is missing was forgotten, or is not ours.
             let Some(change) = entry.filter(|(position, _)| position.0 == next.0 + 1) else {
-                return Ok(ChangePage::Forgotten(last));
+                return Ok(ChangePage::Expired(last));
             };
             next = change.0;
             changes.push(change);
         }
         if next > last || (changes.is_empty() && next < last) {
-            return Ok(ChangePage::Forgotten(last));
+            return Ok(ChangePage::Expired(last));
         }
         Ok(ChangePage::Changes { changes, next, has_more: next < last })
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         let log = self.names().log(namespace);
-        if !self.inner.waiting.wait(self.link(), &log, seen).await && self.position(namespace).await? == seen {
+        if !self.inner.waiting.wait(self.link(), &log, seen).await && self.last_sequence(namespace).await? == seen {
             tokio::time::sleep(WAIT).await;
         }
         Ok(())
     }
 }
 
-fn read_id(id: &[u8]) -> Option<Position> {
+fn read_id(id: &[u8]) -> Option<Sequence> {
     let (number, _) = std::str::from_utf8(id).ok()?.split_once('-')?;
-    number.parse().ok().map(Position)
+    number.parse().ok().map(Sequence)
 }
 
 /// An entry of the stream; `None` where another program wrote it.
-fn read_entry(mut entry: Parts) -> Result<Option<(Position, Tell)>> {
+fn read_entry(mut entry: Parts) -> Result<Option<(Sequence, ChangeRecord)>> {
     let position = read_id(&entry.bytes()?);
     let mut fields = entry.parts()?;
     let mut values = Vec::new();
@@ -128,24 +128,24 @@ fn read_entry(mut entry: Parts) -> Result<Option<(Position, Tell)>> {
         let (_, value) = (fields.bytes()?, fields.bytes()?);
         values.push(value);
     }
-    let tell = match values.as_slice() {
-        [kind, path, from, head, size] => read_tell(kind, path, from, head, size),
+    let record = match values.as_slice() {
+        [kind, path, from, head, size] => read_record(kind, path, from, head, size),
         _ => None,
     };
-    Ok(position.zip(tell))
+    Ok(position.zip(record))
 }
 
-fn read_tell(kind: &[u8], path: &[u8], from: &[u8], head: &[u8], size: &[u8]) -> Option<Tell> {
+fn read_record(kind: &[u8], path: &[u8], from: &[u8], head: &[u8], size: &[u8]) -> Option<ChangeRecord> {
     let path: VfsPath = reply::path(path)?;
     if kind == b"removed" {
-        return Some(Tell::Removed(path));
+        return Some(ChangeRecord::Removed(path));
     }
     let size = std::str::from_utf8(size).ok()?.parse().ok()?;
     let stored = super::head::read(head, size)?;
     match kind {
-        b"created" => Some(Tell::Created(path, stored)),
-        b"changed" => Some(Tell::Changed(path, stored)),
-        b"moved" => Some(Tell::Moved { from: reply::path(from)?, to: path, stored }),
+        b"created" => Some(ChangeRecord::Created(path, stored)),
+        b"changed" => Some(ChangeRecord::Changed(path, stored)),
+        b"moved" => Some(ChangeRecord::Moved { from: reply::path(from)?, to: path, stored }),
         _ => None,
     }
 }

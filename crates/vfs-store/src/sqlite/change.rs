@@ -9,7 +9,9 @@ use super::error::{Fault, Tried};
 use super::index::{self, IndexTiming};
 use super::rows::{self, Found, Indexed};
 use super::{content, log};
-use crate::store::{BatchOutcome, Condition, Namespace, NewValue, Stored, Tell, Write, WriteId, version_of};
+use crate::store::{
+    BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StoredMeta, Write, WriteId, version_of,
+};
 
 /// A change of the files of one namespace, and what became of its counts.
 struct Changing<'a> {
@@ -63,12 +65,12 @@ pub(super) fn batch(
     for write in writes {
         match changing.make(write.clone()) {
             Ok(stored) => now.push(stored),
-            Err(Stop::Missing(path)) => return Ok(BatchOutcome::Refused(path, None)),
+            Err(Stop::Missing(path)) => return Ok(BatchOutcome::PreconditionFailed(path, None)),
             Err(Stop::Fault(fault)) => return Err(fault),
         }
     }
     changing.finish()?;
-    Ok(BatchOutcome::Done(now))
+    Ok(BatchOutcome::Applied(now))
 }
 
 /// What a batch is refused with, where the `condition` does not hold.
@@ -83,7 +85,7 @@ fn refused(connection: &Connection, namespace: Option<i64>, condition: &Conditio
         (Condition::NothingBelow(_), Some(namespace)) => !rows::has_below(connection, namespace, path)?,
         (Condition::NothingBelow(_), None) => true,
     };
-    Ok((!holds).then(|| BatchOutcome::Refused(path.clone(), found)))
+    Ok((!holds).then(|| BatchOutcome::PreconditionFailed(path.clone(), found)))
 }
 
 impl<'a> Changing<'a> {
@@ -125,19 +127,19 @@ impl<'a> Changing<'a> {
     }
 
     /// Makes one `write`: what is there now, or what was there of a removal.
-    fn make(&mut self, write: Write) -> Result<Stored, Stop> {
+    fn make(&mut self, write: Write) -> Result<StoredMeta, Stop> {
         match write {
             Write::Put(path, value) => Ok(self.put(path, &value)?),
             Write::Delete(path) => {
                 let Some(found) = self.find(&path)? else { return Err(Stop::Missing(path)) };
                 self.remove(&path, &found)?;
-                self.tell(&Tell::Removed(path))?;
+                self.log_change(&ChangeRecord::Removed(path))?;
                 Ok(found.stored)
             }
             Write::Move { from, to } => {
                 let Some(found) = self.find(&from)? else { return Err(Stop::Missing(from)) };
                 self.rename(&from, &to)?;
-                self.tell(&Tell::Moved { from, to, stored: found.stored.clone() })?;
+                self.log_change(&ChangeRecord::Moved { from, to, stored: found.stored.clone() })?;
                 Ok(found.stored)
             }
             Write::Copy { from, to, at } => {
@@ -151,9 +153,10 @@ impl<'a> Changing<'a> {
         rows::find(self.connection, self.namespace, path.as_str())
     }
 
-    fn put(&mut self, path: VfsPath, value: &NewValue) -> Tried<Stored> {
-        let stored = Stored::new(value.content.len() as u64, version_of(&value.content), rows::kept(value.modified_at))
-            .created_at(rows::kept(value.created_at));
+    fn put(&mut self, path: VfsPath, value: &NewValue) -> Tried<StoredMeta> {
+        let stored =
+            StoredMeta::new(value.content.len() as u64, version_of(&value.content), rows::kept(value.modified_at))
+                .created_at(rows::kept(value.created_at));
         let before = self.find(&path)?;
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
         let id = self.emptied(before.as_ref(), is_same)?;
@@ -170,9 +173,9 @@ impl<'a> Changing<'a> {
         self.place(path, Found { id, stored, indexed }, before.as_ref(), value.id)
     }
 
-    fn copy(&mut self, source: &Found, to: VfsPath, at: DateTime<Utc>) -> Tried<Stored> {
+    fn copy(&mut self, source: &Found, to: VfsPath, at: DateTime<Utc>) -> Tried<StoredMeta> {
         let at = rows::kept(at);
-        let stored = Stored::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
+        let stored = StoredMeta::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
         let before = self.find(&to)?;
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
         let id = self.emptied(before.as_ref(), is_same)?;
@@ -234,7 +237,7 @@ impl<'a> Changing<'a> {
     }
 
     /// Writes the row of a file whose content is there, and tells of it.
-    fn place(&mut self, path: VfsPath, file: Found, before: Option<&Found>, write: WriteId) -> Tried<Stored> {
+    fn place(&mut self, path: VfsPath, file: Found, before: Option<&Found>, write: WriteId) -> Tried<StoredMeta> {
         let sql = "INSERT INTO files (namespace, path, id, size, version, created, modified, write_id, indexed)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                    ON CONFLICT (namespace, path) DO UPDATE SET
@@ -255,8 +258,8 @@ impl<'a> Changing<'a> {
         ))?;
         self.bytes += stored.size.cast_signed() - before.map_or(0, |found| found.stored.size.cast_signed());
         self.files += i64::from(before.is_none());
-        let tell = if before.is_some() { Tell::Changed } else { Tell::Created };
-        self.tell(&tell(path, stored.clone()))?;
+        let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
+        self.log_change(&change(path, stored.clone()))?;
         Ok(stored)
     }
 
@@ -273,11 +276,11 @@ impl<'a> Changing<'a> {
         Ok(())
     }
 
-    fn tell(&mut self, tell: &Tell) -> Tried<()> {
+    fn log_change(&mut self, record: &ChangeRecord) -> Tried<()> {
         self.sequence += 1;
         if log::is_forgotten_at(self.sequence, self.last) {
             return Ok(());
         }
-        log::append(self.connection, self.namespace, self.sequence, tell)
+        log::append(self.connection, self.namespace, self.sequence, record)
     }
 }

@@ -16,7 +16,7 @@ use vfs_core::{CaseMode, VfsPath};
 use super::content;
 use super::error::Tried;
 use super::rows::{self, Indexed};
-use crate::store::{Candidates, Needles, Write};
+use crate::store::{CandidateKeys, TextQuery, Write};
 
 /// The largest content that is indexed, in bytes.
 pub(super) const MAX_INDEXED: usize = 8 << 20;
@@ -181,10 +181,10 @@ pub(super) fn candidates(
     connection: &Connection,
     namespace: i64,
     prefix: &VfsPath,
-    needles: &Needles,
-) -> Tried<Option<Candidates>> {
-    let Some(question) = question(namespace, needles) else { return Ok(None) };
-    let mut found = Candidates::new();
+    query: &TextQuery,
+) -> Tried<Option<CandidateKeys>> {
+    let Some(question) = question(namespace, query) else { return Ok(None) };
+    let mut found = CandidateKeys::new();
     // Adds a path, and says whether they are not too many yet.
     let mut add = |text: &str| {
         // A path that cannot be named cannot be read either; checking the store tells of it.
@@ -193,7 +193,7 @@ pub(super) fn candidates(
         {
             found.insert(path);
         }
-        found.len() <= needles.most
+        found.len() <= query.max_candidates
     };
     let sql = "SELECT files.path FROM texts CROSS JOIN files ON files.id = texts.rowid
                WHERE texts MATCH ?1 AND files.namespace = ?2";
@@ -217,12 +217,12 @@ pub(super) fn candidates(
 }
 
 /// What to ask the index; `None` where it cannot tell.
-fn question(namespace: i64, needles: &Needles) -> Option<String> {
-    if needles.texts.is_empty() || needles.texts.len() > MAX_NEEDLES {
+fn question(namespace: i64, query: &TextQuery) -> Option<String> {
+    if query.texts.is_empty() || query.texts.len() > MAX_NEEDLES {
         return None;
     }
-    let each = needles.texts.iter().map(|needle| {
-        let quoted: Vec<_> = threes(needle, needles.case)?.iter().map(quote).collect();
+    let each = query.texts.iter().map(|needle| {
+        let quoted: Vec<_> = threes(needle, query.case)?.iter().map(quote).collect();
         Some(format!("({})", quoted.join(" AND ")))
     });
     let any = each.collect::<Option<Vec<_>>>()?.join(" OR ");

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use super::error::{Fault, Tried};
 use super::rows::{self, columns};
-use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
+use crate::store::{Entry, ListDepth, ListRequest, Page, PageToken};
 
 /// How far a listing came.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
             }
             let text = row.get_ref(0)?.as_str().map_err(|_| Fault::damaged())?;
             let name = text.strip_prefix(&beginning).ok_or_else(Fault::damaged)?;
-            if request.depth == Listed::Level
+            if request.depth == ListDepth::Level
                 && let Some((directory, _)) = name.split_once('/')
             {
                 match request.below.child(directory) {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::error::{Fault, Tried};
 use super::rows;
-use crate::store::{ChangePage, Namespace, Position, Stored, Tell};
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, StoredMeta};
 
 /// How many changes are remembered at least.
 const REMEMBERED: i64 = 4096;
@@ -17,14 +17,14 @@ const REMOVED: i64 = 3;
 const MOVED: i64 = 4;
 
 /// Remembers a change.
-pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, tell: &Tell) -> Tried<()> {
-    let (kind, path, origin, stored) = match tell {
-        Tell::Created(path, stored) => (CREATED, path, None, Some(stored)),
-        Tell::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
-        Tell::Removed(path) => (REMOVED, path, None, None),
-        Tell::Moved { from, to, stored } => (MOVED, to, Some(from), Some(stored)),
+pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, record: &ChangeRecord) -> Tried<()> {
+    let (kind, path, origin, stored) = match record {
+        ChangeRecord::Created(path, stored) => (CREATED, path, None, Some(stored)),
+        ChangeRecord::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
+        ChangeRecord::Removed(path) => (REMOVED, path, None, None),
+        ChangeRecord::Moved { from, to, stored } => (MOVED, to, Some(from), Some(stored)),
         // Whether it can be read is for whoever reads it to say.
-        Tell::Unreadable(tell, _) => return append(connection, namespace, sequence, tell),
+        ChangeRecord::Unreadable(record, _) => return append(connection, namespace, sequence, record),
     };
     let sql = "INSERT INTO changes (namespace, sequence, kind, path, origin, size, version, created, modified)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -57,21 +57,21 @@ pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last:
 }
 
 /// The number of the newest change.
-pub(super) fn position(connection: &Connection, namespace: &Namespace) -> Tried<Position> {
+pub(super) fn position(connection: &Connection, namespace: &Namespace) -> Tried<Sequence> {
     let mut statement = connection.prepare_cached("SELECT sequence FROM namespaces WHERE name = ?1")?;
     let sequence: Option<i64> = statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?;
-    Ok(Position(u64::try_from(sequence.unwrap_or(0)).map_err(|_| Fault::damaged())?))
+    Ok(Sequence(u64::try_from(sequence.unwrap_or(0)).map_err(|_| Fault::damaged())?))
 }
 
 /// At most `limit` changes after `seen`.
-pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Position, limit: usize) -> Tried<ChangePage> {
+pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Sequence, limit: usize) -> Tried<ChangePage> {
     let last = position(connection, namespace)?;
     let namespace = rows::namespace_id(connection, namespace)?.unwrap_or_default();
     let mut statement = connection.prepare_cached("SELECT min(sequence) FROM changes WHERE namespace = ?1")?;
     let oldest: Option<i64> = statement.query_row([namespace], |row| row.get(0))?;
     let forgotten = oldest.map_or(last.0, |oldest| oldest.cast_unsigned().saturating_sub(1));
     if !(forgotten..=last.0).contains(&seen.0) {
-        return Ok(ChangePage::Forgotten(last));
+        return Ok(ChangePage::Expired(last));
     }
     let sql = "SELECT sequence, kind, path, origin, size, version, created, modified FROM changes
                WHERE namespace = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
@@ -80,22 +80,22 @@ pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Positi
     let mut rows = statement.query((namespace, seen.0.cast_signed(), limit))?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        changes.push((Position(row.get::<_, i64>(0)?.cast_unsigned()), tell(row)?));
+        changes.push((Sequence(row.get::<_, i64>(0)?.cast_unsigned()), tell(row)?));
     }
     let next = changes.last().map_or(seen, |(position, _)| *position);
     Ok(ChangePage::Changes { changes, next, has_more: next < last })
 }
 
-fn tell(row: &Row<'_>) -> Tried<Tell> {
+fn tell(row: &Row<'_>) -> Tried<ChangeRecord> {
     let path = rows::path(row.get_ref(2)?.as_str().map_err(|_| Fault::damaged())?)?;
-    let stored = || -> Tried<Stored> { rows::stored(row, 4) };
+    let stored = || -> Tried<StoredMeta> { rows::stored(row, 4) };
     match row.get(1)? {
-        CREATED => Ok(Tell::Created(path, stored()?)),
-        CHANGED => Ok(Tell::Changed(path, stored()?)),
-        REMOVED => Ok(Tell::Removed(path)),
+        CREATED => Ok(ChangeRecord::Created(path, stored()?)),
+        CHANGED => Ok(ChangeRecord::Changed(path, stored()?)),
+        REMOVED => Ok(ChangeRecord::Removed(path)),
         MOVED => {
             let from = rows::path(row.get_ref(3)?.as_str().map_err(|_| Fault::damaged())?)?;
-            Ok(Tell::Moved { from, to: path, stored: stored()? })
+            Ok(ChangeRecord::Moved { from, to: path, stored: stored()? })
         }
         _ => Err(Fault::damaged()),
     }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use vfs_core::{Version, VfsPath};
 
 use super::error::{Fault, Tried};
-use crate::store::{Namespace, Stored};
+use crate::store::{Namespace, StoredMeta};
 
 /// How many digits of a second's fraction are kept.
 const MICROSECONDS: u16 = 6;
@@ -15,7 +15,7 @@ const MICROSECONDS: u16 = 6;
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) id: i64,
-    pub(super) stored: Stored,
+    pub(super) stored: StoredMeta,
     pub(super) indexed: Indexed,
 }
 
@@ -97,11 +97,11 @@ pub(super) fn found(row: &Row<'_>, first: usize) -> Tried<Found> {
 }
 
 /// Reads size, version and times, beginning at column `first`.
-pub(super) fn stored(row: &Row<'_>, first: usize) -> Tried<Stored> {
+pub(super) fn stored(row: &Row<'_>, first: usize) -> Tried<StoredMeta> {
     let size = u64::try_from(row.get::<_, i64>(first)?).map_err(|_| Fault::damaged())?;
     let version = row.get::<_, [u8; 16]>(first + 1)?;
     let created_at = time(row.get(first + 2)?)?;
-    Ok(Stored::new(size, version_text(version), time(row.get(first + 3)?)?).created_at(created_at))
+    Ok(StoredMeta::new(size, version_text(version), time(row.get(first + 3)?)?).created_at(created_at))
 }
 
 /// A path, which nobody but a store writes.
@@ -130,6 +130,6 @@ pub(super) fn kept(time: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 /// The version of `stored`, which this store gave.
-pub(super) fn version_bytes(stored: &Stored) -> Tried<[u8; 16]> {
+pub(super) fn version_bytes(stored: &StoredMeta) -> Tried<[u8; 16]> {
     u128::from_str_radix(stored.version.as_str(), 16).map(u128::to_be_bytes).map_err(|_| Fault::damaged())
 }

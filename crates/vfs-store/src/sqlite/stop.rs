@@ -94,8 +94,8 @@ mod tests {
         let (sender, begun) = mpsc::channel();
         let work = thread::spawn(move || {
             let mut connection = Connection::open_in_memory().expect("a connection");
-            let tell = move |_: &rusqlite::functions::Context<'_>| Ok(sender.send(()).is_ok());
-            connection.create_scalar_function("tell", 0, FunctionFlags::SQLITE_UTF8, tell).expect("a function");
+            let record = move |_: &rusqlite::functions::Context<'_>| Ok(sender.send(()).is_ok());
+            connection.create_scalar_function("record", 0, FunctionFlags::SQLITE_UTF8, record).expect("a function");
             let endless = "WITH RECURSIVE n(i) AS (SELECT tell() UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
             let count =
                 |connection: &mut Connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?);

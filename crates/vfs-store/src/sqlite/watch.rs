@@ -35,7 +35,7 @@ impl Watch {
     }
 
     /// Tells of a change of this process.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         self.event.notify(usize::MAX);
     }
 
@@ -58,7 +58,7 @@ impl Watch {
             if self.is_due() {
                 let version = pool.run(|connection| Ok(data_version(connection)?)).await?;
                 if self.is_news(version) {
-                    self.tell();
+                    self.notify();
                 }
             }
         }

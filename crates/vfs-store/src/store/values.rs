@@ -60,7 +60,7 @@ impl NewValue {
 /// What is known of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct StoredMeta {
     /// Bytes of content.
     pub size: u64,
     /// Equal versions of a path mean equal content.
@@ -71,7 +71,7 @@ pub struct Stored {
     pub modified_at: DateTime<Utc>,
 }
 
-impl Stored {
+impl StoredMeta {
     /// A value of `size` bytes.
     pub fn new(size: u64, version: Version, modified_at: DateTime<Utc>) -> Self {
         Self { size, version, created_at: None, modified_at }
@@ -93,16 +93,16 @@ impl Stored {
 /// A value that was got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Value {
+pub struct StoredValue {
     /// What is known of it, as a whole.
-    pub stored: Stored,
+    pub stored: StoredMeta,
     /// The content, or the part that was asked for.
     pub content: Bytes,
 }
 
-impl Value {
+impl StoredValue {
     /// `content` of `stored`.
-    pub fn new(stored: Stored, content: Bytes) -> Self {
+    pub fn new(stored: StoredMeta, content: Bytes) -> Self {
         Self { stored, content }
     }
 }
@@ -112,36 +112,36 @@ impl Value {
 #[non_exhaustive]
 pub struct PathStat {
     /// The value at the path, if there is one.
-    pub stored: Option<Stored>,
+    pub stored: Option<StoredMeta>,
     /// Whether there are values below the path.
     pub has_below: bool,
 }
 
 impl PathStat {
     /// What a store found.
-    pub fn new(stored: Option<Stored>, has_below: bool) -> Self {
+    pub fn new(stored: Option<StoredMeta>, has_below: bool) -> Self {
         Self { stored, has_below }
     }
 }
 
 /// What must be there for a change to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum Precondition {
     /// Anything, or nothing.
-    Anything,
+    Any,
     /// No value.
-    Nothing,
+    Absent,
     /// A value of this version.
     Version(Version),
 }
 
-impl Expected {
+impl Precondition {
     /// Whether `found` is what is expected.
-    pub fn holds(&self, found: Option<&Stored>) -> bool {
+    pub fn holds(&self, found: Option<&StoredMeta>) -> bool {
         match self {
-            Expected::Anything => true,
-            Expected::Nothing => found.is_none(),
-            Expected::Version(version) => found.is_some_and(|stored| stored.version == *version),
+            Precondition::Any => true,
+            Precondition::Absent => found.is_none(),
+            Precondition::Version(version) => found.is_some_and(|stored| stored.version == *version),
         }
     }
 }
@@ -149,18 +149,18 @@ impl Expected {
 /// What became of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum Outcome {
+pub enum PutOutcome {
     /// It was made. What is there now; of a removal, what was there.
-    Done(Stored),
+    Applied(StoredMeta),
     /// It was not made, as something else is there than was expected: this, or nothing.
-    Refused(Option<Stored>),
+    PreconditionFailed(Option<StoredMeta>),
 }
 
 /// What a whole batch depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// At the path there is what is expected.
-    At(VfsPath, Expected),
+    At(VfsPath, Precondition),
     /// Below the path there is no value; at the path itself there may be one.
     NothingBelow(VfsPath),
 }
@@ -195,9 +195,9 @@ pub enum Write {
 #[must_use]
 pub enum BatchOutcome {
     /// All of it was made. What is there now for each write, in their order; of a removal, what was there.
-    Done(Vec<Stored>),
+    Applied(Vec<StoredMeta>),
     /// Nothing was made, as the first condition that did not hold is about this path, where this was found.
-    Refused(VfsPath, Option<Stored>),
+    PreconditionFailed(VfsPath, Option<StoredMeta>),
 }
 
 /// Asks for a page of a listing.
@@ -207,7 +207,7 @@ pub struct ListRequest {
     /// The directory to list below; the value at this path itself is not listed.
     pub below: VfsPath,
     /// One level, or all.
-    pub depth: Listed,
+    pub depth: ListDepth,
     /// Where to begin: [`Page::next`] of the page before.
     pub from: Option<PageToken>,
     /// The most entries and directories in all; at least one. A page may have fewer.
@@ -220,12 +220,12 @@ impl ListRequest {
 
     /// All values below `below`, at any depth.
     pub fn all(below: VfsPath) -> Self {
-        Self { below, depth: Listed::All, from: None, limit: Self::DEFAULT_LIMIT }
+        Self { below, depth: ListDepth::All, from: None, limit: Self::DEFAULT_LIMIT }
     }
 
     /// One level of `below`: its values, and the names that others are below.
     pub fn level(below: VfsPath) -> Self {
-        Self { depth: Listed::Level, ..Self::all(below) }
+        Self { depth: ListDepth::Level, ..Self::all(below) }
     }
 
     /// The page that begins at `token`.
@@ -245,7 +245,7 @@ impl ListRequest {
 
 /// How deep a listing goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Listed {
+pub enum ListDepth {
     /// One level: deeper values stand for the directory they are in.
     Level,
     /// Every value, however deep.
@@ -258,7 +258,7 @@ pub struct Entry {
     /// Where it is.
     pub path: VfsPath,
     /// What is known of it.
-    pub stored: Stored,
+    pub stored: StoredMeta,
 }
 
 /// Where a page of a listing begins, in the words of the store that gave it.
@@ -279,14 +279,14 @@ impl PageToken {
 
 /// A page of a listing.
 ///
-/// Its entries are sorted by path, and its directories too. The entries of all pages of a [`Listed::All`] listing are sorted
+/// Its entries are sorted by path, and its directories too. The entries of all pages of a [`ListDepth::All`] listing are sorted
 /// together. What is there from the first page to the last is on one page, once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {
     /// Values.
     pub entries: Vec<Entry>,
-    /// Directories of a [`Listed::Level`] listing. One may have the path of a value.
+    /// Directories of a [`ListDepth::Level`] listing. One may have the path of a value.
     pub directories: Vec<VfsPath>,
     /// What is there and cannot be named as a path, or read.
     pub problems: Vec<Problem>,
@@ -297,55 +297,55 @@ pub struct Page {
 /// Texts of which a searched file holds at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Needles {
+pub struct TextQuery {
     /// The texts.
     pub texts: Vec<String>,
     /// Whether letters match whatever their case.
     pub case: vfs_core::CaseMode,
     /// Upper bound on the number of candidates. If more values may hold a text, the store says only that, and the search reads all.
-    pub most: usize,
+    pub max_candidates: usize,
 }
 
-impl Needles {
-    /// The default of [`most`](Self::most).
-    pub const DEFAULT_MOST: usize = 400_000;
+impl TextQuery {
+    /// The default of [`max_candidates`](Self::max_candidates).
+    pub const DEFAULT_MAX_CANDIDATES: usize = 400_000;
 
     /// At least one of `texts`.
     pub fn new(texts: Vec<String>, case: vfs_core::CaseMode) -> Self {
-        Self { texts, case, most: Self::DEFAULT_MOST }
+        Self { texts, case, max_candidates: Self::DEFAULT_MAX_CANDIDATES }
     }
 
-    /// Where no more than `most` values may hold one.
+    /// Where no more than `max_candidates` values may hold one.
     #[must_use]
-    pub fn most(mut self, most: usize) -> Self {
-        self.most = most;
+    pub fn max_candidates(mut self, max_candidates: usize) -> Self {
+        self.max_candidates = max_candidates;
         self
     }
 }
 
 /// The values that may hold a text.
-pub type Candidates = HashSet<VfsPath>;
+pub type CandidateKeys = HashSet<VfsPath>;
 
 /// Whether changes of several values can be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Atomicity {
+pub enum TransactionSupport {
     /// One value at a time.
-    Value,
+    SingleValue,
     /// All values of a namespace.
     Namespace,
 }
 
 /// The source of modification times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Times {
+pub enum TimestampSource {
     /// The store keeps the times of [`NewValue`], to the microsecond.
     #[default]
-    Kept,
+    Caller,
     /// Listings return the time at which the store received the value, and no creation time, as in object storage.
-    OfStore,
+    Store,
 }
 
-/// In which order the pages of a [`Listed::Level`] listing come.
+/// In which order the pages of a [`ListDepth::Level`] listing come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LevelOrder {
@@ -359,38 +359,38 @@ pub enum LevelOrder {
 /// What a store can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Abilities {
+pub struct StoreCapabilities {
     /// The largest value, in bytes.
     pub max_value: u64,
     /// The longest path, in bytes.
     pub max_path: usize,
     /// Whether changes of several values can be one: then [`Store::as_batch`](super::Store::as_batch) is there.
-    pub atomicity: Atomicity,
+    pub transactions: TransactionSupport,
     /// In which order the pages of one level come.
     pub level_order: LevelOrder,
     /// The source of modification times. If it is the store, [`StoreBackend`](crate::StoreBackend) refuses writes that set one.
-    pub times: Times,
+    pub timestamps: TimestampSource,
     /// Whether [`Store::get_many`](super::Store::get_many) is faster than as many single requests: then searches prefetch files.
     pub bulk_reads: bool,
 }
 
-impl Abilities {
+impl StoreCapabilities {
     /// Values of up to `max_value` bytes at any path, one change at a time.
     pub fn new(max_value: u64) -> Self {
         Self {
             max_value,
             max_path: 4096,
-            atomicity: Atomicity::Value,
+            transactions: TransactionSupport::SingleValue,
             level_order: LevelOrder::Any,
-            times: Times::Kept,
+            timestamps: TimestampSource::Caller,
             bulk_reads: false,
         }
     }
 
     /// With batches.
     #[must_use]
-    pub fn atomicity(mut self, atomicity: Atomicity) -> Self {
-        self.atomicity = atomicity;
+    pub fn transactions(mut self, transactions: TransactionSupport) -> Self {
+        self.transactions = transactions;
         self
     }
 
@@ -403,8 +403,8 @@ impl Abilities {
 
     /// Sets the source of modification times.
     #[must_use]
-    pub fn times(mut self, times: Times) -> Self {
-        self.times = times;
+    pub fn timestamps(mut self, timestamps: TimestampSource) -> Self {
+        self.timestamps = timestamps;
         self
     }
 

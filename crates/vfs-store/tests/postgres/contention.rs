@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
 use futures::future::join_all;
-use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
+use vfs_store::{Inspect, ListRequest, PostgresConfig, PostgresStore, Precondition, PutOutcome, Store};
 
 use crate::lab::{Lab, in_lab, key, namespace, path, patient, server, value};
 
@@ -16,11 +16,11 @@ async fn add_line(store: &PostgresStore, text: &str, line: &str) {
     let key = key(text);
     loop {
         let (content, expected) = match store.get(&key, None).await.expect("it is got") {
-            Some(found) => (found.content.to_vec(), Expected::Version(found.stored.version)),
-            None => (Vec::new(), Expected::Nothing),
+            Some(found) => (found.content.to_vec(), Precondition::Version(found.stored.version)),
+            None => (Vec::new(), Precondition::Absent),
         };
         let content = [content.as_slice(), line.as_bytes(), b"\n"].concat();
-        if let Outcome::Done(_) = store.put(&key, value(content), &expected).await.expect("it is put") {
+        if let PutOutcome::Applied(_) = store.put(&key, value(content), &expected).await.expect("it is put") {
             return;
         }
     }
@@ -87,8 +87,9 @@ async fn of_many_who_create_one_wins() {
         let store = lab.store().await;
         for round in 0..20 {
             let key = key(&format!("/{round}"));
-            let tries = (0..32).map(|n| store.put(&key, value(format!("{n}")), &Expected::Nothing));
-            let won = join_all(tries).await.into_iter().filter(|tried| matches!(tried, Ok(Outcome::Done(_)))).count();
+            let tries = (0..32).map(|n| store.put(&key, value(format!("{n}")), &Precondition::Absent));
+            let won =
+                join_all(tries).await.into_iter().filter(|tried| matches!(tried, Ok(PutOutcome::Applied(_)))).count();
             assert_eq!(won, 1);
         }
     })
@@ -99,10 +100,10 @@ async fn of_many_who_create_one_wins() {
 async fn dropped_changes_leave_no_lock() {
     in_lab(async |lab| {
         let store = PostgresStore::open(lab.config().pool_size(2)).await.expect("it opens");
-        let _ = store.put(&key("/a"), value("0"), &Expected::Anything).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("0"), &Precondition::Any).await.expect("it is put");
         for polls in 0..60 {
             let key = key("/a");
-            let mut change = store.put(&key, value(format!("{polls}")), &Expected::Anything);
+            let mut change = store.put(&key, value(format!("{polls}")), &Precondition::Any);
             let mut rest: u32 = polls % 12;
             // Dropped after so many of its steps.
             std::future::poll_fn(|context| {
@@ -115,7 +116,7 @@ async fn dropped_changes_leave_no_lock() {
             .await;
             drop(change);
         }
-        let _ = store.put(&key("/a"), value("end"), &Expected::Anything).await.expect("nothing is in the way");
+        let _ = store.put(&key("/a"), value("end"), &Precondition::Any).await.expect("nothing is in the way");
         assert_eq!(store.check().await.expect("it can be checked").problems, []);
     })
     .await;

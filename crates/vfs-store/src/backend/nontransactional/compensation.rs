@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind, Result, Version};
 use super::super::transfer::plan::FileTransfer;
 use super::super::view::namespace_view::NamespaceView;
 use super::{Rollback, TransferError, steady};
-use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value, WriteId, version_of};
+use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue, WriteId, version_of};
 
 /// What tells a value that was sent from any other, where the store did not say what became of it.
 pub(super) struct SentValue {
@@ -21,7 +21,7 @@ impl SentValue {
     }
 
     /// Whether `found` is what was sent. Stores keep times to the microsecond.
-    pub(super) fn is(&self, found: &Value) -> bool {
+    pub(super) fn is(&self, found: &StoredValue) -> bool {
         found.stored.modified_at.timestamp_micros() == self.modified_at.timestamp_micros()
             && version_of(&found.content) == self.content
     }
@@ -42,17 +42,17 @@ pub(super) enum SourceState {
 pub(super) struct TransferredFile {
     pub(super) file: FileTransfer,
     /// What the source was when it was copied.
-    pub(super) source: Stored,
+    pub(super) source: StoredMeta,
     pub(super) source_state: SourceState,
     /// What was put at the target.
-    pub(super) target: Option<Stored>,
+    pub(super) target: Option<StoredMeta>,
     /// What may be at the target, as the answer did not come.
     doubtful: Option<SentValue>,
 }
 
 impl TransferredFile {
     /// A file of which nothing is made yet.
-    pub(super) fn new(file: FileTransfer, source: Stored) -> Self {
+    pub(super) fn new(file: FileTransfer, source: StoredMeta) -> Self {
         Self { file, source, source_state: SourceState::Present, target: None, doubtful: None }
     }
 
@@ -61,7 +61,7 @@ impl TransferredFile {
         &mut self,
         view: &NamespaceView<S>,
         value: NewValue,
-        expected: &Expected,
+        expected: &Precondition,
     ) -> Result<(), TransferError> {
         let to = &self.file.to;
         let steady = steady(view, to)?;
@@ -69,11 +69,11 @@ impl TransferredFile {
         let outcome = steady.put(to, value, expected).await?;
         self.doubtful = None;
         match outcome {
-            Outcome::Done(target) => {
+            PutOutcome::Applied(target) => {
                 self.target = Some(target);
                 Ok(())
             }
-            Outcome::Refused(_) => Err(TransferError::Conflict),
+            PutOutcome::PreconditionFailed(_) => Err(TransferError::Conflict),
         }
     }
 
@@ -81,7 +81,7 @@ impl TransferredFile {
     pub(super) async fn roll_back<S: Store>(
         &self,
         view: &NamespaceView<S>,
-        replaced: Option<&Value>,
+        replaced: Option<&StoredValue>,
     ) -> Result<Rollback> {
         if self.source_state == SourceState::Removed && !self.put_back(view).await? {
             return Ok(Rollback::Partial);
@@ -93,10 +93,10 @@ impl TransferredFile {
     async fn put_back<S: Store>(&self, view: &NamespaceView<S>) -> Result<bool> {
         let Some(value) = self.at_target(view).await? else { return Ok(false) };
         let from = &self.file.from;
-        match view.put(from, moved(value.content, &self.source), &Expected::Nothing).await? {
-            Outcome::Done(_) => Ok(true),
-            Outcome::Refused(Some(found)) if found.version == self.source.version => Ok(true),
-            Outcome::Refused(_) => {
+        match view.put(from, moved(value.content, &self.source), &Precondition::Absent).await? {
+            PutOutcome::Applied(_) => Ok(true),
+            PutOutcome::PreconditionFailed(Some(found)) if found.version == self.source.version => Ok(true),
+            PutOutcome::PreconditionFailed(_) => {
                 let message = "another file is there by now; what was there before is at the target";
                 Err(Error::new(ErrorKind::Busy, message).with_path(from))
             }
@@ -107,7 +107,7 @@ impl TransferredFile {
     pub(super) async fn clear_target<S: Store>(
         &self,
         view: &NamespaceView<S>,
-        replaced: Option<&Value>,
+        replaced: Option<&StoredValue>,
     ) -> Result<Rollback> {
         let version = match (&self.doubtful, &self.target) {
             (None, None) => return Ok(Rollback::Complete),
@@ -117,19 +117,19 @@ impl TransferredFile {
                 None => return Ok(Rollback::Complete),
             },
         };
-        let (to, expected) = (&self.file.to, Expected::Version(version));
+        let (to, expected) = (&self.file.to, Precondition::Version(version));
         let outcome = match replaced {
             Some(old) => view.put(to, moved(old.content.clone(), &old.stored), &expected).await?,
             None => view.delete(to, &expected).await?,
         };
         Ok(match outcome {
-            Outcome::Done(_) | Outcome::Refused(None) => Rollback::Complete,
-            Outcome::Refused(Some(_)) => Rollback::Partial,
+            PutOutcome::Applied(_) | PutOutcome::PreconditionFailed(None) => Rollback::Complete,
+            PutOutcome::PreconditionFailed(Some(_)) => Rollback::Partial,
         })
     }
 
     /// What is at the target, where it is what was put there.
-    async fn at_target<S: Store>(&self, view: &NamespaceView<S>) -> Result<Option<Value>> {
+    async fn at_target<S: Store>(&self, view: &NamespaceView<S>) -> Result<Option<StoredValue>> {
         let found = view.whole_of(&self.file.to, self.file.size).await?;
         Ok(found.filter(|found| {
             self.target.as_ref().is_some_and(|target| target.version == found.stored.version)
@@ -139,7 +139,7 @@ impl TransferredFile {
 }
 
 /// A value with all that is known of it.
-pub(super) fn moved(content: Bytes, stored: &Stored) -> NewValue {
+pub(super) fn moved(content: Bytes, stored: &StoredMeta) -> NewValue {
     let modified_at = stored.modified_at;
     NewValue { content, created_at: stored.creation_time(), modified_at, id: WriteId::random() }
 }

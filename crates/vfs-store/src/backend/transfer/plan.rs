@@ -2,7 +2,7 @@
 
 use vfs_core::VfsPath;
 
-use crate::store::Stored;
+use crate::store::StoredMeta;
 
 /// Files of a rename or copy with their new paths.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub(crate) struct TransferPlan {
     pub(crate) to: VfsPath,
     pub(crate) files: Vec<FileTransfer>,
     /// The one file that is replaced.
-    pub(crate) replaced: Option<Stored>,
+    pub(crate) replaced: Option<StoredMeta>,
 }
 
 /// One file of a rename or copy.

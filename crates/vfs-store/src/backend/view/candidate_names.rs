@@ -7,7 +7,7 @@ use vfs_core::{Error, Result, VfsPath};
 use super::directory::Directories;
 use super::namespace_view::NamespaceView;
 use super::path_entry::above;
-use crate::store::{Candidates, Entry, ListRequest, Page, Store};
+use crate::store::{CandidateKeys, Entry, ListRequest, Page, Store};
 
 /// The most paths that are looked up, after which a listing is cheaper.
 const MAX_LOOKUPS: usize = 4096;
@@ -23,7 +23,7 @@ const RULE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 pub(crate) async fn lookup_candidates<S: Store>(
     view: &NamespaceView<S>,
     below: &VfsPath,
-    candidates: &Candidates,
+    candidates: &CandidateKeys,
 ) -> Option<Directories> {
     let (mut files, mut directories) = (BTreeSet::new(), BTreeSet::new());
     for candidate in candidates {

@@ -43,7 +43,7 @@ fn weight(key: &Key, content: &Content) -> u64 {
 }
 
 impl ContentCache {
-    /// Keeps at most `most` bytes.
+    /// Keeps at most `max_candidates` bytes.
     pub(crate) fn new(most: u64) -> Self {
         Self { most, entries: Mutex::new(Entries { by_key: LruCache::unbounded(), weight: 0 }) }
     }

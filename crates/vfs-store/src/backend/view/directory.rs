@@ -6,12 +6,12 @@ use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use vfs_core::{Error, ErrorKind, Problem, VfsPath};
 
 use super::path_entry::PathEntry;
-use crate::store::{Entry, Page, Stored, Tell};
+use crate::store::{ChangeRecord, Entry, Page, StoredMeta};
 
 /// What one directory holds. A clone costs nothing and never changes with the original.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
-    files: RedBlackTreeMapSync<Arc<str>, Stored>,
+    files: RedBlackTreeMapSync<Arc<str>, StoredMeta>,
     directories: RedBlackTreeMapSync<Arc<str>, ()>,
     /// What is there and cannot be read.
     problems: Arc<Vec<Problem>>,
@@ -54,12 +54,12 @@ impl Directory {
         self.files.size() + self.directories.size()
     }
 
-    pub(crate) fn file(&self, name: &str) -> Option<&Stored> {
+    pub(crate) fn file(&self, name: &str) -> Option<&StoredMeta> {
         self.files.get(name)
     }
 
     /// The files by their names, in order.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &Stored)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &StoredMeta)> {
         self.files.iter().map(|(name, stored)| (&**name, stored))
     }
 
@@ -68,7 +68,7 @@ impl Directory {
         self.directories.keys().map(|name| &**name).filter(|name| !self.files.contains_key(*name))
     }
 
-    /// Whether it has more than `most` entries, and none of the first `most` can be missing where all keys up to `last` were listed.
+    /// Whether it has more than `max_candidates` entries, and none of the first `max_candidates` can be missing where all keys up to `last` were listed.
     ///
     /// A directory `a`, whose key is `a/`, is listed after a file `a-b`, and its name comes before: it is one with which the
     /// last key begins.
@@ -161,23 +161,23 @@ impl Directories {
     }
 
     /// Makes what is told.
-    pub(crate) fn apply(&mut self, tell: Tell) {
-        match tell {
-            Tell::Created(path, stored) | Tell::Changed(path, stored) => self.insert(&path, stored),
-            Tell::Removed(path) => self.remove(&path),
-            Tell::Moved { from, to, stored } => {
+    pub(crate) fn apply(&mut self, record: ChangeRecord) {
+        match record {
+            ChangeRecord::Created(path, stored) | ChangeRecord::Changed(path, stored) => self.insert(&path, stored),
+            ChangeRecord::Removed(path) => self.remove(&path),
+            ChangeRecord::Moved { from, to, stored } => {
                 self.remove(&from);
                 self.insert(&to, stored);
             }
-            Tell::Unreadable(tell, problem) => {
-                tell.paths().into_iter().for_each(|path| self.remove(path));
+            ChangeRecord::Unreadable(record, problem) => {
+                record.paths().into_iter().for_each(|path| self.remove(path));
                 self.add_problem(problem);
             }
         }
     }
 
     /// Puts a file in the place of what was known of its path.
-    fn insert(&mut self, path: &VfsPath, stored: Stored) {
+    fn insert(&mut self, path: &VfsPath, stored: StoredMeta) {
         let Some(parent) = path.parent() else { return };
         let mut is_new = false;
         self.change(&parent, |directory| is_new = directory.insert(path, stored));
@@ -235,7 +235,7 @@ fn is_in(directory: &VfsPath, path: &VfsPath) -> bool {
 
 impl Directory {
     /// Puts the file at `path` in the place of what was known of it, and says whether that is new.
-    fn insert(&mut self, path: &VfsPath, stored: Stored) -> bool {
+    fn insert(&mut self, path: &VfsPath, stored: StoredMeta) -> bool {
         let Some(name) = path.name() else { return false };
         self.forget_problem(path);
         let before = self.files.size();
@@ -261,8 +261,8 @@ mod tests {
 
     use super::*;
 
-    fn stored(size: u64) -> Stored {
-        Stored::new(size, Version::new(size.to_string()), DateTime::UNIX_EPOCH)
+    fn stored(size: u64) -> StoredMeta {
+        StoredMeta::new(size, Version::new(size.to_string()), DateTime::UNIX_EPOCH)
     }
 
     fn path(text: &str) -> VfsPath {
@@ -298,16 +298,16 @@ mod tests {
                 match kind {
                     0 | 1 => {
                         files.insert(from.to_string(), size);
-                        index.apply(Tell::Created(from, stored(size)));
+                        index.apply(ChangeRecord::Created(from, stored(size)));
                     }
                     2 => {
                         files.remove(from.as_str());
-                        index.apply(Tell::Removed(from));
+                        index.apply(ChangeRecord::Removed(from));
                     }
                     _ => {
                         files.remove(from.as_str());
                         files.insert(to.to_string(), size);
-                        index.apply(Tell::Moved { from, to, stored: stored(size) });
+                        index.apply(ChangeRecord::Moved { from, to, stored: stored(size) });
                     }
                 }
             }
@@ -327,7 +327,7 @@ mod tests {
             let mut page = Page::default();
             for (size, text) in (0..).zip(&paths) {
                 page.entries.push(Entry { path: path(text), stored: stored(size) });
-                told.apply(Tell::Created(path(text), stored(size)));
+                told.apply(ChangeRecord::Created(path(text), stored(size)));
             }
             listed.add_page(page);
             prop_assert_eq!(listed.files(), paths.len());
@@ -338,9 +338,9 @@ mod tests {
     #[test]
     fn a_clone_does_not_change_with_the_original() {
         let mut index = Directories::default();
-        index.apply(Tell::Created(path("/d/a"), stored(1)));
+        index.apply(ChangeRecord::Created(path("/d/a"), stored(1)));
         let before = index.clone();
-        index.apply(Tell::Moved { from: path("/d/a"), to: path("/e/b"), stored: stored(2) });
+        index.apply(ChangeRecord::Moved { from: path("/d/a"), to: path("/e/b"), stored: stored(2) });
         assert_eq!(before.find(&path("/d/a")), Some(PathEntry::File(stored(1))));
         assert_eq!(index.find(&path("/d")), None);
         assert_eq!(index.find(&path("/e")), Some(PathEntry::Directory));

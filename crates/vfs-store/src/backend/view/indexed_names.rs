@@ -5,7 +5,7 @@ use vfs_core::{Result, VfsPath};
 use super::directory::Directories;
 use super::name_index::NameIndex;
 use super::namespace_view::NamespaceView;
-use crate::store::{ChangePage, Changes, ListRequest, Position, Store};
+use crate::store::{ChangePage, Changes, ListRequest, Sequence, Store};
 
 /// Number of changes that are requested at once.
 const CHANGE_PAGE_SIZE: usize = 1000;
@@ -54,7 +54,7 @@ impl<S: Store> NamespaceView<S> {
     /// A listing may include some of these changes; to apply them again has no effect.
     async fn load_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<Directories>> {
         let root = VfsPath::root();
-        let position = self.ask(&root, changes.position(&self.namespace)).await?;
+        let position = self.ask(&root, changes.last_sequence(&self.namespace)).await?;
         let Some(names) = self.list_names(&root, self.shared.indexes.max_entries()).await? else {
             index.mark_too_large(&root);
             return Ok(None);
@@ -67,14 +67,14 @@ impl<S: Store> NamespaceView<S> {
         &self,
         changes: &dyn Changes,
         index: &NameIndex,
-        (mut position, mut names): (Position, Directories),
+        (mut position, mut names): (Sequence, Directories),
     ) -> Result<Option<Directories>> {
         let start = position;
         loop {
             let page = changes.since(&self.namespace, position, CHANGE_PAGE_SIZE);
             match self.ask(&VfsPath::root(), page).await? {
                 ChangePage::Changes { changes, next, has_more } => {
-                    changes.into_iter().for_each(|(_, tell)| names.apply(tell));
+                    changes.into_iter().for_each(|(_, record)| names.apply(record));
                     position = next;
                     if names.files() > self.shared.indexes.max_entries() {
                         index.mark_too_large(&VfsPath::root());
@@ -85,7 +85,7 @@ impl<S: Store> NamespaceView<S> {
                         return Ok(Some(names));
                     }
                 }
-                ChangePage::Forgotten(_) => {
+                ChangePage::Expired(_) => {
                     index.invalidate(start);
                     return Ok(None);
                 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use vfs_core::VfsPath;
 
 use super::directory::Directories;
-use crate::store::{Namespace, Position};
+use crate::store::{Namespace, Sequence};
 
 /// Time for which a directory that had too many files is not listed again for the index.
 const TOO_LARGE_TTL: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ enum IndexState {
     #[default]
     Empty,
     /// The files as of a change.
-    Loaded(Position, Directories),
+    Loaded(Sequence, Directories),
     /// The directory had too many files at this time.
     TooLarge(Instant, VfsPath),
 }
@@ -73,7 +73,7 @@ impl NameIndexes {
 
 impl NameIndex {
     /// Returns the cached names and the last change that they include.
-    pub(super) fn cached(&self) -> Option<(Position, Directories)> {
+    pub(super) fn cached(&self) -> Option<(Sequence, Directories)> {
         match &*lock(&self.state) {
             IndexState::Loaded(position, names) => Some((*position, names.clone())),
             _ => None,
@@ -90,7 +90,7 @@ impl NameIndex {
     }
 
     /// Caches `names`, unless newer names are cached.
-    pub(super) fn store(&self, position: Position, names: &Directories) {
+    pub(super) fn store(&self, position: Sequence, names: &Directories) {
         let mut state = lock(&self.state);
         if !matches!(&*state, IndexState::Loaded(newer, _) if *newer >= position) {
             *state = IndexState::Loaded(position, names.clone());
@@ -102,7 +102,7 @@ impl NameIndex {
     }
 
     /// Removes the names if they are still those of `position`.
-    pub(super) fn invalidate(&self, position: Position) {
+    pub(super) fn invalidate(&self, position: Sequence) {
         let mut state = lock(&self.state);
         if matches!(&*state, IndexState::Loaded(at, _) if *at == position) {
             *state = IndexState::Empty;

@@ -11,8 +11,8 @@ use super::super::shared::Shared;
 use super::directory::Directory;
 use super::path_entry::{PathEntry, above};
 use crate::store::{
-    Batch, BatchOutcome, Condition, Entry, Expected, Key, LevelOrder, ListRequest, Namespace, NewValue, Outcome, Page,
-    PathStat, Store, Stored, Value, Write,
+    Batch, BatchOutcome, Condition, Entry, Key, LevelOrder, ListRequest, Namespace, NewValue, Page, PathStat,
+    Precondition, PutOutcome, Store, StoredMeta, StoredValue, Write,
 };
 
 /// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
@@ -64,12 +64,12 @@ impl<S: Store> NamespaceView<S> {
 
     /// Whether the store can have something at `path`; where it cannot, it is not asked.
     fn can_hold(&self, path: &VfsPath) -> bool {
-        !path.is_root() && path.as_str().len() <= self.store().abilities().max_path
+        !path.is_root() && path.as_str().len() <= self.store().capabilities().max_path
     }
 
     /// Refuses a path that is too long for the store.
     pub(crate) fn check_path(&self, path: &VfsPath) -> Result<()> {
-        let max = self.store().abilities().max_path;
+        let max = self.store().capabilities().max_path;
         if path.as_str().len() <= max {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl<S: Store> NamespaceView<S> {
         Err(Error::new(ErrorKind::TooLarge, message).with_path(path))
     }
 
-    pub(crate) async fn head(&self, path: &VfsPath) -> Result<Option<Stored>> {
+    pub(crate) async fn head(&self, path: &VfsPath) -> Result<Option<StoredMeta>> {
         if !self.can_hold(path) {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ impl<S: Store> NamespaceView<S> {
     /// What is at and below each of `paths`, for a request about `path`.
     pub(crate) async fn stat_many(&self, path: &VfsPath, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         let mut stats = vec![PathStat::default(); paths.len()];
-        let max = self.store().abilities().max_path;
+        let max = self.store().capabilities().max_path;
         let (places, short): (Vec<_>, Vec<_>) = paths
             .iter()
             .enumerate()
@@ -111,20 +111,20 @@ impl<S: Store> NamespaceView<S> {
         Ok(stats)
     }
 
-    pub(crate) async fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    pub(crate) async fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         if !self.can_hold(path) {
             return Ok(None);
         }
         self.ask(path, self.store().get(&self.key(path), range)).await
     }
 
-    pub(crate) async fn put(&self, path: &VfsPath, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    pub(crate) async fn put(&self, path: &VfsPath, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.ask(path, self.store().put(&self.key(path), value, expected)).await
     }
 
-    pub(crate) async fn delete(&self, path: &VfsPath, expected: &Expected) -> Result<Outcome> {
+    pub(crate) async fn delete(&self, path: &VfsPath, expected: &Precondition) -> Result<PutOutcome> {
         if !self.can_hold(path) {
-            return Ok(Outcome::Refused(None));
+            return Ok(PutOutcome::PreconditionFailed(None));
         }
         self.ask(path, self.store().delete(&self.key(path), expected)).await
     }
@@ -149,38 +149,38 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// All of the file at `path`, of at most `max` bytes; `None` where there is none.
-    pub(crate) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<Value>> {
+    pub(crate) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<StoredValue>> {
         self.whole_within(path, BLOCK.min(max.saturating_add(1)), max).await
     }
 
     /// All of the file at `path`, which is likely to have `size` bytes; `None` where there is none.
-    pub(crate) async fn whole_of(&self, path: &VfsPath, size: u64) -> Result<Option<Value>> {
+    pub(crate) async fn whole_of(&self, path: &VfsPath, size: u64) -> Result<Option<StoredValue>> {
         self.whole_within(path, size.max(BLOCK), u64::MAX).await
     }
 
     /// All of the file at `path`, of at most `max` bytes, of which `first` are asked for at once.
-    async fn whole_within(&self, path: &VfsPath, first: u64, max: u64) -> Result<Option<Value>> {
+    async fn whole_within(&self, path: &VfsPath, first: u64, max: u64) -> Result<Option<StoredValue>> {
         for _ in 0..READ_ATTEMPTS {
             let Some(first) = self.get(path, Some(0..first)).await? else { return Ok(None) };
-            let Value { stored, content, .. } = first;
+            let StoredValue { stored, content, .. } = first;
             if stored.size > max {
                 let message = format!("the file has {} bytes, over the limit of {max}; read a part of it", stored.size);
                 return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
             }
             let have = content.len() as u64;
             if have >= stored.size {
-                return Ok(Some(Value::new(stored, content)));
+                return Ok(Some(StoredValue::new(stored, content)));
             }
             let Some(rest) = self.get(path, Some(have..stored.size)).await? else { return Ok(None) };
             if rest.stored.version == stored.version {
-                return Ok(Some(Value::new(stored, [content, rest.content].concat().into())));
+                return Ok(Some(StoredValue::new(stored, [content, rest.content].concat().into())));
             }
         }
         Err(keeps_changing(path))
     }
 
     /// All of the file at `path`, where one of at most `max` bytes has to be.
-    pub(crate) async fn whole_file(&self, path: &VfsPath, max: u64) -> Result<Value> {
+    pub(crate) async fn whole_file(&self, path: &VfsPath, max: u64) -> Result<StoredValue> {
         for _ in 0..READ_ATTEMPTS {
             if let Some(value) = self.whole(path, max).await? {
                 return Ok(value);
@@ -260,9 +260,9 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// One level of `path`, or as much of it as has its first `most` entries and more; and whether it is all of it.
+    /// One level of `path`, or as much of it as has its first `max_candidates` entries and more; and whether it is all of it.
     pub(crate) async fn level_up_to(&self, path: &VfsPath, most: usize) -> Result<(Directory, bool)> {
-        if self.store().abilities().level_order != LevelOrder::Keys {
+        if self.store().capabilities().level_order != LevelOrder::Keys {
             return Ok((self.level(path).await?, true));
         }
         let (mut directory, mut last) = (Directory::default(), None);

@@ -2,12 +2,12 @@
 
 use vfs_core::{FileInfo, VfsPath};
 
-use crate::store::Stored;
+use crate::store::StoredMeta;
 
 /// Entry at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathEntry {
-    File(Stored),
+    File(StoredMeta),
     Directory,
 }
 
@@ -22,7 +22,7 @@ impl PathEntry {
 }
 
 /// Returns the information about a file at `path`.
-pub(crate) fn file_info(path: VfsPath, stored: &Stored) -> FileInfo {
+pub(crate) fn file_info(path: VfsPath, stored: &StoredMeta) -> FileInfo {
     FileInfo::file(path, stored.size, stored.version.clone())
         .modified_at(stored.modified_at)
         .created_at(stored.created_at)

@@ -9,7 +9,7 @@ use vfs_core::{Result, Version, VfsPath};
 
 use super::content_cache::Content;
 use super::namespace_view::NamespaceView;
-use crate::store::{Store, Stored};
+use crate::store::{Store, StoredMeta};
 
 /// Maximum number of files in a block, which is fetched by one request.
 const MAX_BLOCK_FILES: usize = 64;
@@ -45,7 +45,7 @@ impl Prefetcher {
     /// Arranges `files` in blocks; the metadata of a file is known if it was listed.
     pub(crate) fn new<'a, S: Store>(
         view: &NamespaceView<S>,
-        files: impl IntoIterator<Item = (VfsPath, Option<&'a Stored>)>,
+        files: impl IntoIterator<Item = (VfsPath, Option<&'a StoredMeta>)>,
     ) -> Self {
         let has_room = view.shared.contents.most() >= 4 * MAX_BLOCK_FILES as u64 * MAX_FILE_BYTES;
         let mut files: Vec<_> = files.into_iter().filter(|_| has_room).collect();

@@ -3,20 +3,20 @@
 use vfs_core::{CaseMode, GrepRequest, Pattern};
 use vfs_search::required_literals;
 
-use crate::store::Needles;
+use crate::store::TextQuery;
 
 /// The shortest text that is worth asking a store for, in characters.
 const SHORTEST: usize = 3;
 
 /// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
-pub(crate) fn text_query(req: &GrepRequest) -> Option<Needles> {
+pub(crate) fn text_query(req: &GrepRequest) -> Option<TextQuery> {
     // A smart search may turn out to be either; what holds a text in its own case holds it in any.
     let case = if req.case == CaseMode::Sensitive { CaseMode::Sensitive } else { CaseMode::Insensitive };
     let texts: Option<Vec<String>> = required_literals(req)?.into_iter().map(|text| surely_found(text, case)).collect();
     let mut texts = texts?;
     texts.sort_unstable();
     texts.dedup();
-    Some(Needles::new(texts, case))
+    Some(TextQuery::new(texts, case))
 }
 
 /// The size of the largest file of which nothing but its matches is reported.
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn texts(req: GrepRequest) -> Option<Vec<String>> {
-        text_query(&req).map(|needles| needles.texts)
+        text_query(&req).map(|query| query.texts)
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::directory::{Directories, Directory, shadowed};
 use super::namespace_view::{BLOCK, NamespaceView, keeps_changing};
 use super::path_entry::{PathEntry, above, file_info};
 use super::prefetch::{self, Prefetcher};
-use crate::store::{Candidates, PathStat, Store, Stored, Value};
+use crate::store::{CandidateKeys, PathStat, Store, StoredMeta, StoredValue};
 
 /// Names of files that a search may read for the rules in them, whatever it looks for.
 const RULES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
@@ -61,7 +61,7 @@ pub(crate) struct Hopes {
     /// Where that is known.
     pub(crate) below: VfsPath,
     /// The only files that may hold it, and all that are not text.
-    pub(crate) candidates: Candidates,
+    pub(crate) candidates: CandidateKeys,
     /// Larger files are looked at all the same, as the search may have something to say of their lines.
     pub(crate) up_to: u64,
 }
@@ -96,7 +96,7 @@ impl StoreDir {
         Self(Arc::new(DirInner { path, listed, has_read_file, ahead }))
     }
 
-    fn stored(&self, name: &str) -> Option<&Stored> {
+    fn stored(&self, name: &str) -> Option<&StoredMeta> {
         self.0.listed.get()?.file(name)
     }
 }
@@ -223,7 +223,7 @@ impl<S: Store> StoreTree<S> {
             let candidates = || hopes.candidates.iter().map(|path| (path.clone(), None));
             return Some(self.ahead.get_or_init(|| Prefetcher::new(&self.view, candidates())));
         }
-        let listed = dir.0.listed.get().filter(|_| self.view.store().abilities().bulk_reads)?;
+        let listed = dir.0.listed.get().filter(|_| self.view.store().capabilities().bulk_reads)?;
         if !dir.0.has_read_file.swap(true, Ordering::Relaxed) {
             return None;
         }
@@ -238,7 +238,7 @@ impl<S: Store> StoreTree<S> {
     }
 
     /// The content of the file at `path` in `dir`, which is likely to be `stored`.
-    fn content(&self, dir: &StoreDir, path: &VfsPath, stored: &Stored) -> Result<Content> {
+    fn content(&self, dir: &StoreDir, path: &VfsPath, stored: &StoredMeta) -> Result<Content> {
         let (key, contents) = (self.view.key(path), &self.view.shared.contents);
         if let Some(kept) = contents.get(&key, &stored.version) {
             return Ok(kept);
@@ -251,7 +251,7 @@ impl<S: Store> StoreTree<S> {
             }
         }
         let max = self.view.shared.max_file_size().max(stored.size);
-        let Value { stored, content, .. } = self.wait(self.view.whole_file(path, max))?;
+        let StoredValue { stored, content, .. } = self.wait(self.view.whole_file(path, max))?;
         let content = Content::new(content);
         contents.insert(key, stored.version, content.clone());
         Ok(content)
@@ -392,7 +392,7 @@ struct Blocks<S> {
 impl<S: Store> Blocks<S> {
     fn next_block(&mut self) -> Result<Bytes> {
         let asked = self.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK)));
-        let Value { stored, content, .. } =
+        let StoredValue { stored, content, .. } =
             block_on(self.runtime.as_deref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
         let version = self.version.get_or_insert_with(|| stored.version.clone());
         if *version != stored.version {
