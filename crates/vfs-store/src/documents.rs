@@ -21,10 +21,10 @@ use crate::store::{
 };
 
 /// How many values are looked into at once.
-const FETCHES: usize = 16;
+const MAX_CONCURRENT_FETCHES: usize = 16;
 
 /// Most values of which is kept what they hold, by their versions.
-const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(100_000).expect("100,000 is not 0");
+const METADATA_CACHE_CAPACITY: NonZeroUsize = NonZeroUsize::new(100_000).expect("100,000 is not 0");
 
 /// How the content of a new document is spelled. Bytes that are not UTF-8 are a text in base64 in both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ impl<S: Store> Documents<S> {
         Self {
             store,
             form: DocumentForm::default(),
-            known: Mutex::new(LruCache::new(MOST_KNOWN)),
+            known: Mutex::new(LruCache::new(METADATA_CACHE_CAPACITY)),
             last: Mutex::default(),
         }
     }
@@ -297,7 +297,7 @@ impl<S: Store> Store for Documents<S> {
                 (key.path, looked)
             })
             .collect();
-        let mut looks = stream::iter(looks).buffered(FETCHES);
+        let mut looks = stream::iter(looks).buffered(MAX_CONCURRENT_FETCHES);
         while let Some((path, looked)) = looks.next().await {
             match looked {
                 Ok(Some(stored)) => page.entries.push(Entry { path, stored }),

@@ -23,11 +23,11 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs_core::{Error, ErrorKind, Result};
 
 pub use self::config::{BucketConfig, BucketService};
-use self::error::Fault;
-use self::http::Limit;
-use self::list::Source;
-use self::names::Layout;
-use self::read::{Conditions, Found, Labels, MAX_VALUE, Service};
+use self::error::BucketError;
+use self::http::OperationTimeout;
+use self::list::ListSource;
+use self::names::KeyLayout;
+use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
 use crate::store::{
     Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Store, StoreCapabilities,
     StoredMeta, StoredValue, TimestampSource,
@@ -85,14 +85,14 @@ use crate::store::{
 /// ```
 #[derive(Clone)]
 pub struct BucketStore {
-    inner: Arc<Inner>,
+    inner: Arc<BucketShared>,
 }
 
-struct Inner {
+struct BucketShared {
     name: String,
-    layout: Layout,
-    service: Service,
-    source: Source,
+    layout: KeyLayout,
+    service: ObjectService,
+    source: ListSource,
     alone: Alone,
 }
 
@@ -115,7 +115,8 @@ impl BucketStore {
     pub async fn open(config: BucketConfig) -> Result<Self> {
         let (service, source) = connection::connect(&config)?;
         let name = config.to_string();
-        let store = Self { inner: Arc::new(Inner { name, layout: config.layout, service, source, alone: Alone::No }) };
+        let store =
+            Self { inner: Arc::new(BucketShared { name, layout: config.layout, service, source, alone: Alone::No }) };
         store.is_reachable().await?;
         Ok(store)
     }
@@ -133,14 +134,19 @@ impl BucketStore {
     ///
     /// `invalid_argument` for a prefix with an empty part, `.`, `..`, a control character, or a part made of `=` only.
     pub fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
-        let layout = Layout::new(prefix)?;
+        let layout = KeyLayout::new(prefix)?;
         let name = match layout.prefix() {
             "" => objects.to_string(),
             prefix => format!("{objects}/{prefix}"),
         };
-        let source = Source::Whole(Arc::clone(&objects));
-        let service = Service { objects, conditions: Conditions::Tags, labels: Labels::HYPHENED, limit: Limit::NONE };
-        Ok(Self { inner: Arc::new(Inner { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
+        let source = ListSource::Whole(Arc::clone(&objects));
+        let service = ObjectService {
+            objects,
+            conditions: ConditionKind::Tags,
+            labels: MetadataNames::HYPHENED,
+            limit: OperationTimeout::NONE,
+        };
+        Ok(Self { inner: Arc::new(BucketShared { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
     }
 
     fn location(&self, key: &Key) -> Result<Path> {
@@ -150,11 +156,11 @@ impl BucketStore {
         self.inner.layout.key(key)
     }
 
-    async fn look(&self, location: &Path) -> Result<Option<Found>> {
+    async fn look(&self, location: &Path) -> Result<Option<FoundObject>> {
         self.inner.service.look(location).await.map_err(|fault| self.error(&fault))
     }
 
-    fn error(&self, fault: &Fault) -> Error {
+    fn error(&self, fault: &BucketError) -> Error {
         fault.error(&self.inner.name)
     }
 

@@ -26,8 +26,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::error::Tried;
-use self::retry::Patience;
+use self::error::PostgresResult;
+use self::retry::RetryPolicy;
 use self::server::Server;
 use self::watch::Listener;
 use crate::store::{
@@ -66,9 +66,9 @@ pub use self::config::{PostgresConfig, PostgresTls};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Inner>);
+pub struct PostgresStore(Arc<PostgresShared>);
 
-struct Inner {
+struct PostgresShared {
     server: Server,
     listener: Listener,
     /// What notifications are sent to.
@@ -86,7 +86,7 @@ impl PostgresStore {
     /// where the database is missing, is not encoded in UTF-8, holds tables of others or of a newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
         let server = Server::new(config)?;
-        let mut patience = Patience::new(server.config.retry_for);
+        let mut patience = RetryPolicy::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
                 Ok(can_search) => break can_search,
@@ -97,10 +97,10 @@ impl PostgresStore {
         };
         let channel: Arc<str> = format!("vfs:{}", server.config.schema).into();
         let listener = Listener::new(&server, Arc::clone(&channel));
-        Ok(Self(Arc::new(Inner { server, listener, channel, can_search })))
+        Ok(Self(Arc::new(PostgresShared { server, listener, channel, can_search })))
     }
 
-    async fn prepare(server: &Server) -> Tried<bool> {
+    async fn prepare(server: &Server) -> PostgresResult<bool> {
         let mut connection = server.connection().await?;
         let prepared = schema::prepare(server, &mut connection).await;
         connection.finish(prepared)

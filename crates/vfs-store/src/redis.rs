@@ -20,11 +20,11 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::connection::{Link, Request};
+use self::connection::{RedisClient, Request};
 use self::head::HEAD;
-use self::names::Names;
-use self::reply::Parts;
-use self::watch::Waiting;
+use self::names::KeyNames;
+use self::reply::ReplyParts;
+use self::watch::BlockingConnections;
 use crate::store::{
     Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Page,
     PathStat, Precondition, PutOutcome, Search, Store, StoreCapabilities, StoredMeta, StoredValue, TransactionSupport,
@@ -38,7 +38,7 @@ const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
 /// The oldest server whose commands are enough.
 const OLDEST: (u32, u32) = (6, 2);
 /// How many namespaces are asked at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// Files on a Redis server, or one that speaks as it does, of version 6.2 or later.
 ///
@@ -77,16 +77,16 @@ const AT_ONCE: usize = 16;
 /// A clone is another handle with the same connections.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
-    inner: Arc<Inner>,
+    inner: Arc<RedisShared>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    link: Link,
-    names: Names,
+struct RedisShared {
+    link: RedisClient,
+    names: KeyNames,
     /// In milliseconds; 0 for ever.
     ttl: u64,
-    waiting: Waiting,
+    waiting: BlockingConnections,
 }
 
 impl RedisStore {
@@ -97,9 +97,11 @@ impl RedisStore {
     /// At once, without trying again: `unavailable` where no server answers, `permission_denied` for a wrong user or password and
     /// for a read-only replica, `unsupported` for a server that is too old.
     pub async fn open(config: RedisConfig) -> Result<Self> {
-        let link = Link::new(&config)?;
+        let link = RedisClient::new(&config)?;
         let ttl = config.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let store = Self { inner: Arc::new(Inner { link, names: config.names, ttl, waiting: Waiting::default() }) };
+        let store = Self {
+            inner: Arc::new(RedisShared { link, names: config.names, ttl, waiting: BlockingConnections::default() }),
+        };
         store.meet().await?;
         Ok(store)
     }
@@ -130,11 +132,11 @@ impl RedisStore {
         Ok(())
     }
 
-    fn link(&self) -> &Link {
+    fn link(&self) -> &RedisClient {
         &self.inner.link
     }
 
-    fn names(&self) -> &Names {
+    fn names(&self) -> &KeyNames {
         &self.inner.names
     }
 
@@ -155,7 +157,7 @@ impl RedisStore {
             cmd.arg(self.names().namespaces());
             Request::Command(cmd)
         };
-        let mut parts = Parts::of(self.link().ask(request).await?)?;
+        let mut parts = ReplyParts::of(self.link().ask(request).await?)?;
         let mut names = Vec::new();
         while !parts.is_empty() {
             names.push(parts.bytes()?);
@@ -232,7 +234,7 @@ impl Store for RedisStore {
             let is_there = self.holds_a_value(&namespace).await?;
             Ok::<_, Error>(is_there.then_some(namespace))
         });
-        let found: Vec<Option<Namespace>> = asked.buffer_unordered(AT_ONCE).try_collect().await?;
+        let found: Vec<Option<Namespace>> = asked.buffer_unordered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         let mut namespaces: Vec<Namespace> = found.into_iter().flatten().collect();
         namespaces.sort_unstable();
         Ok(namespaces)

@@ -32,12 +32,12 @@ use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::run_blocking;
 
-use self::config::Location;
-use self::error::Fault;
-use self::pool::{Ending, Pool, within_size_limit};
-use self::reserve::Reserve;
+use self::config::DatabaseLocation;
+use self::error::SqliteError;
+use self::pool::{Pool, TransactionEnd, within_size_limit};
+use self::reserve::DiskReserve;
 use self::stop::Stop;
-use self::watch::Watch;
+use self::watch::ChangeNotifier;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
     ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store,
@@ -84,15 +84,15 @@ const PURGE_PAUSE: Duration = Duration::from_millis(4);
 /// ```
 #[derive(Clone)]
 pub struct SqliteStore {
-    inner: Arc<Inner>,
+    inner: Arc<SqliteShared>,
 }
 
-struct Inner {
+struct SqliteShared {
     config: Arc<SqliteConfig>,
     writer: Arc<Pool>,
     readers: Arc<Pool>,
-    watch: Watch,
-    reserve: Arc<Reserve>,
+    watch: ChangeNotifier,
+    reserve: Arc<DiskReserve>,
 }
 
 impl SqliteStore {
@@ -106,7 +106,7 @@ impl SqliteStore {
     /// * `unsupported`: the file system has no shared memory. `storage_full`: the disk is full.
     pub async fn open(mut config: SqliteConfig) -> Result<Self> {
         config.check()?;
-        if let Location::File(path) = &mut config.location {
+        if let DatabaseLocation::File(path) = &mut config.location {
             // Readers are opened later, and the working directory may be another one by then.
             *path = std::path::absolute(&*path).map_err(|cause| {
                 Error::invalid_argument("the path of the SQLite file cannot be made absolute").with_source(cause)
@@ -116,18 +116,20 @@ impl SqliteStore {
         let opened = Arc::clone(&config);
         let open = move || {
             let connection = within_size_limit(|| connect::open(&opened))?;
-            let reserve = Reserve::beside(&opened.location);
+            let reserve = DiskReserve::beside(&opened.location);
             reserve.set_aside();
-            Ok::<_, Fault>((connection, reserve))
+            Ok::<_, SqliteError>((connection, reserve))
         };
         let (first, reserve) = run_blocking(&Handle::current(), open).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {
-            Location::File(_) => (Arc::new(pool(config.readers, Vec::new())), Watch::new(Some(pool(1, Vec::new())))),
-            Location::Memory => (Arc::clone(&writer), Watch::new(None)),
+            DatabaseLocation::File(_) => {
+                (Arc::new(pool(config.readers, Vec::new())), ChangeNotifier::new(Some(pool(1, Vec::new()))))
+            }
+            DatabaseLocation::Memory => (Arc::clone(&writer), ChangeNotifier::new(None)),
         };
-        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
+        Ok(Self { inner: Arc::new(SqliteShared { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
     }
 
     /// Where it is, and how it is used.
@@ -181,8 +183,8 @@ impl SqliteStore {
         let work = move |connection: &Connection| {
             let outcome = change::batch(connection, &namespace, search_index, &conditions, &writes)?;
             Ok(match outcome {
-                done @ BatchOutcome::Applied(_) => Ending::Commit(done),
-                refused => Ending::RollBack(refused),
+                done @ BatchOutcome::Applied(_) => TransactionEnd::Commit(done),
+                refused => TransactionEnd::RollBack(refused),
             })
         };
         // Told where it is made, as nobody may wait here any more by then.
@@ -197,7 +199,7 @@ impl SqliteStore {
     /// Removes from the search index what was removed from the files, in up to `passes` changes, between which others may change the
     /// file. Later changes remove what is left after these, or after a failure.
     async fn purge_removed(&self, passes: usize) {
-        let purge = |connection: &Connection| index::purge_removed(connection).map(Ending::Commit);
+        let purge = |connection: &Connection| index::purge_removed(connection).map(TransactionEnd::Commit);
         for pass in 0..passes {
             if pass > 0 {
                 tokio::time::sleep(PURGE_PAUSE).await;
@@ -232,8 +234,8 @@ impl SqliteStore {
 impl fmt::Display for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.config.location {
-            Location::File(path) => write!(f, "SQLite file {}", path.display()),
-            Location::Memory => f.write_str("SQLite in memory"),
+            DatabaseLocation::File(path) => write!(f, "SQLite file {}", path.display()),
+            DatabaseLocation::Memory => f.write_str("SQLite in memory"),
         }
     }
 }
@@ -334,7 +336,7 @@ impl Store for SqliteStore {
             let mut statement =
                 connection.prepare_cached("SELECT name FROM namespaces WHERE files > 0 ORDER BY name")?;
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-            names.map(|name| Namespace::parse(&name?).map_err(|_| Fault::damaged())).collect()
+            names.map(|name| Namespace::parse(&name?).map_err(|_| SqliteError::damaged())).collect()
         };
         self.inner.readers.read(list).await
     }

@@ -24,12 +24,12 @@ use super::view::namespace_view::NamespaceView;
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue};
 
 /// How much a transfer holds at once, in mebibytes; one file may be larger.
-const MEBIBYTES: u32 = 64;
+const MAX_TRANSFERRED_MIB: u32 = 64;
 
 /// How long a look at what a failed change left may take: a store that is gone has been waited for already.
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many files in a row a store is not there for, after which no more are rolled back.
-const FAILURES_IN_A_ROW: usize = 3;
+const MAX_CONSECUTIVE_FAILURES: usize = 3;
 
 /// Why a transfer ends early.
 enum TransferError {
@@ -178,9 +178,9 @@ async fn copy_all<S: Store>(
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     let has_failed = AtomicBool::new(false);
-    let room = Semaphore::new(MEBIBYTES as usize);
+    let room = Semaphore::new(MAX_TRANSFERRED_MIB as usize);
     let copy = async |file: &FileTransfer| {
-        let needed = u32::try_from(file.size >> 20).unwrap_or(u32::MAX).clamp(1, MEBIBYTES);
+        let needed = u32::try_from(file.size >> 20).unwrap_or(u32::MAX).clamp(1, MAX_TRANSFERRED_MIB);
         // It is never closed.
         let _held = room.acquire_many(needed).await.ok();
         let mut made = None;
@@ -303,7 +303,7 @@ async fn roll_back<S: Store>(
     let mut outcome = Ok(Rollback::Complete);
     let mut failures = 0;
     for one in made {
-        if failures == FAILURES_IN_A_ROW {
+        if failures == MAX_CONSECUTIVE_FAILURES {
             break;
         }
         let rolled_back = one.roll_back(view, replaced).await;

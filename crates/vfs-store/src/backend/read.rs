@@ -8,11 +8,11 @@ use vfs_core::window;
 use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
 
 use super::concurrency::runtime::Runtime;
-use super::view::namespace_view::{BLOCK, NamespaceView, READ_ATTEMPTS, keeps_changing};
+use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
 use crate::store::{Store, StoredMeta, StoredValue};
 
 /// The most large files that are read at once, each on a thread and in two blocks.
-static READS: Semaphore = Semaphore::const_new(64);
+static LARGE_READS: Semaphore = Semaphore::const_new(64);
 
 pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Result<FileInfo> {
     let found = view.find(&path).await?;
@@ -24,7 +24,7 @@ pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Re
 pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadRequest) -> Result<ReadResult> {
     let path = &request.path;
     for _ in 0..READ_ATTEMPTS {
-        let range = request.bytes.map_or(0..BLOCK, |asked| first_range(request, asked));
+        let range = request.bytes.map_or(0..BLOCK_BYTES, |asked| first_range(request, asked));
         let start = range.start;
         let Some(StoredValue { stored, content, .. }) = view.get(path, Some(range)).await? else {
             view.check_no_file(path).await?;
@@ -34,7 +34,7 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
             return window::read_bytes(&content, request, stored.version);
         }
         let (wanted, _guard) = view.cx.cancel_on_drop();
-        let source = Source::new(view.with_context(wanted), path.clone(), stored, (start, content))?;
+        let source = BlockSource::new(view.with_context(wanted), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(view, request, source).await? {
             return Ok(result);
         }
@@ -57,14 +57,14 @@ fn first_range(request: &ReadRequest, asked: ByteRange) -> std::ops::Range<u64> 
 async fn read_large<S: Store>(
     view: &NamespaceView<S>,
     request: &ReadRequest,
-    mut source: Source<S>,
+    mut source: BlockSource<S>,
 ) -> Result<Option<ReadResult>> {
     let (key, version) = (view.key(&request.path), source.stored.version.clone());
     let lines = &view.shared.line_indexes;
     let mut index = lines.get(&key, &version);
     let request = request.clone();
     // It is never closed.
-    let turn = view.ask(&request.path, async { Ok(READS.acquire().await.ok()) }).await?;
+    let turn = view.ask(&request.path, async { Ok(LARGE_READS.acquire().await.ok()) }).await?;
     let (send, receive) = oneshot::channel();
     let work = move || {
         let version = source.stored.version.clone();
@@ -87,7 +87,7 @@ async fn read_large<S: Store>(
 }
 
 /// A large file for the window, which waits for the store where it needs more of it.
-struct Source<S> {
+struct BlockSource<S> {
     view: NamespaceView<S>,
     runtime: Runtime,
     path: VfsPath,
@@ -97,7 +97,7 @@ struct Source<S> {
     has_changed: bool,
 }
 
-impl<S: Store> Source<S> {
+impl<S: Store> BlockSource<S> {
     fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
         let runtime = Runtime::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read"))?;
@@ -113,7 +113,7 @@ impl<S: Store> Source<S> {
     }
 }
 
-impl<S: Store> window::Source for Source<S> {
+impl<S: Store> window::Source for BlockSource<S> {
     fn size(&self) -> u64 {
         self.stored.size
     }
@@ -123,7 +123,7 @@ impl<S: Store> window::Source for Source<S> {
             return Ok(0);
         }
         if self.held(offset).is_none() {
-            let end = offset.saturating_add(BLOCK).min(self.stored.size);
+            let end = offset.saturating_add(BLOCK_BYTES).min(self.stored.size);
             let value = self.runtime.wait(self.view.get(&self.path, Some(offset..end)))?;
             match value {
                 Some(value) if value.stored.version == self.stored.version => self.held[1] = (offset, value.content),

@@ -14,18 +14,18 @@ use super::view::candidate_names::lookup_candidates;
 use super::view::indexed_names::SearchExtent;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above, file_info};
-use super::view::text_query::{LARGEST_SILENT, largest_silent, text_query};
-use super::view::tree::{Hopes, Names, StoreTree};
+use super::view::text_query::{MAX_SKIPPED_BYTES, largest_silent, text_query};
+use super::view::tree::{ListedNames, SearchCandidates, StoreTree};
 use crate::store::{PathStat, Store, TextQuery};
 
 /// What a directory may hold that decides what a walk shows below it.
-const RULES: [&str; 3] = [".ignore", ".gitignore", ".git"];
+const RULE_NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
 /// Names of directories that nobody thinks of: what reaches two of them, one below the other, reaches all.
-const ANYWHERE: &str = "\u{1}/\u{1}";
+const UNLIKELY_PATH: &str = "\u{1}/\u{1}";
 
 /// The most candidates that a search of too many files is narrowed to.
-const MAX_NARROWED: usize = 4096;
+const MAX_NARROWED_CANDIDATES: usize = 4096;
 
 /// Lists one level of a directory.
 pub(super) async fn ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Result<LsResult> {
@@ -82,7 +82,7 @@ pub(super) async fn tree_for_grep<S: Store>(view: &NamespaceView<S>, req: &GrepR
     let above = stat_above(view, &req.path).await;
     let is_too_large = || is_wide && view.shared.indexes.is_too_large(&view.namespace, &req.path);
     if is_too_large() {
-        let few = hopes(view, &req.path, req, MAX_NARROWED).await?;
+        let few = hopes(view, &req.path, req, MAX_NARROWED_CANDIDATES).await?;
         if let Some(names) = lookup_hopes(view, few.as_ref()).await {
             return Ok(Arc::new(tree(Some(names)).above(above).hopes(few)));
         }
@@ -109,7 +109,7 @@ pub(super) async fn tree_to_lend<S: Store>(view: &NamespaceView<S>, req: &LendRe
     let (cx, guard) = view.cx.cancel_on_drop();
     let view = &view.with_context(cx);
     let directories = view.indexed_names(extent).await?;
-    let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
+    let names = directories.map(|directories| ListedNames { below: VfsPath::root(), directories });
     let tree = StoreTree::new(view.clone(), names).drop_guard(guard);
     let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
     let hopes = hopes(view, &req.path, search, TextQuery::DEFAULT_MAX_CANDIDATES).await?;
@@ -118,12 +118,12 @@ pub(super) async fn tree_to_lend<S: Store>(view: &NamespaceView<S>, req: &LendRe
 
 /// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
 /// where it goes anywhere there, else none, as it lists what it reaches.
-async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchScope) -> Result<Option<Names>> {
+async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchScope) -> Result<Option<ListedNames>> {
     let goes_anywhere = goes_anywhere(path, &scope);
     let is_about_all = path.is_root() && goes_anywhere;
     let extent = if is_about_all { SearchExtent::All } else { SearchExtent::Part };
     if let Some(directories) = view.indexed_names(extent).await? {
-        return Ok(Some(Names { below: VfsPath::root(), directories }));
+        return Ok(Some(ListedNames { below: VfsPath::root(), directories }));
     }
     // Of a namespace that has too many it is known already.
     if !goes_anywhere || (is_about_all && view.store().as_changes().is_some()) {
@@ -133,7 +133,7 @@ async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchS
     if directories.is_none() {
         view.shared.indexes.mark_too_large(&view.namespace, path);
     }
-    Ok(directories.map(|directories| Names { below: path.clone(), directories }))
+    Ok(directories.map(|directories| ListedNames { below: path.clone(), directories }))
 }
 
 /// Looks up all at once what a walk that starts at `path` looks at above it: the directories, and the rules in them.
@@ -144,7 +144,8 @@ async fn stat_above<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> HashMa
         return HashMap::new();
     }
     let directories: Vec<_> = above(path).chain([VfsPath::root()]).collect();
-    let rules = directories.iter().flat_map(|directory| RULES.iter().filter_map(|name| directory.child(name).ok()));
+    let rules =
+        directories.iter().flat_map(|directory| RULE_NAMES.iter().filter_map(|name| directory.child(name).ok()));
     let parents = directories.iter().filter(|directory| !directory.is_root()).cloned();
     let paths: Vec<_> = rules.chain(parents).chain([path.clone()]).collect();
     match view.stat_many(path, &paths).await {
@@ -158,14 +159,14 @@ async fn stat_above<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> HashMa
 
 /// Whether a request that starts at `path` goes into every directory there.
 fn goes_anywhere(path: &VfsPath, scope: &SearchScope) -> bool {
-    path.join(ANYWHERE).is_ok_and(|anywhere| scope.reaches(&anywhere))
+    path.join(UNLIKELY_PATH).is_ok_and(|anywhere| scope.reaches(&anywhere))
 }
 
 /// The names of the few files that may match, where they are few.
-async fn lookup_hopes<S: Store>(view: &NamespaceView<S>, hopes: Option<&Hopes>) -> Option<Names> {
-    let Hopes { below, candidates, .. } = hopes.filter(|hopes| hopes.up_to >= LARGEST_SILENT)?;
+async fn lookup_hopes<S: Store>(view: &NamespaceView<S>, hopes: Option<&SearchCandidates>) -> Option<ListedNames> {
+    let SearchCandidates { below, candidates, .. } = hopes.filter(|hopes| hopes.up_to >= MAX_SKIPPED_BYTES)?;
     let directories = lookup_candidates(view, below, candidates).await?;
-    Some(Names { below: below.clone(), directories })
+    Some(ListedNames { below: below.clone(), directories })
 }
 
 /// The files at and below `path` that `req` may find something in, where the store can tell, and does so now: `max_candidates` of them at most.
@@ -174,7 +175,7 @@ async fn hopes<S: Store>(
     path: &VfsPath,
     req: &GrepRequest,
     most: usize,
-) -> Result<Option<Hopes>> {
+) -> Result<Option<SearchCandidates>> {
     let (Some(search), Some(query)) = (view.store().as_search(), text_query(req)) else { return Ok(None) };
     let query = query.max_candidates(most);
     let candidates = match view.ask(path, search.candidates(&view.namespace, path, &query)).await {
@@ -185,5 +186,5 @@ async fn hopes<S: Store>(
         }
         answer => answer?,
     };
-    Ok(candidates.map(|candidates| Hopes { below: path.clone(), candidates, up_to: largest_silent(req) }))
+    Ok(candidates.map(|candidates| SearchCandidates { below: path.clone(), candidates, up_to: largest_silent(req) }))
 }

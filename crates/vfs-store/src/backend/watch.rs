@@ -28,14 +28,14 @@ struct Follower<S> {
     path: VfsPath,
     cursors: Cursors,
     /// Where it begins, until that is known.
-    start: Option<BoxFuture<'static, Result<Start>>>,
+    start: Option<BoxFuture<'static, Result<FeedStart>>>,
     seen: Sequence,
     pending: VecDeque<WatchEvent>,
     has_ended: bool,
 }
 
 /// Where a follower begins.
-struct Start {
+struct FeedStart {
     seen: Sequence,
     /// Whether what it asked for is no longer, or not yet, there.
     is_behind: bool,
@@ -69,9 +69,9 @@ pub(super) fn watch<S: Store>(
 
 /// Begins at once, not when the stream is first asked: what happens from now on is told.
 fn begin(
-    mut start: BoxFuture<'static, Result<Start>>,
+    mut start: BoxFuture<'static, Result<FeedStart>>,
     feed_barrier: &Arc<FeedBarrier>,
-) -> BoxFuture<'static, Result<Start>> {
+) -> BoxFuture<'static, Result<FeedStart>> {
     if let Some(known) = (&mut start).now_or_never() {
         return futures::future::ready(known).boxed();
     }
@@ -93,14 +93,14 @@ fn ended(error: tokio::task::JoinError) -> Error {
     Error::new(vfs_core::ErrorKind::Internal, "following the changes ended before it began").with_source(error)
 }
 
-async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
+async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<CursorTarget>) -> Result<FeedStart> {
     let changes = changes_of(&view)?;
     let last = view.ask(&path, changes.last_sequence(&view.namespace)).await?;
     Ok(match asked {
-        None => Start { seen: last, is_behind: false },
-        Some(Asked::After(seen)) if seen <= last => Start { seen, is_behind: false },
+        None => FeedStart { seen: last, is_behind: false },
+        Some(CursorTarget::After(seen)) if seen <= last => FeedStart { seen, is_behind: false },
         // Of another namespace or store, or of this one before it was put back.
-        Some(_) => Start { seen: last, is_behind: true },
+        Some(_) => FeedStart { seen: last, is_behind: true },
     })
 }
 
@@ -113,7 +113,7 @@ impl<S: Store> Follower<S> {
     async fn next(&mut self) -> Result<WatchEvent> {
         self.view.cx.check()?;
         if let Some(start) = self.start.take() {
-            let Start { seen, is_behind } = start.await?;
+            let FeedStart { seen, is_behind } = start.await?;
             self.seen = seen;
             if is_behind {
                 return Ok(self.cursors.event(seen, Change::Overflow));
@@ -154,7 +154,7 @@ struct Cursors {
 
 /// What a cursor asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum CursorTarget {
     /// What happened after this place.
     After(Sequence),
     /// What happened in another namespace.
@@ -171,13 +171,13 @@ impl Cursors {
         WatchEvent::new(Cursor::new(format!("{CURSOR}{}-{}", self.namespace, at.0)), change)
     }
 
-    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<Asked> {
+    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorTarget> {
         let parts = cursor.as_str().strip_prefix(CURSOR).and_then(|parts| parts.split_once('-'));
         let parts = parts.filter(|(namespace, _)| is_hash(namespace));
         let asked = parts.and_then(|(namespace, text)| {
             let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
             let is_here = namespace == self.namespace;
-            Some(if is_here { Asked::After(Sequence(number)) } else { Asked::Elsewhere })
+            Some(if is_here { CursorTarget::After(Sequence(number)) } else { CursorTarget::Elsewhere })
         });
         asked.ok_or_else(|| {
             let message = "the cursor is none of a change feed; leave it out to start from now";
@@ -222,9 +222,9 @@ mod tests {
         let root = VfsPath::root();
         let cursors = Cursors::of(&Namespace::default());
         let cursor = cursors.event(Sequence(17), Change::Overflow).cursor;
-        assert_eq!(cursors.parse(&cursor, &root), Ok(Asked::After(Sequence(17))));
+        assert_eq!(cursors.parse(&cursor, &root), Ok(CursorTarget::After(Sequence(17))));
         let other = Cursors::of(&Namespace::parse("org").expect("a namespace"));
-        assert_eq!(other.parse(&cursor, &root), Ok(Asked::Elsewhere));
+        assert_eq!(other.parse(&cursor, &root), Ok(CursorTarget::Elsewhere));
         let here = cursor.as_str().strip_suffix("-17").expect("it ends with the number");
         let numbers = ["", "-", "-017", "-+17", "--1", "-17 ", "-1e1", "-99999999999999999999"];
         let others = ["", "17", "change-", "change-17", "change-x-17", "change--17", "change-0123456789AB-17"];

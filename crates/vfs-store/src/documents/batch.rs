@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::{Documents, FETCHES, unable};
+use super::{Documents, MAX_CONCURRENT_FETCHES, unable};
 use crate::store::{Batch, BatchOutcome, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write};
 
 /// How often a copy in a batch is put together again when its source changed meanwhile.
@@ -37,7 +37,7 @@ impl<S: Store> Batch for Documents<S> {
             let mut all = conditions.to_vec();
             let mut documents = Vec::with_capacity(writes.len());
             let translations = writes.iter().cloned().map(|write| self.translate(namespace, write)).collect::<Vec<_>>();
-            let mut translations = stream::iter(translations).buffered(FETCHES);
+            let mut translations = stream::iter(translations).buffered(MAX_CONCURRENT_FETCHES);
             while let Some(translated) = translations.next().await {
                 let (write, condition) = translated?;
                 documents.push(write);
@@ -49,7 +49,9 @@ impl<S: Store> Batch for Documents<S> {
                     let paths = writes.iter().map(target);
                     let described = paths.zip(stored).map(|(path, stored)| self.described(namespace, path, stored));
                     let described = described.collect::<Vec<_>>();
-                    return Ok(BatchOutcome::Applied(stream::iter(described).buffered(FETCHES).collect().await));
+                    return Ok(BatchOutcome::Applied(
+                        stream::iter(described).buffered(MAX_CONCURRENT_FETCHES).collect().await,
+                    ));
                 }
                 BatchOutcome::PreconditionFailed(path, found) => {
                     let is_own =

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Problem, Result};
 
-use super::{Documents, FETCHES, unable};
+use super::{Documents, MAX_CONCURRENT_FETCHES, unable};
 use crate::store::{ChangePage, ChangeRecord, Changes, Key, Namespace, Sequence, Store};
 
 /// A change of a file.
-struct Told {
+struct FileChange {
     record: ChangeRecord,
     /// Whether what it left is another one by now, or gone, so that this cannot be looked into.
     is_past: bool,
@@ -16,20 +16,20 @@ struct Told {
 
 impl<S: Store> Documents<S> {
     /// What `tell` says of the file in the document.
-    async fn told(&self, namespace: &Namespace, mut record: ChangeRecord) -> Result<Told> {
-        let Some((path, stored)) = record.value_mut() else { return Ok(Told { record, is_past: false }) };
+    async fn told(&self, namespace: &Namespace, mut record: ChangeRecord) -> Result<FileChange> {
+        let Some((path, stored)) = record.value_mut() else { return Ok(FileChange { record, is_past: false }) };
         let key = Key::new(namespace.clone(), path.clone());
         match self.describe(&key, stored).await {
             Ok(Some(file)) => *stored = file,
-            Ok(None) => return Ok(Told { record, is_past: true }),
+            Ok(None) => return Ok(FileChange { record, is_past: true }),
             // A store that is not there is no fault of the file.
             Err(error) if error.is_temporary() => return Err(error),
             Err(error) => {
                 let problem = Problem::from(error.or_path(&key.path));
-                return Ok(Told { record: ChangeRecord::Unreadable(Box::new(record), problem), is_past: false });
+                return Ok(FileChange { record: ChangeRecord::Unreadable(Box::new(record), problem), is_past: false });
             }
         }
-        Ok(Told { record, is_past: false })
+        Ok(FileChange { record, is_past: false })
     }
 }
 
@@ -46,7 +46,8 @@ impl<S: Store> Changes for Documents<S> {
             .into_iter()
             .map(|(at, record)| async move { self.told(namespace, record).await.map(|told| (at, told)) })
             .collect();
-        let told: Vec<(Sequence, Told)> = stream::iter(looks).buffered(FETCHES).try_collect().await?;
+        let told: Vec<(Sequence, FileChange)> =
+            stream::iter(looks).buffered(MAX_CONCURRENT_FETCHES).try_collect().await?;
         // Where one has changed since, that is told next.
         let has_more = has_more || told.iter().any(|(_, told)| told.is_past);
         let changes = told.into_iter().map(|(at, told)| (at, told.record)).collect();

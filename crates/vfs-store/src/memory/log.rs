@@ -8,20 +8,20 @@ use event_listener::Event;
 use crate::store::{ChangePage, ChangeRecord, Sequence};
 
 /// How many changes are remembered.
-const REMEMBERED: usize = 4096;
+const LOG_CAPACITY: usize = 4096;
 
 /// The newest changes of a namespace, numbered from 1.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct MemoryLog {
     newest: VecDeque<ChangeRecord>,
     last: u64,
     told: Arc<Event>,
 }
 
-impl Log {
+impl MemoryLog {
     pub(super) fn tell(&mut self, changes: impl IntoIterator<Item = ChangeRecord>) {
         for change in changes {
-            if self.newest.len() == REMEMBERED {
+            if self.newest.len() == LOG_CAPACITY {
                 self.newest.pop_front();
             }
             self.newest.push_back(change);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::SubsecRound;
 use vfs_core::VfsPath;
 
-use super::log::Log;
+use super::log::MemoryLog;
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, Page, PageToken, Precondition,
     PutOutcome, StoredMeta, StoredValue, Write, version_of,
@@ -18,12 +18,12 @@ const MICROSECONDS: u16 = 6;
 
 /// A value as it is held.
 #[derive(Debug, Clone)]
-struct Held {
+struct MemoryValue {
     content: Bytes,
     stored: StoredMeta,
 }
 
-impl Held {
+impl MemoryValue {
     fn new(value: NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
         let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
@@ -35,17 +35,17 @@ impl Held {
 /// The values of one namespace, and what became of them.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceMap {
-    values: BTreeMap<VfsPath, Held>,
-    pub(super) log: Log,
+    values: BTreeMap<VfsPath, MemoryValue>,
+    pub(super) log: MemoryLog,
 }
 
 /// What a batch did so far.
 #[derive(Default)]
-struct Done {
+struct BatchProgress {
     now: Vec<StoredMeta>,
     records: Vec<ChangeRecord>,
     /// What was at each path before it was changed, in the order of the changes.
-    before: Vec<(VfsPath, Option<Held>)>,
+    before: Vec<(VfsPath, Option<MemoryValue>)>,
 }
 
 impl NamespaceMap {
@@ -89,7 +89,7 @@ impl NamespaceMap {
                 return BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned());
             }
         }
-        let mut done = Done::default();
+        let mut done = BatchProgress::default();
         for write in writes {
             if let Err(missing) = self.make(write, &mut done) {
                 self.undo(done);
@@ -101,9 +101,9 @@ impl NamespaceMap {
     }
 
     /// Makes one `write`; the error is the path where nothing is and something should be.
-    fn make(&mut self, write: Write, done: &mut Done) -> Result<(), VfsPath> {
+    fn make(&mut self, write: Write, done: &mut BatchProgress) -> Result<(), VfsPath> {
         match write {
-            Write::Put(path, value) => self.place(path, Held::new(value), done),
+            Write::Put(path, value) => self.place(path, MemoryValue::new(value), done),
             Write::Delete(path) => {
                 let held = self.take(&path, done)?;
                 done.now.push(held.stored);
@@ -117,13 +117,13 @@ impl NamespaceMap {
             }
             Write::Copy { from, to, at } => {
                 let content = self.values.get(&from).ok_or(from)?.content.clone();
-                self.place(to, Held::new(NewValue::new(content, at)), done);
+                self.place(to, MemoryValue::new(NewValue::new(content, at)), done);
             }
         }
         Ok(())
     }
 
-    fn place(&mut self, path: VfsPath, held: Held, done: &mut Done) {
+    fn place(&mut self, path: VfsPath, held: MemoryValue, done: &mut BatchProgress) {
         let stored = held.stored.clone();
         let before = self.values.insert(path.clone(), held);
         let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
@@ -132,13 +132,13 @@ impl NamespaceMap {
         done.before.push((path, before));
     }
 
-    fn take(&mut self, path: &VfsPath, done: &mut Done) -> Result<Held, VfsPath> {
+    fn take(&mut self, path: &VfsPath, done: &mut BatchProgress) -> Result<MemoryValue, VfsPath> {
         let held = self.values.remove(path).ok_or_else(|| path.clone())?;
         done.before.push((path.clone(), Some(held.clone())));
         Ok(held)
     }
 
-    fn undo(&mut self, done: Done) {
+    fn undo(&mut self, done: BatchProgress) {
         for (path, before) in done.before.into_iter().rev() {
             match before {
                 Some(held) => self.values.insert(path, held),
@@ -180,7 +180,11 @@ impl NamespaceMap {
 
     /// The values below `directory` that come after `seen`: after a value, or after all that begins with it where it ends
     /// in `/` and is longer than the directory's own beginning.
-    fn after<'a>(&'a self, directory: &VfsPath, seen: &str) -> impl Iterator<Item = (&'a VfsPath, &'a Held)> + use<'a> {
+    fn after<'a>(
+        &'a self,
+        directory: &VfsPath,
+        seen: &str,
+    ) -> impl Iterator<Item = (&'a VfsPath, &'a MemoryValue)> + use<'a> {
         let beginning = inside(directory);
         let passed = seen.strip_suffix('/').filter(|_| seen.len() > beginning.len()).map(|name| format!("{name}0"));
         let start = match &passed {

@@ -13,7 +13,7 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Op
     if query.texts.iter().any(String::is_empty) {
         return None;
     }
-    let mut folds = Folds::default();
+    let mut folds = CaseFolding::default();
     let is_sensitive = query.case == CaseMode::Sensitive;
     let folded: Vec<_> = query.texts.iter().map(|text| folds.fold(text)).collect();
     let mut may_hold = |content: &[u8]| match std::str::from_utf8(content) {
@@ -38,9 +38,9 @@ fn contains(text: &[char], needle: &[char]) -> bool {
 
 /// Letters that are the same whatever their case, each as the first of them.
 #[derive(Default)]
-struct Folds(HashMap<char, char>);
+struct CaseFolding(HashMap<char, char>);
 
-impl Folds {
+impl CaseFolding {
     fn fold(&mut self, text: &str) -> Vec<char> {
         text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_its_cases(letter))).collect()
     }

@@ -10,13 +10,13 @@ use url::Url;
 use vfs_core::{Error, Result};
 
 use super::config::{BucketConfig, BucketService};
-use super::error::Fault;
-use super::http::{Connector, Limit, Unsigned};
-use super::list::{Keys, Source};
-use super::read::{Conditions, Labels, Service};
+use super::error::BucketError;
+use super::http::{HttpConnectionFactory, OperationTimeout, UnsignedHeaders};
+use super::list::{KeyParsing, ListSource};
+use super::read::{ConditionKind, MetadataNames, ObjectService};
 
 /// The service of a configuration; nothing is sent to it yet.
-pub(super) fn connect(config: &BucketConfig) -> Result<(Service, Source)> {
+pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     match config.service {
         BucketService::S3 => s3(config),
         #[cfg(feature = "gcp")]
@@ -26,7 +26,7 @@ pub(super) fn connect(config: &BucketConfig) -> Result<(Service, Source)> {
     }
 }
 
-fn s3(config: &BucketConfig) -> Result<(Service, Source)> {
+fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     let has_key = config.options.iter().any(|(option, _)| *option == "access_key_id");
     let mut builder = AmazonS3Builder::new();
     for (name, value) in environment("AWS_") {
@@ -56,14 +56,17 @@ fn s3(config: &BucketConfig) -> Result<(Service, Source)> {
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_disable_bulk_delete(true)
         .with_retry(retries(config))
-        .with_http_connector(Connector { unsigned: Unsigned::Taken, request_timeout: config.request_timeout })
+        .with_http_connector(HttpConnectionFactory {
+            unsigned: UnsignedHeaders::Taken,
+            request_timeout: config.request_timeout,
+        })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, Conditions::Tags, Labels::HYPHENED, Keys::AsSent))
+    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::HYPHENED, KeyParsing::AsSent))
 }
 
 #[cfg(feature = "gcp")]
-fn google(config: &BucketConfig) -> Result<(Service, Source)> {
+fn google(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
     let mut builder = GoogleCloudStorageBuilder::from_env();
@@ -76,14 +79,17 @@ fn google(config: &BucketConfig) -> Result<(Service, Source)> {
     let store = builder
         .with_bucket_name(&config.bucket)
         .with_retry(retries(config))
-        .with_http_connector(Connector { unsigned: Unsigned::Refused, request_timeout: config.request_timeout })
+        .with_http_connector(HttpConnectionFactory {
+            unsigned: UnsignedHeaders::Refused,
+            request_timeout: config.request_timeout,
+        })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, Conditions::Generations, Labels::HYPHENED, Keys::AsSent))
+    Ok(parts(config, store, ConditionKind::Generations, MetadataNames::HYPHENED, KeyParsing::AsSent))
 }
 
 #[cfg(feature = "azure")]
-fn azure(config: &BucketConfig) -> Result<(Service, Source)> {
+fn azure(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
     let mut builder = MicrosoftAzureBuilder::from_env();
@@ -96,23 +102,26 @@ fn azure(config: &BucketConfig) -> Result<(Service, Source)> {
     let store = builder
         .with_container_name(&config.bucket)
         .with_retry(retries(config))
-        .with_http_connector(Connector { unsigned: Unsigned::Refused, request_timeout: config.request_timeout })
+        .with_http_connector(HttpConnectionFactory {
+            unsigned: UnsignedHeaders::Refused,
+            request_timeout: config.request_timeout,
+        })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, Conditions::Tags, Labels::UNDERSCORED, Keys::Parsed))
+    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::UNDERSCORED, KeyParsing::Parsed))
 }
 
 fn parts<S: ObjectStore + PaginatedListStore>(
     config: &BucketConfig,
     store: S,
-    conditions: Conditions,
-    labels: Labels,
-    keys: Keys,
-) -> (Service, Source) {
+    conditions: ConditionKind,
+    labels: MetadataNames,
+    keys: KeyParsing,
+) -> (ObjectService, ListSource) {
     let store = Arc::new(store);
-    let limit = Limit::new(config.request_timeout.max(config.retry_timeout));
-    let service = Service { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
-    (service, Source::Paged { store, keys, limit })
+    let limit = OperationTimeout::new(config.request_timeout.max(config.retry_timeout));
+    let service = ObjectService { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
+    (service, ListSource::Paged { store, keys, limit })
 }
 
 /// The variables of the environment whose names begin with `prefix`, in small letters.
@@ -150,7 +159,7 @@ pub(super) fn is_yes(setting: &str) -> bool {
 }
 
 fn unusable(config: &BucketConfig, error: object_store::Error) -> Error {
-    let reason = Fault::from(error).error(&config.to_string());
+    let reason = BucketError::from(error).error(&config.to_string());
     Error::invalid_argument(format!("{}; correct the URL, or the environment", reason.message()))
         .with_model_message("Error: the storage is not set up")
 }

@@ -9,15 +9,15 @@ use vfs_core::{Error, ErrorKind};
 ///
 /// The error itself goes no further: the answer of a service may repeat a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    what: What,
+pub(super) struct BucketError {
+    what: BucketErrorCause,
     /// The service's word for it, such as `NoSuchBucket`.
     code: Option<String>,
     status: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum BucketErrorCause {
     /// There is no such object.
     Missing,
     /// Something else is there than the request allows for.
@@ -38,66 +38,68 @@ enum What {
     Other(String),
 }
 
-impl From<object_store::Error> for Fault {
+impl From<object_store::Error> for BucketError {
     fn from(error: object_store::Error) -> Self {
         let text = error.to_string();
         let code = between(&text, "<Code>", "</Code>").filter(|code| is_word(code)).map(str::to_owned);
         let status = between(&text, "status code: ", " ").or_else(|| between(&text, "status code: ", ":"));
         let status = status.and_then(|digits| digits.parse().ok());
         let what = match &error {
-            _ if is_of_credentials(&text) => What::NoCredentials,
-            object_store::Error::NotFound { .. } => What::Missing,
+            _ if is_of_credentials(&text) => BucketErrorCause::NoCredentials,
+            object_store::Error::NotFound { .. } => BucketErrorCause::Missing,
             object_store::Error::AlreadyExists { .. }
             | object_store::Error::Precondition { .. }
-            | object_store::Error::NotModified { .. } => What::Refused,
-            object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. } => What::Unsupported,
-            object_store::Error::InvalidPath { .. } => What::BadKey,
-            _ if text.contains("Received redirect") => What::Elsewhere,
+            | object_store::Error::NotModified { .. } => BucketErrorCause::Refused,
+            object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. } => {
+                BucketErrorCause::Unsupported
+            }
+            object_store::Error::InvalidPath { .. } => BucketErrorCause::BadKey,
+            _ if text.contains("Received redirect") => BucketErrorCause::Elsewhere,
             error => match transport(error) {
-                Some((kind, reason)) => What::Unanswered(kind, reason),
+                Some((kind, reason)) => BucketErrorCause::Unanswered(kind, reason),
                 // The text of a failure without an answer is this program's own; that of an answer may hold anything.
-                None if status.is_none() && code.is_none() && !text.contains('<') => What::Other(text),
-                None => What::Other(String::new()),
+                None if status.is_none() && code.is_none() && !text.contains('<') => BucketErrorCause::Other(text),
+                None => BucketErrorCause::Other(String::new()),
             },
         };
         Self { what, code, status }
     }
 }
 
-impl Fault {
+impl BucketError {
     /// Something else is there than a change depends on.
     pub(super) fn refused() -> Self {
-        Self { what: What::Refused, code: None, status: None }
+        Self { what: BucketErrorCause::Refused, code: None, status: None }
     }
 
     /// No answer came in time.
     pub(super) fn unanswered() -> Self {
-        Self { what: What::Unanswered(HttpErrorKind::Timeout, String::new()), code: None, status: None }
+        Self { what: BucketErrorCause::Unanswered(HttpErrorKind::Timeout, String::new()), code: None, status: None }
     }
 
     /// Others change an object all the time while it is read.
     pub(super) fn changing() -> Self {
-        Self { what: What::Changing, code: None, status: None }
+        Self { what: BucketErrorCause::Changing, code: None, status: None }
     }
 
     /// Whether there is no such object, though the bucket may be there.
     pub(super) fn is_missing(&self) -> bool {
-        self.what == What::Missing && !self.is_of_bucket()
+        self.what == BucketErrorCause::Missing && !self.is_of_bucket()
     }
 
     /// Whether the request was turned down because of what is there.
     pub(super) fn is_refusal(&self) -> bool {
-        (self.what == What::Refused || self.what == What::Missing) && !self.is_of_bucket()
+        (self.what == BucketErrorCause::Refused || self.what == BucketErrorCause::Missing) && !self.is_of_bucket()
     }
 
     /// Whether a part of a value was asked for that begins after its end.
     pub(super) fn may_be_range(&self) -> bool {
-        self.status == Some(416) || matches!(self.what, What::Other(_)) && self.status.is_none()
+        self.status == Some(416) || matches!(self.what, BucketErrorCause::Other(_)) && self.status.is_none()
     }
 
     /// Whether no answer came at all.
     pub(super) fn is_unanswered(&self) -> bool {
-        matches!(self.what, What::Unanswered(HttpErrorKind::Timeout | HttpErrorKind::Connect, _))
+        matches!(self.what, BucketErrorCause::Unanswered(HttpErrorKind::Timeout | HttpErrorKind::Connect, _))
     }
 
     fn is_of_bucket(&self) -> bool {
@@ -136,8 +138,8 @@ impl Fault {
                 ErrorKind::PermissionDenied,
                 "the service denies access; the credentials may be wrong or expired, or lack the right to list, get, put and delete objects of this bucket",
             ),
-            Some(301 | 307 | 308) => (ErrorKind::InvalidArgument, ELSEWHERE),
-            Some(404) => (ErrorKind::InvalidArgument, NO_BUCKET),
+            Some(301 | 307 | 308) => (ErrorKind::InvalidArgument, WRONG_REGION),
+            Some(404) => (ErrorKind::InvalidArgument, NO_SUCH_BUCKET),
             Some(408 | 504) => (ErrorKind::Unavailable, "the service took too long; try again later"),
             Some(413) => (ErrorKind::TooLarge, "the value is larger than the service takes"),
             Some(429 | 503) => (ErrorKind::Unavailable, "the service is overloaded; try again later"),
@@ -151,42 +153,42 @@ impl Fault {
 
     fn by_kind(&self) -> Option<(ErrorKind, String)> {
         Some(match &self.what {
-            What::NoCredentials => (
+            BucketErrorCause::NoCredentials => (
                 ErrorKind::PermissionDenied,
                 "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give access_key_id and secret_access_key in the URL".to_owned(),
             ),
-            What::Elsewhere => (ErrorKind::InvalidArgument, ELSEWHERE.to_owned()),
-            What::Unsupported => (ErrorKind::Unsupported, "the object store cannot make changes on conditions".to_owned()),
-            What::BadKey => (
+            BucketErrorCause::Elsewhere => (ErrorKind::InvalidArgument, WRONG_REGION.to_owned()),
+            BucketErrorCause::Unsupported => (ErrorKind::Unsupported, "the object store cannot make changes on conditions".to_owned()),
+            BucketErrorCause::BadKey => (
                 ErrorKind::InvalidArgument,
                 "an object in the bucket has a key with empty parts or control characters, which hides what is beside it; rename or remove it".to_owned(),
             ),
-            What::Unanswered(HttpErrorKind::Timeout, _) => (
+            BucketErrorCause::Unanswered(HttpErrorKind::Timeout, _) => (
                 ErrorKind::Unavailable,
                 "the service did not answer in time; check the network, and that the service runs".to_owned(),
             ),
-            What::Unanswered(HttpErrorKind::Connect, reason) => {
+            BucketErrorCause::Unanswered(HttpErrorKind::Connect, reason) => {
                 (ErrorKind::Unavailable, format!("the service cannot be reached: {reason}; check the endpoint, and that it runs"))
             }
-            What::Unanswered(_, reason) => (ErrorKind::Unavailable, format!("the connection to the service was lost: {reason}")),
-            What::Other(reason) if !reason.is_empty() => (ErrorKind::Unavailable, reason.clone()),
-            What::Changing => (ErrorKind::Busy, "others keep changing the file while it is read; try again".to_owned()),
-            What::Refused => (ErrorKind::Conflict, "something else is there than the change depends on".to_owned()),
-            What::Missing | What::Other(_) => return None,
+            BucketErrorCause::Unanswered(_, reason) => (ErrorKind::Unavailable, format!("the connection to the service was lost: {reason}")),
+            BucketErrorCause::Other(reason) if !reason.is_empty() => (ErrorKind::Unavailable, reason.clone()),
+            BucketErrorCause::Changing => (ErrorKind::Busy, "others keep changing the file while it is read; try again".to_owned()),
+            BucketErrorCause::Refused => (ErrorKind::Conflict, "something else is there than the change depends on".to_owned()),
+            BucketErrorCause::Missing | BucketErrorCause::Other(_) => return None,
         })
     }
 }
 
-const NO_BUCKET: &str = "there is no such bucket; create it, or correct its name in the URL";
-const ELSEWHERE: &str = "the bucket is in another region; name it in the URL as 'region'";
+const NO_SUCH_BUCKET: &str = "there is no such bucket; create it, or correct its name in the URL";
+const WRONG_REGION: &str = "the bucket is in another region; name it in the URL as 'region'";
 
 /// What the words of S3 and its relatives mean.
 fn by_code(code: &str) -> Option<(ErrorKind, &'static str)> {
     Some(match code {
-        "NoSuchBucket" | "ContainerNotFound" => (ErrorKind::InvalidArgument, NO_BUCKET),
+        "NoSuchBucket" | "ContainerNotFound" => (ErrorKind::InvalidArgument, NO_SUCH_BUCKET),
         "InvalidBucketName" => (ErrorKind::InvalidArgument, "the name of the bucket is not one; correct the URL"),
         "PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException" => {
-            (ErrorKind::InvalidArgument, ELSEWHERE)
+            (ErrorKind::InvalidArgument, WRONG_REGION)
         }
         "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => (
             ErrorKind::PermissionDenied,
@@ -261,8 +263,8 @@ fn is_word(code: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn fault(text: &str) -> Fault {
-        Fault::from(object_store::Error::Generic { store: "S3", source: text.to_owned().into() })
+    fn fault(text: &str) -> BucketError {
+        BucketError::from(object_store::Error::Generic { store: "S3", source: text.to_owned().into() })
     }
 
     fn status(code: u16, body: &str) -> String {
@@ -301,7 +303,7 @@ mod tests {
     fn a_missing_bucket_is_no_missing_object() {
         let missing = |body: &str| {
             let source = status(404, body).into();
-            Fault::from(object_store::Error::NotFound { path: "a".into(), source })
+            BucketError::from(object_store::Error::NotFound { path: "a".into(), source })
         };
         assert!(missing("<Error><Code>NoSuchKey</Code></Error>").is_missing());
         assert!(missing("").is_missing());
@@ -312,7 +314,8 @@ mod tests {
     fn a_request_without_an_answer_says_why() {
         let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
         let http = HttpError::new(HttpErrorKind::Connect, refused);
-        let error = Fault::from(object_store::Error::Generic { store: "S3", source: Box::new(http) }).error("s3://b");
+        let error =
+            BucketError::from(object_store::Error::Generic { store: "S3", source: Box::new(http) }).error("s3://b");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("cannot be reached: connection refused"), "{error}");
     }

@@ -9,9 +9,9 @@ pub(super) struct AsSent;
 
 /// A page of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listing {
+pub(super) struct ObjectListing {
     /// Objects, in the order of the service.
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<ListedObject>,
     /// What the keys of others begin with, up to and with the next `/`.
     pub(super) prefixes: Vec<String>,
     /// Where the next page begins, in the words of the service.
@@ -21,7 +21,7 @@ pub(super) struct Listing {
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Object {
+pub(super) struct ListedObject {
     /// Its key.
     pub(super) key: String,
     /// Bytes of content.
@@ -35,31 +35,31 @@ pub(super) struct Object {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct ListBucketResult {
     #[serde(default)]
-    contents: Vec<Object>,
+    contents: Vec<ListedObject>,
     #[serde(default)]
-    common_prefixes: Vec<Prefix>,
+    common_prefixes: Vec<CommonPrefix>,
     next_continuation_token: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Prefix {
+struct CommonPrefix {
     prefix: String,
 }
 
 /// Reads the answer of S3, and of what speaks its language.
-pub(super) fn parse(body: &[u8]) -> Result<Listing, quick_xml::DeError> {
-    let answer: Answer = quick_xml::de::from_reader(body)?;
-    Ok(Listing {
+pub(super) fn parse(body: &[u8]) -> Result<ObjectListing, quick_xml::DeError> {
+    let answer: ListBucketResult = quick_xml::de::from_reader(body)?;
+    Ok(ObjectListing {
         objects: answer.contents,
         prefixes: answer.common_prefixes.into_iter().map(|common| common.prefix).collect(),
         next: answer.next_continuation_token.filter(|token| !token.is_empty()),
     })
 }
 
-impl Listing {
+impl ObjectListing {
     /// The last key, or the last of what keys begin with, whichever comes later.
     pub(super) fn last_key(&self) -> Option<&str> {
         let last = self.objects.last().map(|object| object.key.as_str());
@@ -77,17 +77,17 @@ impl Listing {
     }
 }
 
-impl From<object_store::ListResult> for Listing {
+impl From<object_store::ListResult> for ObjectListing {
     fn from(result: object_store::ListResult) -> Self {
         Self {
-            objects: result.objects.into_iter().map(Object::from).collect(),
+            objects: result.objects.into_iter().map(ListedObject::from).collect(),
             prefixes: result.common_prefixes.into_iter().map(|prefix| format!("{prefix}/")).collect(),
             next: None,
         }
     }
 }
 
-impl From<object_store::ObjectMeta> for Object {
+impl From<object_store::ObjectMeta> for ListedObject {
     fn from(meta: object_store::ObjectMeta) -> Self {
         Self { key: meta.location.into(), size: meta.size, last_modified: meta.last_modified, e_tag: meta.e_tag }
     }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(listing.objects[0].e_tag.as_deref(), Some("\"0f\""));
         assert_eq!(listing.prefixes, ["x & y/"]);
         assert_eq!(parse(listing.without_objects().as_bytes()).expect("a listing").next.as_deref(), Some("1<2"));
-        assert_eq!(parse(b"<ListBucketResult/>").expect("an empty listing"), Listing::default());
+        assert_eq!(parse(b"<ListBucketResult/>").expect("an empty listing"), ObjectListing::default());
         assert!(parse(b"<html>nonsense").is_err());
     }
 }

@@ -5,7 +5,7 @@ use futures::{TryStreamExt, stream};
 use vfs_core::Result;
 
 use super::BucketStore;
-use super::list::Start;
+use super::list::ListStart;
 use crate::store::{ListDepth, ListRequest, Namespace};
 
 /// Upper bound on the number of prefixes that are listed concurrently.
@@ -14,7 +14,7 @@ const MAX_CONCURRENT_LISTINGS: usize = 16;
 impl BucketStore {
     /// Makes sure that the bucket answers.
     pub(super) async fn is_reachable(&self) -> Result<()> {
-        let listing = self.inner.source.list(self.inner.layout.base(), ListDepth::All, &Start::First, 1).await;
+        let listing = self.inner.source.list(self.inner.layout.base(), ListDepth::All, &ListStart::First, 1).await;
         listing.map(|_| ()).map_err(|fault| self.error(&fault))
     }
 
@@ -28,7 +28,7 @@ impl BucketStore {
         while !level.is_empty() {
             let below =
                 stream::iter(level).map(|components| self.below(components)).buffer_unordered(MAX_CONCURRENT_LISTINGS);
-            let below: Vec<Below> = below.try_collect().await?;
+            let below: Vec<MarkerPrefixes> = below.try_collect().await?;
             level = Vec::new();
             for below in below {
                 found.extend(below.namespace);
@@ -53,17 +53,17 @@ impl BucketStore {
     }
 
     /// What begins with these components of a namespace.
-    async fn below(&self, components: String) -> Result<Below> {
+    async fn below(&self, components: String) -> Result<MarkerPrefixes> {
         let prefix = match components.as_str() {
             "" => self.inner.layout.named(),
             components => format!("{}{components}/", self.inner.layout.named()),
         };
-        let mut below = Below::default();
-        let mut start = Some(Start::First);
+        let mut below = MarkerPrefixes::default();
+        let mut start = Some(ListStart::First);
         while let Some(from) = start {
             let listing = self.inner.source.list(&prefix, ListDepth::Level, &from, usize::MAX).await;
             let listing = listing.map_err(|fault| self.error(&fault))?;
-            start = listing.next.map(Start::Token);
+            start = listing.next.map(ListStart::Token);
             for name in listing.prefixes.iter().filter_map(|found| found.strip_prefix(&prefix)?.strip_suffix('/')) {
                 let longer = if components.is_empty() { name.to_owned() } else { format!("{components}/{name}") };
                 if name == "=" {
@@ -76,7 +76,9 @@ impl BucketStore {
         }
         let namespace = below.namespace.take();
         match namespace {
-            Some(namespace) if self.has_files(&namespace).await? => Ok(Below { namespace: Some(namespace), ..below }),
+            Some(namespace) if self.has_files(&namespace).await? => {
+                Ok(MarkerPrefixes { namespace: Some(namespace), ..below })
+            }
             _ => Ok(below),
         }
     }
@@ -84,7 +86,7 @@ impl BucketStore {
 
 /// What begins with some components of a namespace.
 #[derive(Default)]
-struct Below {
+struct MarkerPrefixes {
     /// The namespace that they are, if it has files.
     namespace: Option<Namespace>,
     /// Components with one more.

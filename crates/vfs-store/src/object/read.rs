@@ -12,41 +12,41 @@ use tokio::runtime::Handle;
 use vfs_core::{Error, Version};
 use vfs_search::run_blocking;
 
-use super::error::Fault;
-use super::http::{Guard, Limit};
+use super::error::BucketError;
+use super::http::{ObjectCondition, OperationTimeout};
 use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
 
 /// Maximum size of a value in bytes, which every service supports.
 pub(super) const MAX_VALUE: u64 = 5 << 30;
 
 /// More bytes than any object has; some services cannot read a range that ends after it.
-const LARGEST: u64 = 1 << 50;
+const MAX_RANGE_END: u64 = 1 << 50;
 
 /// Bytes that are asked for at once: each piece has its own time and its own attempts, however large the object is.
-const PIECE: u64 = 8 << 20;
+const PIECE_BYTES: u64 = 8 << 20;
 /// How many pieces are on their way at once.
-const PIECES_AT_ONCE: usize = 4;
+const MAX_CONCURRENT_PIECES: usize = 4;
 /// How often an object is begun again that changes while it is read.
-const READS: usize = 4;
+const MAX_READ_ATTEMPTS: usize = 4;
 
 /// A larger content, in bytes, is hashed on a thread that may be busy for a while.
-const HASHED_IN_PLACE: usize = 256 << 10;
+const INLINE_HASH_THRESHOLD: usize = 256 << 10;
 
 /// The longest entity tag, in bytes; those of services have under 100.
-const LONGEST_TAG: usize = 512;
+const MAX_TAG_BYTES: usize = 512;
 
 /// A service, and what is particular about it.
 #[derive(Debug, Clone)]
-pub(super) struct Service {
+pub(super) struct ObjectService {
     pub(super) objects: Arc<dyn ObjectStore>,
-    pub(super) conditions: Conditions,
-    pub(super) labels: Labels,
-    pub(super) limit: Limit,
+    pub(super) conditions: ConditionKind,
+    pub(super) labels: MetadataNames,
+    pub(super) limit: OperationTimeout,
 }
 
 /// What a service decides by whether a put is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conditions {
+pub(super) enum ConditionKind {
     /// Entity tags.
     Tags,
     /// Numbers that it counts up.
@@ -56,14 +56,14 @@ pub(super) enum Conditions {
 
 /// The names of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Labels {
+pub(super) struct MetadataNames {
     created_at: &'static str,
     modified_at: &'static str,
     write_id: &'static str,
     content_hash: &'static str,
 }
 
-impl Labels {
+impl MetadataNames {
     /// As most services have them.
     pub(super) const HYPHENED: Self = Self {
         created_at: "vfs-created-at",
@@ -97,7 +97,7 @@ impl Labels {
 async fn hash(content: &Bytes) -> Result<String, Error> {
     let hash = |content: &[u8]| blake3::hash(content).to_hex().to_string();
     match Handle::try_current() {
-        Ok(runtime) if content.len() > HASHED_IN_PLACE => {
+        Ok(runtime) if content.len() > INLINE_HASH_THRESHOLD => {
             let content = content.clone();
             run_blocking(&runtime, move || hash(&content)).await
         }
@@ -111,22 +111,22 @@ fn spell(id: WriteId) -> String {
 
 /// An object that is there.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundObject {
     pub(super) stored: StoredMeta,
     /// What a change of just this object depends on; `None` where the service has no tags.
-    pub(super) guard: Option<Guard>,
+    pub(super) guard: Option<ObjectCondition>,
     write_id: Option<String>,
     content_hash: Option<String>,
 }
 
 /// An object with its content, or the part of it that was requested.
 #[derive(Debug, Clone)]
-pub(super) struct Read {
-    pub(super) found: Found,
+pub(super) struct ReadObject {
+    pub(super) found: FoundObject,
     pub(super) content: Bytes,
 }
 
-impl Read {
+impl ReadObject {
     /// Whether the whole content is what was put with this metadata; objects of other programs name no hash.
     pub(super) async fn is_as_written(&self) -> Result<bool, Error> {
         let Some(expected) = &self.found.content_hash else { return Ok(true) };
@@ -134,19 +134,19 @@ impl Read {
     }
 }
 
-impl From<Read> for StoredValue {
-    fn from(Read { found, content }: Read) -> Self {
+impl From<ReadObject> for StoredValue {
+    fn from(ReadObject { found, content }: ReadObject) -> Self {
         Self::new(found.stored, content)
     }
 }
 
-impl Found {
+impl FoundObject {
     /// Whether this write put it there.
     pub(super) fn is_by(&self, id: WriteId) -> bool {
         self.write_id.as_deref() == Some(spell(id).as_str())
     }
 
-    fn of(meta: &ObjectMeta, attributes: &Attributes, labels: Labels) -> Self {
+    fn of(meta: &ObjectMeta, attributes: &Attributes, labels: MetadataNames) -> Self {
         let text = |name: &'static str| {
             attributes.get(&Attribute::Metadata(name.into())).map(|value| value.as_ref().to_owned())
         };
@@ -157,7 +157,7 @@ impl Found {
             .e_tag
             .as_ref()
             .and_then(|_| tag(&version))
-            .map(|e_tag| Guard::Tag { e_tag, generation: meta.version.clone() });
+            .map(|e_tag| ObjectCondition::Tag { e_tag, generation: meta.version.clone() });
         let stored =
             StoredMeta::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
         Self { stored, guard, write_id: text(labels.write_id), content_hash: text(labels.content_hash) }
@@ -183,27 +183,31 @@ pub(super) fn tag(version: &Version) -> Option<String> {
     match (weak, text) {
         // Any object has the tag `*`, to some services in quotes too.
         (_, "" | "*") => None,
-        _ if text.len() > LONGEST_TAG => None,
+        _ if text.len() > MAX_TAG_BYTES => None,
         (Some(bare), _) => is_plain(bare).then(|| text.to_owned()),
         (None, _) => is_plain(text).then(|| format!("\"{text}\"")),
     }
 }
 
-impl Service {
+impl ObjectService {
     /// What is at a key.
-    pub(super) async fn look(&self, location: &Path) -> Result<Option<Found>, Fault> {
+    pub(super) async fn look(&self, location: &Path) -> Result<Option<FoundObject>, BucketError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.limit.of(self.objects.get_opts(location, options)).await {
-            Ok(answer) => Ok(Some(Found::of(&answer.meta, &answer.attributes, self.labels))),
+            Ok(answer) => Ok(Some(FoundObject::of(&answer.meta, &answer.attributes, self.labels))),
             Err(fault) if fault.is_missing() => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
     /// The content at a key, or a part of it.
-    pub(super) async fn get(&self, location: &Path, range: Option<Range<u64>>) -> Result<Option<Read>, Fault> {
-        let range = range.map_or(0..LARGEST, |range| range.start..range.end.min(LARGEST));
-        for _ in 0..READS {
+    pub(super) async fn get(
+        &self,
+        location: &Path,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<ReadObject>, BucketError> {
+        let range = range.map_or(0..MAX_RANGE_END, |range| range.start..range.end.min(MAX_RANGE_END));
+        for _ in 0..MAX_READ_ATTEMPTS {
             let Some(first) = self.piece(location, from(&range, range.start), None).await? else { return Ok(None) };
             let rest = range.start + first.content.len() as u64..range.end.min(first.found.stored.size);
             if rest.is_empty() {
@@ -213,16 +217,21 @@ impl Service {
                 return Ok(Some(value));
             }
         }
-        Err(Fault::changing())
+        Err(BucketError::changing())
     }
 
     /// `first` with the `rest` after it; `None` where that is of another object by now.
-    async fn join(&self, location: &Path, first: Read, rest: Range<u64>) -> Result<Option<Read>, Fault> {
+    async fn join(
+        &self,
+        location: &Path,
+        first: ReadObject,
+        rest: Range<u64>,
+    ) -> Result<Option<ReadObject>, BucketError> {
         // One that is weak matches nothing; the version is compared all the same.
         let tag = tag(&first.found.stored.version).filter(|tag| !tag.starts_with("W/"));
-        let starts = (0..).map(|number| rest.start + number * PIECE).take_while(|start| *start < rest.end);
+        let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
         let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
-        let mut pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
+        let mut pieces = stream::iter(pieces).buffered(MAX_CONCURRENT_PIECES);
         let whole = first.content.len() as u64 + (rest.end - rest.start).min(MAX_VALUE);
         let mut content = BytesMut::with_capacity(usize::try_from(whole).unwrap_or_default());
         content.extend_from_slice(&first.content);
@@ -236,11 +245,16 @@ impl Service {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(Some(Read { found: first.found, content: content.freeze() }))
+        Ok(Some(ReadObject { found: first.found, content: content.freeze() }))
     }
 
     /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.
-    async fn piece(&self, location: &Path, range: Range<u64>, if_match: Option<String>) -> Result<Option<Read>, Fault> {
+    async fn piece(
+        &self,
+        location: &Path,
+        range: Range<u64>,
+        if_match: Option<String>,
+    ) -> Result<Option<ReadObject>, BucketError> {
         if range.is_empty() {
             return self.empty(location).await;
         }
@@ -252,35 +266,37 @@ impl Service {
                 // A part that begins at the end or after it is an error for services, and empty here.
                 Err(fault) if fault.may_be_range() => match self.empty(location).await? {
                     // It has grown since, or that was not what the fault was about.
-                    Some(value) if value.found.stored.size > range.start && attempt == READS => return Err(fault),
+                    Some(value) if value.found.stored.size > range.start && attempt == MAX_READ_ATTEMPTS => {
+                        return Err(fault);
+                    }
                     Some(value) if value.found.stored.size > range.start => {}
                     value => return Ok(value),
                 },
                 Err(fault) => return Err(fault),
             }
         }
-        Err(Fault::changing())
+        Err(BucketError::changing())
     }
 
-    async fn read(&self, location: &Path, options: GetOptions) -> object_store::Result<Read> {
+    async fn read(&self, location: &Path, options: GetOptions) -> object_store::Result<ReadObject> {
         let answer = self.objects.get_opts(location, options).await?;
-        let found = Found::of(&answer.meta, &answer.attributes, self.labels);
-        Ok(Read { found, content: answer.bytes().await? })
+        let found = FoundObject::of(&answer.meta, &answer.attributes, self.labels);
+        Ok(ReadObject { found, content: answer.bytes().await? })
     }
 
-    async fn empty(&self, location: &Path) -> Result<Option<Read>, Fault> {
-        Ok(self.look(location).await?.map(|found| Read { found, content: Bytes::new() }))
+    async fn empty(&self, location: &Path) -> Result<Option<ReadObject>, BucketError> {
+        Ok(self.look(location).await?.map(|found| ReadObject { found, content: Bytes::new() }))
     }
 
     /// Removes what is at a key. That there is nothing is no fault, for most services.
-    pub(super) async fn remove(&self, location: &Path) -> Result<(), Fault> {
+    pub(super) async fn remove(&self, location: &Path) -> Result<(), BucketError> {
         self.limit.of(self.objects.delete(location)).await
     }
 }
 
 /// The piece of `range` that begins at `start`.
 fn from(range: &Range<u64>, start: u64) -> Range<u64> {
-    start..range.end.min(start.saturating_add(PIECE))
+    start..range.end.min(start.saturating_add(PIECE_BYTES))
 }
 
 #[cfg(test)]

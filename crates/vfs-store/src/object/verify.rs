@@ -5,9 +5,9 @@ use futures::{StreamExt, stream};
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
 use super::BucketStore;
-use super::list::Sweep;
-use super::list_xml::Object;
-use super::names::{Layout, Name, odd};
+use super::list::ObjectScan;
+use super::list_xml::ListedObject;
+use super::names::{KeyLayout, KeyName, odd};
 use crate::admin::problem::operator_problem;
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, Key, StoreStats};
@@ -22,8 +22,8 @@ impl Inspect for BucketStore {
     /// meanwhile may be in the report or not.
     async fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
-        let mut sweep = Sweep::new(self);
-        let mut files = Files::default();
+        let mut sweep = ObjectScan::new(self);
+        let mut files = EnclosingFiles::default();
         while let Some(objects) = sweep.next().await? {
             report.problems.extend(objects.iter().filter_map(|object| files.next(&self.inner.layout, &object.key)));
             let mut looks = stream::iter(objects).map(|object| self.read(object)).buffered(MAX_CONCURRENT_READS);
@@ -34,8 +34,8 @@ impl Inspect for BucketStore {
                         report.files += 1;
                         report.bytes += bytes;
                     }
-                    Err(Unread::Problem(problem)) => report.problems.push(problem),
-                    Err(Unread::Unanswered(error)) => return Err(error),
+                    Err(ReadFailure::Problem(problem)) => report.problems.push(problem),
+                    Err(ReadFailure::Unanswered(error)) => return Err(error),
                 }
             }
         }
@@ -48,7 +48,7 @@ impl Inspect for BucketStore {
 }
 
 /// Why a file was not read.
-enum Unread {
+enum ReadFailure {
     /// It is damaged, or its name is none.
     Problem(Problem),
     /// The service is gone, and so would the other files be.
@@ -57,15 +57,15 @@ enum Unread {
 
 /// The files that a sweep is within: those whose keys the current key begins with.
 #[derive(Default)]
-struct Files(Vec<String>);
+struct EnclosingFiles(Vec<String>);
 
-impl Files {
+impl EnclosingFiles {
     /// Takes the next key, and reports it where it is below a file.
     ///
     /// Services list keys in the order of their bytes, in which those that begin with the key of a file follow it directly.
-    fn next(&mut self, layout: &Layout, key: &str) -> Option<Problem> {
+    fn next(&mut self, layout: &KeyLayout, key: &str) -> Option<Problem> {
         while self.0.pop_if(|file| !key.starts_with(file.as_str())).is_some() {}
-        if !matches!(layout.name(key), Name::File(..)) {
+        if !matches!(layout.name(key), KeyName::File(..)) {
             return None;
         }
         let file = self.0.iter().find(|file| key[file.len()..].starts_with('/'));
@@ -80,16 +80,16 @@ impl Files {
 
 impl BucketStore {
     /// How many bytes the file of an object has; `None` where it is no file, or gone.
-    async fn read(&self, object: Object) -> Result<Option<u64>, Unread> {
+    async fn read(&self, object: ListedObject) -> Result<Option<u64>, ReadFailure> {
         let location = match self.inner.layout.name(&object.key) {
-            Name::Folder => return Ok(None),
-            Name::Odd => return Err(Unread::Problem(odd(&object.key))),
-            Name::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
+            KeyName::Folder => return Ok(None),
+            KeyName::Odd => return Err(ReadFailure::Problem(odd(&object.key))),
+            KeyName::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
-        let problem = |error: Error| Unread::Problem(operator_problem(&object.key, &error));
+        let problem = |error: Error| ReadFailure::Problem(operator_problem(&object.key, &error));
         let value = self.inner.service.get(&location.map_err(problem)?, None).await;
         let value = value.map_err(|fault| match self.error(&fault) {
-            error if fault.is_unanswered() => Unread::Unanswered(error),
+            error if fault.is_unanswered() => ReadFailure::Unanswered(error),
             error => problem(error),
         })?;
         let Some(value) = value else { return Ok(None) };

@@ -10,7 +10,7 @@ use super::config::PostgresConfig;
 
 /// Why work ended early.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum PostgresError {
     /// There is no connection to be had: the server cannot be reached, or refuses.
     Connect(tokio_postgres::Error),
     /// The server did not greet in time.
@@ -26,7 +26,7 @@ pub(super) enum Fault {
 }
 
 /// What work on the server ends with.
-pub(super) type Tried<T> = Result<T, Fault>;
+pub(super) type PostgresResult<T> = Result<T, PostgresError>;
 
 /// What the state of an error means.
 const TRANSACTION_LOST: [SqlState; 2] = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
@@ -51,7 +51,7 @@ const OTHER_TABLES: [SqlState; 8] = [
 ];
 const DAMAGED: [SqlState; 2] = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
 
-impl Fault {
+impl PostgresError {
     /// Whether the same work may succeed a moment later. Of a statement of a transaction this also says that it was not made, as
     /// long as the commit was not asked for.
     pub(super) fn may_pass(&self) -> bool {
@@ -128,13 +128,13 @@ impl Fault {
     }
 }
 
-impl From<tokio_postgres::Error> for Fault {
+impl From<tokio_postgres::Error> for PostgresError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Statement(error)
     }
 }
 
-impl From<PoolError> for Fault {
+impl From<PoolError> for PostgresError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Timeout(TimeoutType::Wait) => Self::PoolTimeout,
@@ -148,7 +148,7 @@ impl From<PoolError> for Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for PostgresError {
     fn from(error: Error) -> Self {
         Self::Ours(error)
     }

@@ -6,14 +6,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::error::{Fault, Tried};
+use super::error::{PostgresError, PostgresResult};
 use super::row;
 use super::server::Server;
 use super::watch::Listener;
 use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence};
 
 /// How often whoever waits looks for himself, should a notification be lost.
-const LOOK_EVERY: Duration = Duration::from_millis(750);
+const POLL_INTERVAL: Duration = Duration::from_millis(750);
 
 const POSITION: &str = "SELECT sequence FROM namespaces WHERE name = $1";
 
@@ -33,7 +33,7 @@ const WATCH: &str = "INSERT INTO watched (namespace, until) \
                      ON CONFLICT (namespace) DO UPDATE SET until = EXCLUDED.until";
 
 /// The most changes in an answer, whatever the limit is.
-const LARGEST_PAGE: usize = 10_000;
+const MAX_PAGE_SIZE: usize = 10_000;
 
 pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Sequence> {
     let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Sequence(0)) };
@@ -41,13 +41,13 @@ pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<S
 }
 
 pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
-    let most = limit.clamp(1, LARGEST_PAGE) as i64;
+    let most = limit.clamp(1, MAX_PAGE_SIZE) as i64;
     let after = i64::try_from(seen.0).unwrap_or(i64::MAX);
     let rows = server.rows(SINCE, &[&namespace.as_str(), &after, &most]).await?;
     page(&rows, seen).map_err(|fault| fault.describe(&server.config))
 }
 
-fn page(rows: &[Row], seen: Sequence) -> Tried<ChangePage> {
+fn page(rows: &[Row], seen: Sequence) -> PostgresResult<ChangePage> {
     let last = rows.first().map_or(Ok(0), |row| number(row, 0))?;
     let mut changes = Vec::new();
     for row in rows {
@@ -66,13 +66,13 @@ fn page(rows: &[Row], seen: Sequence) -> Tried<ChangePage> {
     Ok(ChangePage::Changes { changes, next, has_more: next.0 < last })
 }
 
-fn number(row: &Row, column: usize) -> Tried<u64> {
+fn number(row: &Row, column: usize) -> PostgresResult<u64> {
     Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
 }
 
-fn read_record(row: &Row) -> Tried<ChangeRecord> {
+fn read_record(row: &Row) -> PostgresResult<ChangeRecord> {
     let path = VfsPath::parse(row.try_get(7)?)?;
-    let stored = || row::stored(row, 2)?.ok_or_else(|| Fault::Ours(wrong()));
+    let stored = || row::stored(row, 2)?.ok_or_else(|| PostgresError::Ours(wrong()));
     match row.try_get::<_, i16>(6)? {
         1 => Ok(ChangeRecord::Created(path, stored()?)),
         2 => Ok(ChangeRecord::Changed(path, stored()?)),
@@ -109,7 +109,7 @@ pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Na
                 }
             }
         };
-        if tokio::time::timeout(LOOK_EVERY, notified).await.is_ok() {
+        if tokio::time::timeout(POLL_INTERVAL, notified).await.is_ok() {
             return Ok(());
         }
     }

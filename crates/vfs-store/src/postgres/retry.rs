@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The longest pause between two tries.
-const LONGEST: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Pauses that grow, each of a random length so that those who failed together do not all come back together, until the time is
 /// over.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     until: Instant,
     pause: Duration,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// For `time` from now.
     pub(super) fn new(time: Duration) -> Self {
         Self { until: Instant::now() + time, pause: Duration::from_millis(5) }
@@ -28,7 +28,7 @@ impl Patience {
             return false;
         }
         tokio::time::sleep(pause).await;
-        self.pause = (self.pause * 2).min(LONGEST);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
         true
     }
 }
@@ -40,13 +40,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_ends() {
         let begin = Instant::now();
-        let mut patience = Patience::new(Duration::from_secs(2));
+        let mut patience = RetryPolicy::new(Duration::from_secs(2));
         let mut tries = 0;
         while patience.again().await {
             tries += 1;
         }
         assert!((8..=20).contains(&tries), "{tries}");
         assert!(begin.elapsed() <= Duration::from_secs(2));
-        assert!(!Patience::new(Duration::ZERO).again().await);
+        assert!(!RetryPolicy::new(Duration::ZERO).again().await);
     }
 }

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
 use vfs_core::{Version, VfsPath};
 
-use super::error::Tried;
+use super::error::PostgresResult;
 use crate::store::StoredMeta;
 
 /// What is known of a value, from the four columns that begin with `first`; `None` where they are empty.
-pub(super) fn stored(row: &Row, first: usize) -> Tried<Option<StoredMeta>> {
+pub(super) fn stored(row: &Row, first: usize) -> PostgresResult<Option<StoredMeta>> {
     let Some(size) = row.try_get::<_, Option<i64>>(first)? else { return Ok(None) };
     let version: String = row.try_get(first + 1)?;
     let created_at: DateTime<Utc> = row.try_get(first + 2)?;

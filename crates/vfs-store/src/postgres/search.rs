@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use vfs_core::{CaseMode, Result, VfsPath};
 
-use super::error::Fault;
+use super::error::PostgresError;
 use super::row;
 use super::server::Server;
 use super::statement::Parameter;
 use crate::store::{CandidateKeys, Namespace, TextQuery};
 
 /// The shortest text that the index has an entry for, in letters.
-const SHORTEST: usize = 3;
+const MIN_TEXT_CHARS: usize = 3;
 /// With more texts, looking for them takes longer than it saves.
-const MOST_NEEDLES: usize = 64;
+const MAX_TEXTS: usize = 64;
 /// The most contents that the index finds where case matters. For more, and for texts that the index does not know, the contents
 /// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
 /// looking for bytes.
@@ -34,7 +34,7 @@ pub(super) async fn candidates(
 ) -> Result<Option<CandidateKeys>> {
     let texts = &needles.texts;
     // Every file contains the empty text, but an empty file has no row in `chunks`, so that the query would miss it.
-    if texts.is_empty() || texts.len() > MOST_NEEDLES || texts.iter().any(String::is_empty) {
+    if texts.is_empty() || texts.len() > MAX_TEXTS || texts.iter().any(String::is_empty) {
         return Ok(None);
     }
     let lookup = Lookup { server, namespace, prefix, most: needles.max_candidates };
@@ -126,7 +126,7 @@ impl Lookup<'_> {
         );
         let rows = self.server.rows_planned(&query, &parameters).await?;
         let count: i64 = match rows.first() {
-            Some(row) => row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?,
+            Some(row) => row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?,
             None => 0,
         };
         Ok(count >= COMMON_THRESHOLD)
@@ -150,7 +150,7 @@ impl Lookup<'_> {
         let mut files = CandidateKeys::with_capacity(rows.len());
         for row in rows {
             let path: Option<&str> =
-                row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?;
+                row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?;
             let Some(path) = path else { return Ok(LookupOutcome::TooManyContents) };
             // A path that cannot be named cannot be read either; a listing tells of it.
             files.extend(VfsPath::parse(path).ok());
@@ -207,7 +207,7 @@ fn pattern(needle: &str, case: CaseMode) -> Option<String> {
         return None;
     }
     let is_open = |letter: char| !letter.is_ascii() || (case != CaseMode::Sensitive && "kKsS".contains(letter));
-    let runs: Vec<&str> = needle.split(is_open).filter(|run| run.len() >= SHORTEST).collect();
+    let runs: Vec<&str> = needle.split(is_open).filter(|run| run.len() >= MIN_TEXT_CHARS).collect();
     if runs.is_empty() {
         return None;
     }

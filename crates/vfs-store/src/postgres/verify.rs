@@ -7,15 +7,15 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{IsolationLevel, Row};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use super::error::{Fault, Tried};
+use super::error::{PostgresError, PostgresResult};
 use super::plan::is_searchable;
-use super::read::CHUNK;
+use super::read::CHUNK_BYTES;
 use super::server::Server;
-use super::statement::{Sending, only};
+use super::statement::{StatementMode, only};
 use crate::store::{CheckReport, Namespace, StoreStats};
 
 /// The most problems that are named; of the others there is a count.
-const MOST_PROBLEMS: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 const STATS: &str = "SELECT count(DISTINCT namespace), count(*), coalesce(sum(size), 0)::bigint FROM files";
 
@@ -36,8 +36,8 @@ const LOGS: &str = "SELECT name FROM namespaces LEFT JOIN ( \
 
 pub(super) async fn stats(server: &Server) -> Result<StoreStats> {
     let Some(row) = server.row(STATS, &[]).await? else { return Ok(StoreStats::default()) };
-    let number = |column| -> Tried<u64> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs()) };
-    let stats = || -> Tried<StoreStats> {
+    let number = |column| -> PostgresResult<u64> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs()) };
+    let stats = || -> PostgresResult<StoreStats> {
         let mut stats = StoreStats::default();
         (stats.namespaces, stats.files, stats.bytes) = (number(0)?, number(1)?, number(2)?);
         Ok(stats)
@@ -51,15 +51,15 @@ pub(super) async fn verify(server: &Server) -> Result<CheckReport> {
         let answer = look(&mut connection, &server.sending).await;
         connection.finish(answer)
     };
-    tried.await.map_err(|fault: Fault| fault.describe(&server.config))
+    tried.await.map_err(|fault: PostgresError| fault.describe(&server.config))
 }
 
 /// All at one moment, however long it takes.
-async fn look(connection: &mut Object, sending: &Sending) -> Tried<CheckReport> {
+async fn look(connection: &mut Object, sending: &StatementMode) -> PostgresResult<CheckReport> {
     let transaction =
         connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
     transaction.batch_execute(&format!("{}; SET LOCAL statement_timeout = 0", sending.settings())).await?;
-    let mut check = Check::default();
+    let mut check = SnapshotVerifier::default();
     let none: [(&(dyn ToSql + Sync), Type); 0] = [];
     let rows = transaction.query_typed_raw(FILES, none).await?;
     let mut rows = std::pin::pin!(rows);
@@ -79,14 +79,14 @@ async fn look(connection: &mut Object, sending: &Sending) -> Tried<CheckReport> 
 }
 
 #[derive(Default)]
-struct Check {
+struct SnapshotVerifier {
     report: CheckReport,
     unnamed: usize,
-    file: Option<Looked>,
+    file: Option<VerifiedFile>,
 }
 
 /// A file, some of whose chunks were seen.
-struct Looked {
+struct VerifiedFile {
     place: String,
     size: u64,
     version: String,
@@ -95,8 +95,8 @@ struct Looked {
     wrong: Option<&'static str>,
 }
 
-impl Check {
-    fn row(&mut self, row: &Row) -> Tried<()> {
+impl SnapshotVerifier {
+    fn row(&mut self, row: &Row) -> PostgresResult<()> {
         let namespace: Option<&str> = row.try_get(0)?;
         let path: &str = row.try_get(1)?;
         let place = format!("{}:{path}", namespace.unwrap_or("(no namespace)"));
@@ -107,7 +107,7 @@ impl Check {
                 && VfsPath::parse(path).is_ok_and(|parsed| parsed.as_str() == path && !parsed.is_root());
             let wrong = (!is_named).then_some("it cannot be named");
             let version = row.try_get(3)?;
-            self.file = Some(Looked { place, size, version, hasher: Hasher::new(), seen: 0, wrong });
+            self.file = Some(VerifiedFile { place, size, version, hasher: Hasher::new(), seen: 0, wrong });
         }
         if let Some(file) = &mut self.file
             && row.try_get(4)?
@@ -133,7 +133,7 @@ impl Check {
     }
 
     fn problem(&mut self, place: &str, message: &str) {
-        if self.report.problems.len() < MOST_PROBLEMS {
+        if self.report.problems.len() < MAX_PROBLEMS {
             let error = Error::new(ErrorKind::InvalidArgument, message.to_owned()).with_model_message(message);
             self.report.problems.push(Problem::new(place, &error));
         } else {
@@ -151,13 +151,13 @@ impl Check {
     }
 }
 
-impl Looked {
+impl VerifiedFile {
     fn chunk(&mut self, part: i32, is_text: bool, data: &[u8]) {
-        let is_in_place = u64::try_from(part).is_ok_and(|part| part * CHUNK as u64 == self.seen);
-        if !is_in_place || data.is_empty() || data.len() > CHUNK {
+        let is_in_place = u64::try_from(part).is_ok_and(|part| part * CHUNK_BYTES as u64 == self.seen);
+        if !is_in_place || data.is_empty() || data.len() > CHUNK_BYTES {
             self.wrong = Some("its content is not in the chunks that it should be in");
         }
-        if is_text != (self.size <= CHUNK as u64 && is_searchable(data)) {
+        if is_text != (self.size <= CHUNK_BYTES as u64 && is_searchable(data)) {
             self.wrong = Some("a search takes it for text that it is not, or misses it");
         }
         self.hasher.update(data);

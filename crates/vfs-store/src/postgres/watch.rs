@@ -16,18 +16,18 @@ use super::server::Server;
 use crate::store::Sequence;
 
 /// How many notifications wait for whoever is slow; then he looks for himself.
-const WAITING: usize = 1024;
+const NOTIFICATION_CAPACITY: usize = 1024;
 /// How long after a connection was lost the next is made.
-const PAUSE: Duration = Duration::from_millis(500);
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// That a namespace changed.
 #[derive(Debug, Clone)]
-pub(super) struct News {
+pub(super) struct ChangeNotification {
     pub(super) namespace: String,
     pub(super) position: Sequence,
 }
 
-impl News {
+impl ChangeNotification {
     /// Reads the text of a notification: the position, a space, and the namespace.
     fn read(text: &str) -> Option<Self> {
         let (position, namespace) = text.split_once(' ')?;
@@ -41,18 +41,18 @@ pub(super) struct Listener {
     config: Option<tokio_postgres::Config>,
     tls: MakeRustlsConnect,
     channel: Arc<str>,
-    news: broadcast::Sender<News>,
+    news: broadcast::Sender<ChangeNotification>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Listener {
     pub(super) fn new(server: &Server, channel: Arc<str>) -> Self {
-        let (news, _) = broadcast::channel(WAITING);
+        let (news, _) = broadcast::channel(NOTIFICATION_CAPACITY);
         Self { config: server.config.listener(), tls: server.tls.clone(), channel, news, task: Mutex::default() }
     }
 
     /// Notifications from now on; `None` behind a pooler, where the caller has to poll.
-    pub(super) fn listen(&self) -> Option<broadcast::Receiver<News>> {
+    pub(super) fn listen(&self) -> Option<broadcast::Receiver<ChangeNotification>> {
         let config = self.config.as_ref()?;
         let receiver = self.news.subscribe();
         // Nothing that can panic runs while it is held.
@@ -66,7 +66,7 @@ impl Listener {
                     if let Err(error) = session(&config, tls.clone(), &channel, &news).await {
                         tracing::debug!(%error, "the connection that listens for changes was lost");
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(RECONNECT_DELAY).await;
                 }
             }));
         }
@@ -94,7 +94,7 @@ async fn session(
     config: &tokio_postgres::Config,
     tls: MakeRustlsConnect,
     channel: &str,
-    news: &broadcast::Sender<News>,
+    news: &broadcast::Sender<ChangeNotification>,
 ) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = config.connect(tls).await?;
     let listen = async {
@@ -105,7 +105,7 @@ async fn session(
     let record = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message?
-                && let Some(read) = News::read(notification.payload())
+                && let Some(read) = ChangeNotification::read(notification.payload())
             {
                 // Nobody may be waiting.
                 let _ = news.send(read);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_notification_is_a_position_and_a_namespace() {
-        let read = |text| News::read(text).map(|news| (news.position.0, news.namespace));
+        let read = |text| ChangeNotification::read(text).map(|news| (news.position.0, news.namespace));
         assert_eq!(read("7 acme/ann"), Some((7, "acme/ann".to_owned())));
         assert_eq!(read("7 "), Some((7, String::new())));
         assert_eq!(read("7"), None);

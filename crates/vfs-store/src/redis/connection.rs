@@ -12,16 +12,16 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use vfs_core::{Error, Result};
 
-use super::change::REMEMBERED;
+use super::change::RECEIPT_TTL;
 use super::config::RedisConfig;
-use super::error::{Fault, Next};
+use super::error::{RecoveryAction, RequestError};
 
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_BACKOFF: Duration = Duration::from_millis(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// For how long a request is repeated that may have been sent: while the outcome of a change is surely remembered.
-const REPEATED: Duration = Duration::from_secs(REMEMBERED.as_secs() / 2);
+const MAX_REPEAT_TIME: Duration = Duration::from_secs(RECEIPT_TTL.as_secs() / 2);
 /// How many bytes are given a second beside the timeout.
-const SLOWEST: u64 = 4 << 20;
+const MIN_BYTES_PER_SECOND: u64 = 4 << 20;
 
 /// What is asked of the server.
 pub(super) enum Request<'a> {
@@ -60,9 +60,9 @@ pub(super) enum Attempt {
 
 /// A place for a connection, made when it is first needed.
 #[derive(Default)]
-struct Lane(Mutex<Arc<OnceCell<MultiplexedConnection>>>);
+struct ConnectionSlot(Mutex<Arc<OnceCell<MultiplexedConnection>>>);
 
-impl Lane {
+impl ConnectionSlot {
     fn current(&self) -> Arc<OnceCell<MultiplexedConnection>> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -77,17 +77,17 @@ impl Lane {
 }
 
 /// The connections to a server.
-pub(super) struct Link {
+pub(super) struct RedisClient {
     client: Client,
     address: String,
     connect_timeout: Duration,
     timeout: Duration,
     patience: Duration,
-    lanes: Vec<Lane>,
+    lanes: Vec<ConnectionSlot>,
     turn: AtomicUsize,
 }
 
-impl Link {
+impl RedisClient {
     pub(super) fn new(config: &RedisConfig) -> Result<Self> {
         let client = client(config)?;
         let url = config.url.expose();
@@ -97,7 +97,7 @@ impl Link {
             connect_timeout: config.connect_timeout,
             timeout: config.timeout,
             patience: config.patience,
-            lanes: (0..config.connections).map(|_| Lane::default()).collect(),
+            lanes: (0..config.connections).map(|_| ConnectionSlot::default()).collect(),
             turn: AtomicUsize::new(0),
         })
     }
@@ -113,7 +113,7 @@ impl Link {
     pub(super) async fn ask<'a>(&self, request: impl Fn(Attempt) -> Request<'a> + Send + Sync) -> Result<Value> {
         let start = Instant::now();
         let mut first_sent = None;
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_BACKOFF;
         loop {
             let (began, attempt) = (Instant::now(), first_sent.map_or(Attempt::First, |_| Attempt::Again));
             let fault = match self.attempt(&request(attempt)).await {
@@ -125,14 +125,14 @@ impl Link {
             if is_in_doubt {
                 first_sent.get_or_insert(began);
             }
-            let is_remembered = first_sent.is_none_or(|sent| sent.elapsed() + pause < REPEATED);
-            if fault.next() == Next::GiveUp || !may_go_on || !is_remembered {
+            let is_remembered = first_sent.is_none_or(|sent| sent.elapsed() + pause < MAX_REPEAT_TIME);
+            if fault.next() == RecoveryAction::GiveUp || !may_go_on || !is_remembered {
                 return Err(fault.into_error(&self.address));
             }
             tracing::debug!(server = self.address, ?fault, "a request to Redis is repeated");
             // Many clients that lost a server at once do not come back at once.
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 
@@ -141,30 +141,31 @@ impl Link {
         self.attempt(&request).await.map_err(|fault| fault.into_error(&self.address))
     }
 
-    async fn attempt(&self, request: &Request<'_>) -> Result<Value, Fault> {
+    async fn attempt(&self, request: &Request<'_>) -> Result<Value, RequestError> {
         let lane = &self.lanes[self.turn.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
         let cell = lane.current();
         // Requests wait for the one that connects, each no longer than its own time.
         let connecting = tokio::time::timeout(self.connect_timeout, cell.get_or_try_init(|| self.connect()));
-        let mut connection = connecting.await.map_err(|_| Fault::NotConnectedFor(self.connect_timeout))??.clone();
-        let limit = self.timeout.saturating_add(Duration::from_secs(request.bytes() / SLOWEST));
+        let mut connection =
+            connecting.await.map_err(|_| RequestError::NotConnectedFor(self.connect_timeout))??.clone();
+        let limit = self.timeout.saturating_add(Duration::from_secs(request.bytes() / MIN_BYTES_PER_SECOND));
         let answer = match tokio::time::timeout(limit, send(request, &mut connection)).await {
-            Ok(answer) => answer.map_err(Fault::of_request),
-            Err(_) => Err(Fault::NotAnsweredFor(limit)),
+            Ok(answer) => answer.map_err(RequestError::of_request),
+            Err(_) => Err(RequestError::NotAnsweredFor(limit)),
         };
-        if answer.as_ref().is_err_and(Fault::breaks_connection) {
+        if answer.as_ref().is_err_and(RequestError::breaks_connection) {
             lane.discard(&cell);
         }
         answer
     }
 
     /// A connection of its own, for requests that keep the server waiting.
-    pub(super) async fn connect(&self) -> Result<MultiplexedConnection, Fault> {
+    pub(super) async fn connect(&self) -> Result<MultiplexedConnection, RequestError> {
         let settings = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connecting = self.client.get_multiplexed_async_connection_with_config(&settings);
         match tokio::time::timeout(self.connect_timeout, connecting).await {
-            Ok(connection) => connection.map_err(Fault::NotConnected),
-            Err(_) => Err(Fault::NotConnectedFor(self.connect_timeout)),
+            Ok(connection) => connection.map_err(RequestError::NotConnected),
+            Err(_) => Err(RequestError::NotConnectedFor(self.connect_timeout)),
         }
     }
 
@@ -201,7 +202,7 @@ async fn send(request: &Request<'_>, connection: &mut MultiplexedConnection) -> 
 }
 
 /// Without the client, which knows the password.
-impl fmt::Debug for Link {
+impl fmt::Debug for RedisClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("address", &self.address)

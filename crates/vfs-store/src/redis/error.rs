@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind};
 
 /// Why an attempt gave no answer, or none that is of use.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum RequestError {
     /// No connection could be made.
     NotConnected(RedisError),
     /// No connection was there in time.
@@ -22,43 +22,45 @@ pub(super) enum Fault {
 
 /// What to do after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum RecoveryAction {
     GiveUp,
-    /// Try again, by the same connection or, with [`Fault::breaks_connection`], by a new one.
+    /// Try again, by the same connection or, with [`RequestError::breaks_connection`], by a new one.
     TryAgain,
 }
 
-impl Fault {
+impl RequestError {
     /// What became of a request that was sent.
     pub(super) fn of_request(error: RedisError) -> Self {
         let is_answer = matches!(error.kind(), ::redis::ErrorKind::Server(_) | ::redis::ErrorKind::Extension);
-        if is_answer { Fault::Refused(error) } else { Fault::Lost(error) }
+        if is_answer { RequestError::Refused(error) } else { RequestError::Lost(error) }
     }
 
     /// Whether the server may have got the request, or may still get it.
     pub(super) fn may_have_been_sent(&self) -> bool {
-        matches!(self, Fault::Lost(_) | Fault::NotAnsweredFor(_))
+        matches!(self, RequestError::Lost(_) | RequestError::NotAnsweredFor(_))
     }
 
     /// Whether the connection is of no more use. Behind the address of one that became a replica may by now be another server.
     pub(super) fn breaks_connection(&self) -> bool {
         match self {
-            Fault::Lost(_) | Fault::NotAnsweredFor(_) => true,
-            Fault::Refused(error) => matches!(code(error).as_str(), "READONLY" | "NOAUTH"),
-            Fault::NotConnected(_) | Fault::NotConnectedFor(_) => false,
+            RequestError::Lost(_) | RequestError::NotAnsweredFor(_) => true,
+            RequestError::Refused(error) => matches!(code(error).as_str(), "READONLY" | "NOAUTH"),
+            RequestError::NotConnected(_) | RequestError::NotConnectedFor(_) => false,
         }
     }
 
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> RecoveryAction {
         match self {
-            Fault::Lost(_) | Fault::NotAnsweredFor(_) | Fault::NotConnectedFor(_) => Next::TryAgain,
-            Fault::NotConnected(error) | Fault::Refused(error) => {
+            RequestError::Lost(_) | RequestError::NotAnsweredFor(_) | RequestError::NotConnectedFor(_) => {
+                RecoveryAction::TryAgain
+            }
+            RequestError::NotConnected(error) | RequestError::Refused(error) => {
                 let is_passing = is_no_answer(error)
                     || matches!(
                         code(error).as_str(),
                         "READONLY" | "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN"
                     );
-                if is_passing { Next::TryAgain } else { Next::GiveUp }
+                if is_passing { RecoveryAction::TryAgain } else { RecoveryAction::GiveUp }
             }
         }
     }
@@ -77,29 +79,29 @@ impl Fault {
             }
         };
         match self {
-            Fault::NotConnectedFor(limit) => {
+            RequestError::NotConnectedFor(limit) => {
                 let advice = "correct the host and port, or open the firewall";
                 of(
                     ErrorKind::Unavailable,
                     format!("the Redis server at {address} was not reached within {limit:?}; {advice}"),
                 )
             }
-            Fault::NotAnsweredFor(limit) => {
+            RequestError::NotAnsweredFor(limit) => {
                 let advice = "it is overloaded, or the network lost the connection; the change, if it was one, may have been made";
                 of(
                     ErrorKind::Timeout,
                     format!("the Redis server at {address} gave no answer within {limit:?}; {advice}"),
                 )
             }
-            Fault::NotConnected(error) if is_no_answer(&error) => {
+            RequestError::NotConnected(error) if is_no_answer(&error) => {
                 of(ErrorKind::Unavailable, not_connected(&error, address)).with_source(error)
             }
-            Fault::Lost(error) => {
+            RequestError::Lost(error) => {
                 let message = "the connection to the Redis server at";
                 let advice = "and could not be used again in time; the change, if it was one, may have been made";
                 of(ErrorKind::Unavailable, format!("{message} {address} was lost, {advice}")).with_source(error)
             }
-            Fault::NotConnected(error) | Fault::Refused(error) => {
+            RequestError::NotConnected(error) | RequestError::Refused(error) => {
                 let (kind, message) = refused(&error, address);
                 of(kind, message)
             }
@@ -204,10 +206,10 @@ mod tests {
     fn a_model_learns_that_a_change_may_have_been_made_and_no_address() {
         let cut = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         for (fault, expected) in [
-            (Fault::NotAnsweredFor(Duration::from_secs(1)), "read the file to see whether it was made"),
-            (Fault::Lost(cut()), "read the file to see whether it was made"),
-            (Fault::NotConnectedFor(Duration::from_secs(1)), "try again later"),
-            (Fault::NotConnected(cut()), "try again later"),
+            (RequestError::NotAnsweredFor(Duration::from_secs(1)), "read the file to see whether it was made"),
+            (RequestError::Lost(cut()), "read the file to see whether it was made"),
+            (RequestError::NotConnectedFor(Duration::from_secs(1)), "try again later"),
+            (RequestError::NotConnected(cut()), "try again later"),
         ] {
             let error = fault.into_error("db.internal:6379");
             assert!(error.message().contains("db.internal:6379"), "{error}");

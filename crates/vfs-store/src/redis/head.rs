@@ -21,12 +21,12 @@ pub(super) const HEAD: usize = MARK.len() + VERSION + 1 + TIME + 1 + TIME + 1;
 
 /// A file as it is sent to the server: its head and its content.
 #[derive(Debug, Clone)]
-pub(super) struct File<'a> {
+pub(super) struct EncodedFile<'a> {
     pub(super) stored: StoredMeta,
     value: &'a NewValue,
 }
 
-impl<'a> File<'a> {
+impl<'a> EncodedFile<'a> {
     pub(super) fn new(value: &'a NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
         let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
@@ -35,7 +35,7 @@ impl<'a> File<'a> {
     }
 }
 
-impl ToRedisArgs for File<'_> {
+impl ToRedisArgs for EncodedFile<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let NewValue { content, created_at, modified_at, .. } = self.value;
         let head = format!("{MARK}{} {}", self.stored.version, times(*created_at, *modified_at));
@@ -75,7 +75,7 @@ mod tests {
     fn what_was_written_is_read() {
         for at in [Utc::now(), DateTime::UNIX_EPOCH, DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
             let value = NewValue::new(Bytes::from("content"), at).created_at(DateTime::UNIX_EPOCH);
-            let file = File::new(&value);
+            let file = EncodedFile::new(&value);
             let sent = file.to_redis_args().remove(0);
             assert_eq!(sent.len(), HEAD + 7);
             assert_eq!(&sent[HEAD..], b"content");
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_others_wrote_is_none_of_ours() {
         let value = NewValue::new(Bytes::new(), Utc::now());
-        let head = File::new(&value).to_redis_args().remove(0);
+        let head = EncodedFile::new(&value).to_redis_args().remove(0);
         assert!(read(&head, 0).is_some());
         assert_eq!(read(&head, -1), None);
         for at in 0..HEAD {

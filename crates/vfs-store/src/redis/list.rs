@@ -7,7 +7,7 @@ use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::RedisStore;
 use super::connection::{Request, start};
-use super::reply::{self, Parts};
+use super::reply::{self, ReplyParts};
 use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
 static LIST: LazyLock<Script> =
@@ -16,13 +16,13 @@ static SWEEP: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("sweep.lua"))));
 
 /// The most of a page: nobody else is served while it is put together.
-const MOST: usize = 1000;
+const MAX_PAGE_SIZE: usize = 1000;
 
 /// A page as the server gave it.
 pub(super) struct RawPage {
     /// Each with its head and size.
-    pub(super) files: Parts,
-    pub(super) directories: Parts,
+    pub(super) files: ReplyParts,
+    pub(super) directories: ReplyParts,
     /// Paths in the index that have no file.
     pub(super) stale: Vec<Vec<u8>>,
     /// Where the next page begins, as a bound of `ZRANGE`.
@@ -73,10 +73,10 @@ impl RedisStore {
         let base = self.names().base(namespace);
         let ask = |_| {
             let mut cmd = start(&LIST, &base);
-            cmd.arg(&beginning).arg(from).arg(&end).arg(depth).arg(request.limit.clamp(1, MOST));
+            cmd.arg(&beginning).arg(from).arg(&end).arg(depth).arg(request.limit.clamp(1, MAX_PAGE_SIZE));
             Request::Script(&LIST, cmd)
         };
-        let mut parts = Parts::of(self.link().ask(ask).await?)?;
+        let mut parts = ReplyParts::of(self.link().ask(ask).await?)?;
         let (files, directories, mut gone) = (parts.parts()?, parts.parts()?, parts.parts()?);
         let mut stale = Vec::new();
         while !gone.is_empty() {

@@ -7,7 +7,7 @@ use ::redis::Script;
 use vfs_core::{Result, buffer};
 
 use super::connection::{Request, start};
-use super::reply::{self, Parts};
+use super::reply::{self, ReplyParts};
 use super::{MAX_VALUE, RedisStore};
 use crate::store::{Key, StoredValue};
 
@@ -15,13 +15,13 @@ static READ: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("read.lua"))));
 
 /// The most bytes of one answer: while it is on its way, others wait for theirs.
-const PIECE: u64 = 4 << 20;
+const PIECE_BYTES: u64 = 4 << 20;
 
 impl RedisStore {
     /// A file, or the `range` of it.
     pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<StoredValue>> {
         let (start, end) = (range.start.min(MAX_VALUE), range.end.min(MAX_VALUE));
-        let mut piece = PIECE;
+        let mut piece = PIECE_BYTES;
         'again: loop {
             let Some(first) = self.piece(key, start..end.min(start + piece)).await? else { return Ok(None) };
             let end = end.min(first.stored.size);
@@ -59,7 +59,7 @@ impl RedisStore {
             Request::Script(&READ, cmd)
         };
         let answer = self.link().ask(ask).await.map_err(|error| error.or_path(&key.path))?;
-        let mut parts = Parts::of(answer)?;
+        let mut parts = ReplyParts::of(answer)?;
         if parts.is_empty() {
             return Ok(None);
         }

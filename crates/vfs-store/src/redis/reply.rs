@@ -7,9 +7,9 @@ use super::head;
 use crate::store::StoredMeta;
 
 /// Part after part of an answer.
-pub(super) struct Parts(std::vec::IntoIter<Value>);
+pub(super) struct ReplyParts(std::vec::IntoIter<Value>);
 
-impl Parts {
+impl ReplyParts {
     pub(super) fn of(answer: Value) -> Result<Self> {
         match answer {
             Value::Array(parts) => Ok(Self(parts.into_iter())),

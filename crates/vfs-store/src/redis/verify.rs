@@ -9,7 +9,7 @@ use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::RedisStore;
 use super::connection::{Request, start};
-use super::reply::{self, Parts};
+use super::reply::{self, ReplyParts};
 use crate::admin::check::check_values;
 use crate::admin::problem::{operator_problem, place};
 use crate::admin::stats::count_values;
@@ -92,7 +92,7 @@ impl RedisStore {
                 cmd.arg(cursor.as_slice()).arg("MATCH").arg(self.names().all_files()).arg("COUNT").arg(SCAN_COUNT);
                 Request::Command(cmd)
             };
-            let mut answer = Parts::of(self.link().ask(request).await?)?;
+            let mut answer = ReplyParts::of(self.link().ask(request).await?)?;
             cursor = answer.bytes()?;
             let mut keys = answer.parts()?;
             let mut paths: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
@@ -124,7 +124,7 @@ impl RedisStore {
             cmd.arg(paths);
             Request::Script(&UNLISTED, cmd)
         };
-        let mut unlisted = Parts::of(self.link().ask(unlisted).await?)?;
+        let mut unlisted = ReplyParts::of(self.link().ask(unlisted).await?)?;
         while !unlisted.is_empty() {
             problems.push(problem(&namespace, &unlisted.bytes()?, "the value exists, but no index has its path"));
         }

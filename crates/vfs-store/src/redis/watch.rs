@@ -10,36 +10,36 @@ use tokio::sync::Semaphore;
 use vfs_core::{Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{Link, Request, start};
-use super::reply::{self, Parts};
+use super::connection::{RedisClient, Request, start};
+use super::reply::{self, ReplyParts};
 use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence};
 
 static SINCE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("since.lua"))));
 
 /// How many changes are told at once.
-const MOST: usize = 4096;
+const MAX_CHANGES: usize = 4096;
 /// How long one wait is at most.
-const WAIT: Duration = Duration::from_secs(1);
+const BLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many wait with a connection of their own. The others look once a second.
-const MOST_WAITING: usize = 16;
+const MAX_BLOCKING_CONNECTIONS: usize = 16;
 
 /// Connections on which the server is kept waiting.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct BlockingConnections {
     idle: Mutex<Vec<MultiplexedConnection>>,
     places: Semaphore,
 }
 
-impl Default for Waiting {
+impl Default for BlockingConnections {
     fn default() -> Self {
-        Self { idle: Mutex::default(), places: Semaphore::new(MOST_WAITING) }
+        Self { idle: Mutex::default(), places: Semaphore::new(MAX_BLOCKING_CONNECTIONS) }
     }
 }
 
-impl Waiting {
+impl BlockingConnections {
     /// Waits for an entry of the stream `log` after `seen`. A connection that fails, or whose wait is dropped, is not used again.
-    async fn wait(&self, link: &Link, log: &str, seen: Sequence) -> bool {
+    async fn wait(&self, link: &RedisClient, log: &str, seen: Sequence) -> bool {
         let Ok(_place) = self.places.try_acquire() else { return false };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = match idle {
@@ -50,10 +50,10 @@ impl Waiting {
             },
         };
         let mut cmd = ::redis::cmd("XREAD");
-        cmd.arg("COUNT").arg(1).arg("BLOCK").arg(WAIT.as_millis() as u64);
+        cmd.arg("COUNT").arg(1).arg("BLOCK").arg(BLOCK_TIMEOUT.as_millis() as u64);
         cmd.arg("STREAMS").arg(log).arg(format!("{}-0", seen.0));
         let answer: Result<Result<Value, RedisError>, _> =
-            tokio::time::timeout(link.timeout().saturating_add(WAIT), cmd.query_async(&mut connection)).await;
+            tokio::time::timeout(link.timeout().saturating_add(BLOCK_TIMEOUT), cmd.query_async(&mut connection)).await;
         let has_answered = matches!(answer, Ok(Ok(_)));
         if has_answered {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -64,7 +64,7 @@ impl Waiting {
 
 impl RedisStore {
     /// The position after the newest change, and where a position and a number are given, so many entries after that.
-    async fn newest(&self, namespace: &Namespace, after: Option<(Sequence, usize)>) -> Result<(Sequence, Parts)> {
+    async fn newest(&self, namespace: &Namespace, after: Option<(Sequence, usize)>) -> Result<(Sequence, ReplyParts)> {
         let base = self.names().base(namespace);
         let ask = |_| {
             let mut cmd = start(&SINCE, &base);
@@ -73,7 +73,7 @@ impl RedisStore {
             }
             Request::Script(&SINCE, cmd)
         };
-        let mut parts = Parts::of(self.link().ask(ask).await?)?;
+        let mut parts = ReplyParts::of(self.link().ask(ask).await?)?;
         let number = parts.bytes()?;
         let number = std::str::from_utf8(&number).ok().and_then(|number| number.parse().ok());
         Ok((Sequence(number.ok_or_else(reply::unexpected)?), parts.parts()?))
@@ -87,7 +87,7 @@ impl Changes for RedisStore {
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
-        let (last, mut entries) = self.newest(namespace, Some((seen, limit.clamp(1, MOST)))).await?;
+        let (last, mut entries) = self.newest(namespace, Some((seen, limit.clamp(1, MAX_CHANGES)))).await?;
         let mut changes = Vec::new();
         let mut next = seen;
         while !entries.is_empty() {
@@ -108,7 +108,7 @@ impl Changes for RedisStore {
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         let log = self.names().log(namespace);
         if !self.inner.waiting.wait(self.link(), &log, seen).await && self.last_sequence(namespace).await? == seen {
-            tokio::time::sleep(WAIT).await;
+            tokio::time::sleep(BLOCK_TIMEOUT).await;
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ fn read_id(id: &[u8]) -> Option<Sequence> {
 }
 
 /// An entry of the stream; `None` where another program wrote it.
-fn read_entry(mut entry: Parts) -> Result<Option<(Sequence, ChangeRecord)>> {
+fn read_entry(mut entry: ReplyParts) -> Result<Option<(Sequence, ChangeRecord)>> {
     let position = read_id(&entry.bytes()?);
     let mut fields = entry.parts()?;
     let mut values = Vec::new();

@@ -5,9 +5,9 @@ use rusqlite::Connection;
 use vfs_core::VfsPath;
 
 use super::config::SqliteSearchIndex;
-use super::error::{Fault, Tried};
+use super::error::{SqliteError, SqliteResult};
 use super::index::{self, IndexTiming};
-use super::rows::{self, Found, Indexed};
+use super::rows::{self, FileRow, IndexState};
 use super::{content, log};
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StoredMeta, Write, WriteId, version_of,
@@ -34,15 +34,15 @@ struct Changing<'a> {
 }
 
 /// Why a batch ends early.
-enum Stop {
+enum BatchError {
     /// Nothing is at this path, and something should be.
     Missing(VfsPath),
-    Fault(Fault),
+    SqliteError(SqliteError),
 }
 
-impl<E: Into<Fault>> From<E> for Stop {
+impl<E: Into<SqliteError>> From<E> for BatchError {
     fn from(error: E) -> Self {
-        Self::Fault(error.into())
+        Self::SqliteError(error.into())
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn batch(
     search_index: SqliteSearchIndex,
     conditions: &[Condition],
     writes: &[Write],
-) -> Tried<BatchOutcome> {
+) -> SqliteResult<BatchOutcome> {
     let id = rows::namespace_id(connection, namespace)?;
     for condition in conditions {
         if let Some(refused) = refused(connection, id, condition)? {
@@ -65,8 +65,8 @@ pub(super) fn batch(
     for write in writes {
         match changing.make(write.clone()) {
             Ok(stored) => now.push(stored),
-            Err(Stop::Missing(path)) => return Ok(BatchOutcome::PreconditionFailed(path, None)),
-            Err(Stop::Fault(fault)) => return Err(fault),
+            Err(BatchError::Missing(path)) => return Ok(BatchOutcome::PreconditionFailed(path, None)),
+            Err(BatchError::SqliteError(fault)) => return Err(fault),
         }
     }
     changing.finish()?;
@@ -74,7 +74,11 @@ pub(super) fn batch(
 }
 
 /// What a batch is refused with, where the `condition` does not hold.
-fn refused(connection: &Connection, namespace: Option<i64>, condition: &Condition) -> Tried<Option<BatchOutcome>> {
+fn refused(
+    connection: &Connection,
+    namespace: Option<i64>,
+    condition: &Condition,
+) -> SqliteResult<Option<BatchOutcome>> {
     let (Condition::At(path, _) | Condition::NothingBelow(path)) = condition;
     let found = match namespace {
         Some(namespace) => rows::find(connection, namespace, path.as_str())?.map(|found| found.stored),
@@ -94,7 +98,7 @@ impl<'a> Changing<'a> {
         namespace: &Namespace,
         search_index: SqliteSearchIndex,
         writes: &[Write],
-    ) -> Tried<Self> {
+    ) -> SqliteResult<Self> {
         connection
             .prepare_cached("INSERT INTO namespaces (name) VALUES (?1) ON CONFLICT DO NOTHING")?
             .execute([namespace.as_str()])?;
@@ -116,7 +120,7 @@ impl<'a> Changing<'a> {
         })
     }
 
-    fn finish(self) -> Tried<()> {
+    fn finish(self) -> SqliteResult<()> {
         if self.is_any_waiting {
             index::catch_up(self.connection)?;
         }
@@ -127,33 +131,33 @@ impl<'a> Changing<'a> {
     }
 
     /// Makes one `write`: what is there now, or what was there of a removal.
-    fn make(&mut self, write: Write) -> Result<StoredMeta, Stop> {
+    fn make(&mut self, write: Write) -> Result<StoredMeta, BatchError> {
         match write {
             Write::Put(path, value) => Ok(self.put(path, &value)?),
             Write::Delete(path) => {
-                let Some(found) = self.find(&path)? else { return Err(Stop::Missing(path)) };
+                let Some(found) = self.find(&path)? else { return Err(BatchError::Missing(path)) };
                 self.remove(&path, &found)?;
                 self.log_change(&ChangeRecord::Removed(path))?;
                 Ok(found.stored)
             }
             Write::Move { from, to } => {
-                let Some(found) = self.find(&from)? else { return Err(Stop::Missing(from)) };
+                let Some(found) = self.find(&from)? else { return Err(BatchError::Missing(from)) };
                 self.rename(&from, &to)?;
                 self.log_change(&ChangeRecord::Moved { from, to, stored: found.stored.clone() })?;
                 Ok(found.stored)
             }
             Write::Copy { from, to, at } => {
-                let Some(found) = self.find(&from)? else { return Err(Stop::Missing(from)) };
+                let Some(found) = self.find(&from)? else { return Err(BatchError::Missing(from)) };
                 Ok(self.copy(&found, to, at)?)
             }
         }
     }
 
-    fn find(&self, path: &VfsPath) -> Tried<Option<Found>> {
+    fn find(&self, path: &VfsPath) -> SqliteResult<Option<FileRow>> {
         rows::find(self.connection, self.namespace, path.as_str())
     }
 
-    fn put(&mut self, path: VfsPath, value: &NewValue) -> Tried<StoredMeta> {
+    fn put(&mut self, path: VfsPath, value: &NewValue) -> SqliteResult<StoredMeta> {
         let stored =
             StoredMeta::new(value.content.len() as u64, version_of(&value.content), rows::kept(value.modified_at))
                 .created_at(rows::kept(value.created_at));
@@ -165,15 +169,15 @@ impl<'a> Changing<'a> {
         }
         let is_indexed = self.search_index == SqliteSearchIndex::On;
         let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
-            let known = before.as_ref().map_or(Indexed::Never, |found| found.indexed);
+            let known = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
             index::write(self.connection, self.namespace, id, known, &value.content)?
         } else {
             self.index(before.as_ref(), is_same, is_indexed && index::is_text(&value.content))?
         };
-        self.place(path, Found { id, stored, indexed }, before.as_ref(), value.id)
+        self.place(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
     }
 
-    fn copy(&mut self, source: &Found, to: VfsPath, at: DateTime<Utc>) -> Tried<StoredMeta> {
+    fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
         let at = rows::kept(at);
         let stored = StoredMeta::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
         let before = self.find(&to)?;
@@ -182,14 +186,14 @@ impl<'a> Changing<'a> {
         if !is_same {
             content::copy(self.connection, source.id, id)?;
         }
-        let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != Indexed::Never;
+        let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != IndexState::Never;
         let indexed = self.index(before.as_ref(), is_same, is_text)?;
-        self.place(to, Found { id, stored, indexed }, before.as_ref(), WriteId::random())
+        self.place(to, FileRow { id, stored, indexed }, before.as_ref(), WriteId::random())
     }
 
     /// The id of a file whose content is to be written: that of what was there `before`, whose content is removed unless it
     /// stays the same, or one that is not used.
-    fn emptied(&mut self, before: Option<&Found>, is_same: bool) -> Tried<i64> {
+    fn emptied(&mut self, before: Option<&FileRow>, is_same: bool) -> SqliteResult<i64> {
         let Some(found) = before else { return self.new_id() };
         if !is_same {
             content::remove(self.connection, found.id)?;
@@ -197,7 +201,7 @@ impl<'a> Changing<'a> {
         Ok(found.id)
     }
 
-    fn new_id(&mut self) -> Tried<i64> {
+    fn new_id(&mut self) -> SqliteResult<i64> {
         let sql =
             "SELECT max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT max(id) FROM removed), 0)) + 1";
         let id = match self.next_id {
@@ -209,22 +213,22 @@ impl<'a> Changing<'a> {
     }
 
     /// What the index knows of a file that takes the place of `before`.
-    fn index(&mut self, before: Option<&Found>, is_same: bool, is_text: bool) -> Tried<Indexed> {
-        let known = before.map_or(Indexed::Never, |found| found.indexed);
-        if is_same && known != Indexed::Never {
+    fn index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
+        let known = before.map_or(IndexState::Never, |found| found.indexed);
+        if is_same && known != IndexState::Never {
             return Ok(known);
         }
         if is_text {
             self.is_any_waiting = true;
-            return Ok(if known.has_row() { Indexed::Stale } else { Indexed::Waiting });
+            return Ok(if known.has_row() { IndexState::Stale } else { IndexState::Waiting });
         }
         if let Some(found) = before.filter(|found| found.indexed.has_row()) {
             index::remove(self.connection, found.id)?;
         }
-        Ok(Indexed::Never)
+        Ok(IndexState::Never)
     }
 
-    fn rename(&mut self, from: &VfsPath, to: &VfsPath) -> Tried<()> {
+    fn rename(&mut self, from: &VfsPath, to: &VfsPath) -> SqliteResult<()> {
         if from == to {
             return Ok(());
         }
@@ -237,13 +241,19 @@ impl<'a> Changing<'a> {
     }
 
     /// Writes the row of a file whose content is there, and tells of it.
-    fn place(&mut self, path: VfsPath, file: Found, before: Option<&Found>, write: WriteId) -> Tried<StoredMeta> {
+    fn place(
+        &mut self,
+        path: VfsPath,
+        file: FileRow,
+        before: Option<&FileRow>,
+        write: WriteId,
+    ) -> SqliteResult<StoredMeta> {
         let sql = "INSERT INTO files (namespace, path, id, size, version, created, modified, write_id, indexed)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                    ON CONFLICT (namespace, path) DO UPDATE SET
                    size = excluded.size, version = excluded.version, created = excluded.created,
                    modified = excluded.modified, write_id = excluded.write_id, indexed = excluded.indexed";
-        let Found { id, stored, indexed } = file;
+        let FileRow { id, stored, indexed } = file;
         let modified = stored.modified_at.timestamp_micros();
         self.connection.prepare_cached(sql)?.execute((
             self.namespace,
@@ -263,7 +273,7 @@ impl<'a> Changing<'a> {
         Ok(stored)
     }
 
-    fn remove(&mut self, path: &VfsPath, found: &Found) -> Tried<()> {
+    fn remove(&mut self, path: &VfsPath, found: &FileRow) -> SqliteResult<()> {
         content::remove(self.connection, found.id)?;
         if found.indexed.has_row() {
             let remove = if self.timing.purge_passes > 0 { index::remove_later } else { index::remove };
@@ -276,7 +286,7 @@ impl<'a> Changing<'a> {
         Ok(())
     }
 
-    fn log_change(&mut self, record: &ChangeRecord) -> Tried<()> {
+    fn log_change(&mut self, record: &ChangeRecord) -> SqliteResult<()> {
         self.sequence += 1;
         if log::is_forgotten_at(self.sequence, self.last) {
             return Ok(());

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind};
 
 /// Why work on a connection ended early.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum SqliteError {
     /// SQLite says so.
     Database(rusqlite::Error),
     /// We do.
@@ -13,9 +13,9 @@ pub(super) enum Fault {
 }
 
 /// What work on a connection ends with.
-pub(super) type Tried<T> = Result<T, Fault>;
+pub(super) type SqliteResult<T> = Result<T, SqliteError>;
 
-impl Fault {
+impl SqliteError {
     /// The file holds what no version of this store writes.
     pub(super) fn damaged() -> Self {
         Self::Ours(Error::invalid_argument(DAMAGED).with_generic_model_message())
@@ -40,26 +40,26 @@ impl Fault {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SqliteError {
     fn from(error: Error) -> Self {
         Self::Ours(error)
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for Error {
+    fn from(fault: SqliteError) -> Self {
         match fault {
-            Fault::Database(error) => {
+            SqliteError::Database(error) => {
                 let (kind, message) = describe(&error);
                 Error::new(kind, message).with_generic_model_message().with_source(error)
             }
-            Fault::Ours(error) => error,
+            SqliteError::Ours(error) => error,
         }
     }
 }

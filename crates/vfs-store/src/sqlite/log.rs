@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::error::{Fault, Tried};
+use super::error::{SqliteError, SqliteResult};
 use super::rows;
 use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, StoredMeta};
 
 /// How many changes are remembered at least.
-const REMEMBERED: i64 = 4096;
+const MIN_LOG_LENGTH: i64 = 4096;
 /// Old ones are forgotten this many at a time.
-const FORGOTTEN_AT_ONCE: i64 = 64;
+const LOG_TRIM_STEP: i64 = 64;
 
 const CREATED: i64 = 1;
 const CHANGED: i64 = 2;
@@ -17,7 +17,12 @@ const REMOVED: i64 = 3;
 const MOVED: i64 = 4;
 
 /// Remembers a change.
-pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, record: &ChangeRecord) -> Tried<()> {
+pub(super) fn append(
+    connection: &Connection,
+    namespace: i64,
+    sequence: i64,
+    record: &ChangeRecord,
+) -> SqliteResult<()> {
     let (kind, path, origin, stored) = match record {
         ChangeRecord::Created(path, stored) => (CREATED, path, None, Some(stored)),
         ChangeRecord::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
@@ -44,27 +49,32 @@ pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, rec
 
 /// Whether the change `sequence` is forgotten when `last` is made, in the same transaction.
 pub(super) fn is_forgotten_at(sequence: i64, last: i64) -> bool {
-    sequence <= last - REMEMBERED
+    sequence <= last - MIN_LOG_LENGTH
 }
 
 /// Forgets old changes, now that `last` was made after `before`.
-pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last: i64) -> Tried<()> {
-    if before / FORGOTTEN_AT_ONCE != last / FORGOTTEN_AT_ONCE {
+pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last: i64) -> SqliteResult<()> {
+    if before / LOG_TRIM_STEP != last / LOG_TRIM_STEP {
         let mut statement = connection.prepare_cached("DELETE FROM changes WHERE namespace = ?1 AND sequence <= ?2")?;
-        statement.execute((namespace, last - REMEMBERED))?;
+        statement.execute((namespace, last - MIN_LOG_LENGTH))?;
     }
     Ok(())
 }
 
 /// The number of the newest change.
-pub(super) fn position(connection: &Connection, namespace: &Namespace) -> Tried<Sequence> {
+pub(super) fn position(connection: &Connection, namespace: &Namespace) -> SqliteResult<Sequence> {
     let mut statement = connection.prepare_cached("SELECT sequence FROM namespaces WHERE name = ?1")?;
     let sequence: Option<i64> = statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?;
-    Ok(Sequence(u64::try_from(sequence.unwrap_or(0)).map_err(|_| Fault::damaged())?))
+    Ok(Sequence(u64::try_from(sequence.unwrap_or(0)).map_err(|_| SqliteError::damaged())?))
 }
 
 /// At most `limit` changes after `seen`.
-pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Sequence, limit: usize) -> Tried<ChangePage> {
+pub(super) fn since(
+    connection: &Connection,
+    namespace: &Namespace,
+    seen: Sequence,
+    limit: usize,
+) -> SqliteResult<ChangePage> {
     let last = position(connection, namespace)?;
     let namespace = rows::namespace_id(connection, namespace)?.unwrap_or_default();
     let mut statement = connection.prepare_cached("SELECT min(sequence) FROM changes WHERE namespace = ?1")?;
@@ -86,17 +96,17 @@ pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Sequen
     Ok(ChangePage::Changes { changes, next, has_more: next < last })
 }
 
-fn tell(row: &Row<'_>) -> Tried<ChangeRecord> {
-    let path = rows::path(row.get_ref(2)?.as_str().map_err(|_| Fault::damaged())?)?;
-    let stored = || -> Tried<StoredMeta> { rows::stored(row, 4) };
+fn tell(row: &Row<'_>) -> SqliteResult<ChangeRecord> {
+    let path = rows::path(row.get_ref(2)?.as_str().map_err(|_| SqliteError::damaged())?)?;
+    let stored = || -> SqliteResult<StoredMeta> { rows::stored(row, 4) };
     match row.get(1)? {
         CREATED => Ok(ChangeRecord::Created(path, stored()?)),
         CHANGED => Ok(ChangeRecord::Changed(path, stored()?)),
         REMOVED => Ok(ChangeRecord::Removed(path)),
         MOVED => {
-            let from = rows::path(row.get_ref(3)?.as_str().map_err(|_| Fault::damaged())?)?;
+            let from = rows::path(row.get_ref(3)?.as_str().map_err(|_| SqliteError::damaged())?)?;
             Ok(ChangeRecord::Moved { from, to: path, stored: stored()? })
         }
-        _ => Err(Fault::damaged()),
+        _ => Err(SqliteError::damaged()),
     }
 }

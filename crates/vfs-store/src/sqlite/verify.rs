@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction};
 use vfs_core::{Error, ErrorKind, Problem, Version, VfsPath};
 
-use super::content::{self, PIECE};
-use super::error::Tried;
-use super::rows::Indexed;
+use super::content::{self, PIECE_BYTES};
+use super::error::SqliteResult;
+use super::rows::IndexState;
 use super::stop::Asked;
 use super::{index, rows};
 use crate::store::{CheckReport, Namespace};
@@ -23,25 +23,25 @@ struct Counted {
 }
 
 /// What the index holds of one file: how many threes, and a sum of their hashes, which does not depend on their order.
-type Sum = (u64, u64);
+type TrigramSum = (u64, u64);
 
-struct Check<'a> {
+struct Verifier<'a> {
     connection: &'a Transaction<'a>,
     asked: &'a Asked,
     report: CheckReport,
     more_problems: u64,
     namespaces: HashMap<i64, Counted>,
     ids: HashSet<i64>,
-    index: HashMap<i64, Sum>,
+    index: HashMap<i64, TrigramSum>,
 }
 
 /// Looks at everything, of one moment.
-pub(super) fn verify(connection: &mut Connection, asked: &Asked) -> Tried<CheckReport> {
+pub(super) fn verify(connection: &mut Connection, asked: &Asked) -> SqliteResult<CheckReport> {
     // A table of this connection alone, which shows what is in the index.
     connection
         .execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.threes USING fts5vocab('main', 'texts', 'instance')")?;
     let transaction = connection.transaction()?;
-    let mut check = Check {
+    let mut check = Verifier {
         connection: &transaction,
         asked,
         report: CheckReport::default(),
@@ -61,7 +61,7 @@ pub(super) fn verify(connection: &mut Connection, asked: &Asked) -> Tried<CheckR
     Ok(check.finish())
 }
 
-impl Check<'_> {
+impl Verifier<'_> {
     fn problem(&mut self, namespace: Option<&str>, path: Option<&str>, message: impl Into<String>) {
         if self.report.problems.len() == MAX_PROBLEMS {
             self.more_problems += 1;
@@ -82,7 +82,7 @@ impl Check<'_> {
         self.report
     }
 
-    fn pages(&mut self) -> Tried<bool> {
+    fn pages(&mut self) -> SqliteResult<bool> {
         let connection = self.connection;
         // The index keeps what it knows of its own tables from one statement to the next, and only a query makes it look again:
         // without one, SQLite's check takes what another connection changed for damage.
@@ -107,7 +107,7 @@ impl Check<'_> {
     }
 
     /// Reads the whole index.
-    fn index(&mut self) -> Tried<()> {
+    fn index(&mut self) -> SqliteResult<()> {
         let connection = self.connection;
         let mut statement = connection.prepare("SELECT doc, term FROM temp.threes")?;
         let mut rows = statement.query([])?;
@@ -121,7 +121,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn files(&mut self) -> Tried<()> {
+    fn files(&mut self) -> SqliteResult<()> {
         let sql = concat!(
             "SELECT (SELECT name FROM namespaces WHERE namespaces.id = namespace), namespace, path, ",
             rows::columns!(),
@@ -152,9 +152,9 @@ impl Check<'_> {
             let sum = self.content(&name, &path, namespace, &found)?;
             let indexed = self.index.remove(&found.id);
             let agrees = match found.indexed {
-                Indexed::Current => sum.is_some() && sum == indexed,
-                Indexed::Never | Indexed::Waiting => indexed.is_none(),
-                Indexed::Stale => indexed.is_some(),
+                IndexState::Current => sum.is_some() && sum == indexed,
+                IndexState::Never | IndexState::Waiting => indexed.is_none(),
+                IndexState::Stale => indexed.is_some(),
             };
             if !agrees {
                 self.problem(Some(&name), Some(&path), "the search index does not agree with the content");
@@ -164,7 +164,13 @@ impl Check<'_> {
     }
 
     /// Reads the content of a file piece by piece; what the index should hold of it.
-    fn content(&mut self, name: &str, path: &str, namespace: i64, found: &rows::Found) -> Tried<Option<Sum>> {
+    fn content(
+        &mut self,
+        name: &str,
+        path: &str,
+        namespace: i64,
+        found: &rows::FileRow,
+    ) -> SqliteResult<Option<TrigramSum>> {
         let size = found.stored.size;
         let connection = self.connection;
         let mut statement = connection
@@ -174,7 +180,7 @@ impl Check<'_> {
         while let Some(row) = pieces.next()? {
             let number = content::of_place(row.get(0)?).1;
             let piece = row.get_ref(1)?.as_bytes().unwrap_or_default();
-            if number != expected || piece.len() as u64 != PIECE.min(size.saturating_sub(number * PIECE)) {
+            if number != expected || piece.len() as u64 != PIECE_BYTES.min(size.saturating_sub(number * PIECE_BYTES)) {
                 self.problem(Some(name), Some(path), format!("piece {number} of the content is not as it should be"));
             }
             expected = number + 1;
@@ -190,21 +196,21 @@ impl Check<'_> {
         } else if Version::new(&hasher.finalize().to_hex()[..32]) != found.stored.version {
             self.problem(Some(name), Some(path), "the content is not what was written");
         }
-        if found.indexed != Indexed::Current {
+        if found.indexed != IndexState::Current {
             return Ok(None);
         }
         Ok(index::folded(namespace, &kept).map(|text| {
             let following = text.chars().skip(1).zip(text.chars().skip(2));
             let threes: HashSet<_> =
                 text.chars().zip(following).map(|(first, (second, third))| [first, second, third]).collect();
-            let mut sum = Sum::default();
+            let mut sum = TrigramSum::default();
             threes.iter().for_each(|three| add_to(&mut sum, String::from_iter(three).as_bytes()));
             sum
         }))
     }
 
     /// What belongs to no file.
-    fn leftovers(&mut self) -> Tried<()> {
+    fn leftovers(&mut self) -> SqliteResult<()> {
         let connection = self.connection;
         let mut statement = connection.prepare("SELECT DISTINCT place >> 20 FROM chunks")?;
         let mut rows = statement.query([])?;
@@ -231,7 +237,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn namespaces(&mut self) -> Tried<()> {
+    fn namespaces(&mut self) -> SqliteResult<()> {
         let connection = self.connection;
         let mut statement = connection.prepare("SELECT id, name, files, bytes FROM namespaces ORDER BY name")?;
         let mut rows = statement.query([])?;
@@ -253,7 +259,7 @@ impl Check<'_> {
     }
 
     /// The log of each namespace goes up to its number, without a gap.
-    fn changes(&mut self) -> Tried<()> {
+    fn changes(&mut self) -> SqliteResult<()> {
         let sql = "SELECT name FROM namespaces LEFT JOIN
                    (SELECT namespace, min(sequence) AS first, max(sequence) AS last, count(*) AS number
                     FROM changes GROUP BY namespace) ON namespace = id
@@ -269,7 +275,7 @@ impl Check<'_> {
     }
 }
 
-fn add_to(sum: &mut Sum, three: &[u8]) {
+fn add_to(sum: &mut TrigramSum, three: &[u8]) {
     let hash = blake3::hash(three);
     let first = hash.as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
     *sum = (sum.0 + 1, sum.1.wrapping_add(first));

@@ -12,7 +12,7 @@ use crate::store::{CandidateKeys, Entry, ListRequest, Page, Store};
 /// The most paths that are looked up, after which a listing is cheaper.
 const MAX_LOOKUPS: usize = 4096;
 /// How many paths are looked up in one request.
-const LOOKUPS_AT_ONCE: usize = 1024;
+const LOOKUP_BATCH_SIZE: usize = 1024;
 /// The files below a directory with the rules of what a search leaves out.
 const RULE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
@@ -42,7 +42,7 @@ pub(crate) async fn lookup_candidates<S: Store>(
     let repositories: BTreeSet<_> = directories.iter().filter_map(|directory| directory.child(".git").ok()).collect();
     let paths: Vec<_> = files.union(&repositories).cloned().collect();
     let mut entries = Vec::with_capacity(paths.len());
-    for paths in paths.chunks(LOOKUPS_AT_ONCE) {
+    for paths in paths.chunks(LOOKUP_BATCH_SIZE) {
         let stats = view.stat_many(below, paths).await.ok()?;
         for (path, stat) in paths.iter().zip(stats) {
             match stat.stored {

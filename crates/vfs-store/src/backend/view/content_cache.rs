@@ -15,10 +15,10 @@ const ENTRY_WEIGHT: u64 = 256;
 /// The newest known content of each file, as far as there is room.
 pub(crate) struct ContentCache {
     most: u64,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
 }
 
-struct Entries {
+struct CacheEntries {
     by_key: LruCache<Key, (Version, Content)>,
     weight: u64,
 }
@@ -45,7 +45,7 @@ fn weight(key: &Key, content: &Content) -> u64 {
 impl ContentCache {
     /// Keeps at most `max_candidates` bytes.
     pub(crate) fn new(most: u64) -> Self {
-        Self { most, entries: Mutex::new(Entries { by_key: LruCache::unbounded(), weight: 0 }) }
+        Self { most, entries: Mutex::new(CacheEntries { by_key: LruCache::unbounded(), weight: 0 }) }
     }
 
     /// How many bytes are kept at most.
@@ -83,7 +83,7 @@ impl ContentCache {
         entries.by_key.put(key, (version, content));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

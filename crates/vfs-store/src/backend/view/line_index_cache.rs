@@ -11,14 +11,14 @@ use vfs_core::window::LineIndex;
 use crate::store::Key;
 
 /// Most files of which something is kept.
-const MOST: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+const CACHE_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
 /// What is known of the newest version of some files.
 pub(crate) struct LineIndexCache(Mutex<LruCache<Key, (Version, LineIndex)>>);
 
 impl Default for LineIndexCache {
     fn default() -> Self {
-        Self(Mutex::new(LruCache::new(MOST)))
+        Self(Mutex::new(LruCache::new(CACHE_CAPACITY)))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::store::{
 };
 
 /// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
-pub(crate) const BLOCK: u64 = 4 << 20;
+pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
 
 /// How often a file that changes while it is read is begun anew.
 pub(crate) const READ_ATTEMPTS: usize = 4;
@@ -150,12 +150,12 @@ impl<S: Store> NamespaceView<S> {
 
     /// All of the file at `path`, of at most `max` bytes; `None` where there is none.
     pub(crate) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<StoredValue>> {
-        self.whole_within(path, BLOCK.min(max.saturating_add(1)), max).await
+        self.whole_within(path, BLOCK_BYTES.min(max.saturating_add(1)), max).await
     }
 
     /// All of the file at `path`, which is likely to have `size` bytes; `None` where there is none.
     pub(crate) async fn whole_of(&self, path: &VfsPath, size: u64) -> Result<Option<StoredValue>> {
-        self.whole_within(path, size.max(BLOCK), u64::MAX).await
+        self.whole_within(path, size.max(BLOCK_BYTES), u64::MAX).await
     }
 
     /// All of the file at `path`, of at most `max` bytes, of which `first` are asked for at once.

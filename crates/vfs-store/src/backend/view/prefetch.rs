@@ -16,7 +16,7 @@ const MAX_BLOCK_FILES: usize = 64;
 /// Maximum size of a file that is prefetched, in bytes: a larger one is fetched on its own.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
 /// Size in bytes at which a block of files whose sizes are known is full.
-const BLOCK_BYTES: u64 = 1 << 20;
+const MAX_BLOCK_BYTES: u64 = 1 << 20;
 /// Number of blocks that are fetched beyond the one that is read, from the second block on: a search may end with the first.
 const BLOCKS_AHEAD: usize = 2;
 
@@ -25,7 +25,7 @@ const BLOCKS_AHEAD: usize = 2;
 /// The contents go to the cache of the backend. If that has no room for several blocks, nothing is prefetched.
 pub(crate) struct Prefetcher {
     files: Vec<ExpectedFile>,
-    blocks: Vec<Block>,
+    blocks: Vec<PrefetchBlock>,
 }
 
 /// A file, and the version that a listing has of it.
@@ -36,7 +36,7 @@ struct ExpectedFile {
 }
 
 /// The files from the end of the block before to `end`.
-struct Block {
+struct PrefetchBlock {
     end: usize,
     fetch: OnceLock<Shared<BoxFuture<'static, ()>>>,
 }
@@ -55,8 +55,8 @@ impl Prefetcher {
         for (index, (_, stored)) in files.iter().enumerate() {
             bytes += stored.map_or(0, |stored| stored.size);
             let end = index + 1;
-            if end - start == MAX_BLOCK_FILES || bytes >= BLOCK_BYTES || end == files.len() {
-                blocks.push(Block { end, fetch: OnceLock::new() });
+            if end - start == MAX_BLOCK_FILES || bytes >= MAX_BLOCK_BYTES || end == files.len() {
+                blocks.push(PrefetchBlock { end, fetch: OnceLock::new() });
                 (start, bytes) = (end, 0);
             }
         }

@@ -6,7 +6,7 @@ use vfs_search::required_literals;
 use crate::store::TextQuery;
 
 /// The shortest text that is worth asking a store for, in characters.
-const SHORTEST: usize = 3;
+const MIN_TEXT_CHARS: usize = 3;
 
 /// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
 pub(crate) fn text_query(req: &GrepRequest) -> Option<TextQuery> {
@@ -20,14 +20,14 @@ pub(crate) fn text_query(req: &GrepRequest) -> Option<TextQuery> {
 }
 
 /// The size of the largest file of which nothing but its matches is reported.
-pub(crate) const LARGEST_SILENT: u64 = 64 << 20;
+pub(crate) const MAX_SKIPPED_BYTES: u64 = 64 << 20;
 
 /// The largest file of which nothing but its matches is told, whatever its lines are: 64 MiB, and less where an expression
 /// repeats, as that takes only shorter lines.
 pub(crate) fn largest_silent(req: &GrepRequest) -> u64 {
     match &req.pattern {
         Pattern::Regex(regex) if regex.contains('{') => 100 << 10,
-        _ => LARGEST_SILENT,
+        _ => MAX_SKIPPED_BYTES,
     }
 }
 
@@ -42,7 +42,7 @@ fn surely_found(text: String, case: CaseMode) -> Option<String> {
             text.split(|c| !is_sure(c)).max_by_key(|part| part.len())?.to_owned()
         }
     };
-    (text.chars().count() >= SHORTEST).then_some(text)
+    (text.chars().count() >= MIN_TEXT_CHARS).then_some(text)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use vfs_core::{DropGuard, Error, ErrorKind, FileInfo, Resolved, Result, Version,
 use super::super::concurrency::runtime::Runtime;
 use super::content_cache::Content;
 use super::directory::{Directories, Directory, shadowed};
-use super::namespace_view::{BLOCK, NamespaceView, keeps_changing};
+use super::namespace_view::{BLOCK_BYTES, NamespaceView, keeps_changing};
 use super::path_entry::{PathEntry, above, file_info};
 use super::prefetch::{self, Prefetcher};
 use crate::store::{CandidateKeys, PathStat, Store, StoredMeta, StoredValue};
@@ -33,13 +33,13 @@ pub(crate) struct StoreTree<S> {
     view: NamespaceView<S>,
     runtime: Option<Arc<Runtime>>,
     /// The names of now, as far as they are known.
-    names: Option<Names>,
+    names: Option<ListedNames>,
     /// What is at some paths above the start, where it was looked up beforehand.
     above: HashMap<VfsPath, PathStat>,
     /// The files that may hold what is looked for, where that is known.
-    hopes: Arc<OnceLock<Hopes>>,
+    hopes: Arc<OnceLock<SearchCandidates>>,
     /// What asks for them while the search has begun.
-    asking: Option<Asking>,
+    asking: Option<CandidateTask>,
     /// Prefetching of the candidates.
     ahead: OnceLock<Prefetcher>,
     /// Ends fetches that run when the tree is dropped.
@@ -50,14 +50,14 @@ pub(crate) struct StoreTree<S> {
 
 /// The names of all that is below a directory.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct ListedNames {
     pub(crate) below: VfsPath,
     pub(crate) directories: Directories,
 }
 
 /// Where a search may find something.
 #[derive(Debug)]
-pub(crate) struct Hopes {
+pub(crate) struct SearchCandidates {
     /// Where that is known.
     pub(crate) below: VfsPath,
     /// The only files that may hold it, and all that are not text.
@@ -68,9 +68,9 @@ pub(crate) struct Hopes {
 
 /// A task that ends with this.
 #[derive(Debug)]
-struct Asking(AbortHandle);
+struct CandidateTask(AbortHandle);
 
-impl Drop for Asking {
+impl Drop for CandidateTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -78,10 +78,10 @@ impl Drop for Asking {
 
 /// A directory, and what is in it once that was looked at.
 #[derive(Debug, Clone)]
-pub(crate) struct StoreDir(Arc<DirInner>);
+pub(crate) struct StoreDir(Arc<StoreDirState>);
 
 #[derive(Debug)]
-struct DirInner {
+struct StoreDirState {
     path: VfsPath,
     listed: OnceLock<Directory>,
     /// Whether the search has read one of its files.
@@ -93,7 +93,7 @@ struct DirInner {
 impl StoreDir {
     fn new(path: VfsPath) -> Self {
         let (listed, has_read_file, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
-        Self(Arc::new(DirInner { path, listed, has_read_file, ahead }))
+        Self(Arc::new(StoreDirState { path, listed, has_read_file, ahead }))
     }
 
     fn stored(&self, name: &str) -> Option<&StoredMeta> {
@@ -103,7 +103,7 @@ impl StoreDir {
 
 impl<S: Store> StoreTree<S> {
     /// A tree whose names are `names`, or else those that the store lists when they are asked for.
-    pub(crate) fn new(view: NamespaceView<S>, names: Option<Names>) -> Self {
+    pub(crate) fn new(view: NamespaceView<S>, names: Option<ListedNames>) -> Self {
         Self {
             view,
             runtime: Runtime::current().map(Arc::new),
@@ -118,7 +118,7 @@ impl<S: Store> StoreTree<S> {
     }
 
     /// This tree, for a search that finds something where there are `hopes` only: other files are shown empty.
-    pub(crate) fn hopes(mut self, hopes: Option<Hopes>) -> Self {
+    pub(crate) fn hopes(mut self, hopes: Option<SearchCandidates>) -> Self {
         self.hopes = Arc::new(hopes.map_or_else(OnceLock::new, OnceLock::from));
         self
     }
@@ -127,7 +127,7 @@ impl<S: Store> StoreTree<S> {
     pub(crate) fn hopes_later(
         mut self,
         runtime: &Handle,
-        hopes: impl Future<Output = Result<Option<Hopes>>> + Send + 'static,
+        hopes: impl Future<Output = Result<Option<SearchCandidates>>> + Send + 'static,
     ) -> Self {
         let known = Arc::clone(&self.hopes);
         let task = runtime.spawn(async move {
@@ -138,7 +138,7 @@ impl<S: Store> StoreTree<S> {
                 Err(error) => tracing::debug!(%error, "a search reads files that may hold nothing"),
             }
         });
-        self.asking = Some(Asking(task.abort_handle()));
+        self.asking = Some(CandidateTask(task.abort_handle()));
         self
     }
 
@@ -342,9 +342,9 @@ impl<S: Store> Tree for StoreTree<S> {
             return Ok(Bytes::new().into());
         }
         // What is too large is not read, only told.
-        if size > self.max_file_size || size > BLOCK {
+        if size > self.max_file_size || size > BLOCK_BYTES {
             let (view, runtime) = (self.view.clone(), self.runtime.clone());
-            let reader = Blocks { view, runtime, path, version: None, at: 0, block: Bytes::new() };
+            let reader = BlockReader { view, runtime, path, version: None, at: 0, block: Bytes::new() };
             return Ok(Opened::reader(reader, size));
         }
         let Content { bytes, is_binary } = self.content(dir, &path, &stored)?;
@@ -379,7 +379,7 @@ fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, i
 }
 
 /// A large file, read block by block as it is searched.
-struct Blocks<S> {
+struct BlockReader<S> {
     view: NamespaceView<S>,
     runtime: Option<Arc<Runtime>>,
     path: VfsPath,
@@ -389,9 +389,9 @@ struct Blocks<S> {
     block: Bytes,
 }
 
-impl<S: Store> Blocks<S> {
+impl<S: Store> BlockReader<S> {
     fn next_block(&mut self) -> Result<Bytes> {
-        let asked = self.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK)));
+        let asked = self.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK_BYTES)));
         let StoredValue { stored, content, .. } =
             block_on(self.runtime.as_deref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
         let version = self.version.get_or_insert_with(|| stored.version.clone());
@@ -403,7 +403,7 @@ impl<S: Store> Blocks<S> {
     }
 }
 
-impl<S: Store> Read for Blocks<S> {
+impl<S: Store> Read for BlockReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);

@@ -14,7 +14,7 @@ async fn refused(config: SqliteConfig, kind: ErrorKind, word: &str) {
 }
 
 fn edit(config: &SqliteConfig, sql: &str) {
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     Connection::open(file).expect("it opens").execute_batch(sql).expect(sql);
 }
 
@@ -81,7 +81,7 @@ async fn names_that_mean_something_to_sqlite_are_files() {
 async fn a_truncated_file_is_an_error_and_never_empty() {
     let directory = directory();
     let config = config(&directory);
-    let Location::File(file) = config.location.clone() else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = config.location.clone() else { panic!("it is a file") };
     let store = open(&directory).await;
     for number in 0..50 {
         put(&store, &format!("/{number}"), vec![b'x'; 5000]).await;
@@ -109,7 +109,7 @@ async fn a_file_that_others_hold_is_busy_after_a_while() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
     let store = SqliteStore::open(config.clone()).await.expect("it opens");
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     let other = Connection::open(file).expect("it opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("it begins");
     let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("it is held");
@@ -125,7 +125,7 @@ async fn a_file_that_others_hold_is_busy_after_a_while() {
 async fn a_new_file_that_others_hold_is_busy_too() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     let other = Connection::open(file).expect("it opens");
     other.execute_batch("BEGIN EXCLUSIVE").expect("it begins");
     refused(config, ErrorKind::Busy, "busy_timeout").await;
