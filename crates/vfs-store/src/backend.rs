@@ -1,4 +1,4 @@
-//! Files over a store.
+//! The backend of files over a store.
 
 mod concurrency;
 mod config;
@@ -37,47 +37,46 @@ use self::shared::Shared;
 use self::view::namespace_view::NamespaceView;
 use crate::store::{Store, TimestampSource};
 
-/// Files over any store, shared by all processes that use it.
+/// Backend of files over any [`Store`], shared by all processes that use it.
 ///
 /// # Behaviour
 ///
-/// * Each call works on the files of one namespace, as [`StoreConfig::namespace`] says, and sees nothing of any other.
-/// * Directories are there as long as there are files below them; only the root is always there.
-/// * Versions are the store's, and every change is conditional where it depends on what was there: no acknowledged change is
-///   ever lost. An edit, or writing to the end, is made anew on the newest content where another process was faster; those of
-///   one process wait for one another.
-/// * Over a store with [batches](Store::as_batch) every change is one step: a file and a directory never share a path, and
-///   renaming, copying and deleting a directory happen as a whole. What another process puts into a directory while it is
-///   renamed or deleted may stay where it was put.
-/// * Such a change of a directory holds the names of all its files in memory, here and in the store: about 1.5 KiB for each. Of
-///   100,000 files it took 60 to 160 MiB and 3 to 7 s (SQLite, Postgres, Redis; unoptimised builds), in which nobody else changes
-///   the namespace. Larger ones are better moved in parts.
-/// * A limited listing of one level asks for as many entries as it needs, where the store [lists by
-///   key](crate::LevelOrder::Keys); all do but Postgres.
-/// * Over one that changes a single value at a time, a new file is looked at again after it was put, and taken back where a part
-///   of its path became a file, or it a directory, meanwhile. Of two that meet so at least one is refused. Renaming is to copy
-///   everything, then to delete what was copied as it was copied; others can see it half done, and a failure is taken back. A
-///   recursive delete goes file by file. Where the process ends in the middle, what was done until then stays.
-/// * Small files are read in one answer of the store, large ones block by block in bounded memory; a file that another process
-///   changes meanwhile is begun again.
-/// * A search of a whole namespace lists it. Where the store tells of [changes](Store::as_changes), the names are kept and each
-///   search only asks what has changed since the last. Contents that were searched are kept by their versions. Where the store
-///   can [tell which files](Store::as_search) may hold a text, only these are fetched.
-/// * The change feed is there where the store tells of changes. It tells of each file, also where a directory was renamed or
-///   deleted. A cursor is good for every process, and for every handle of the same namespace; one of another namespace is an
-///   overflow. A change that this backend is asked for after a feed waits until that has begun; of those of others it tells from
-///   when the store has answered for the first time.
-/// * After a store was put back to an earlier state, a cursor of a change that is no longer there is an overflow, until as many
-///   changes were made again: from then on it is taken for the new change of its number. Whoever puts a store back ends its
-///   processes before, and has those who watch list again and start without a cursor.
-/// * The token and the deadline of a call end its waiting for the store. A change may then have been made or not.
+/// * Each call works on the files of one namespace, selected by [`StoreConfig::namespace`].
+/// * A directory exists while there are files below it; only the root always exists.
+/// * Versions are those of the store. Every change that depends on the current content is conditional, so no acknowledged change is
+///   lost. An edit or append that loses against another process is retried on the new content; those of one process wait for each
+///   other.
+/// * Over a store with [batches](Store::as_batch) every change is atomic: a file and a directory never share a path, and a directory
+///   is renamed, copied or deleted as a whole. A file that another process creates in the directory meanwhile may remain.
+/// * Such a change of a directory holds the names of all its files in memory, in this process and in the store: about 1.5 KiB each.
+///   100,000 files took 60 to 160 MiB and 3 to 7 s (SQLite, Postgres, Redis; unoptimised builds), during which no other client can
+///   change the namespace. Move larger directories in parts.
+/// * A limited listing of one level requests only as many entries as it needs, if the store [lists by key](crate::LevelOrder::Keys);
+///   all stores but Postgres do.
+/// * Over a store without batches, the parents and children of a new file are checked again after it was stored, and the file is
+///   removed if it conflicts with another one. At least one of two such writers is refused. A rename copies every file and then
+///   deletes the sources in the copied version; other clients can observe it half done, and a failure is rolled back. A recursive
+///   delete removes file by file. If the process ends in the middle, the steps so far remain.
+/// * A small file is read by one request, a large one block by block in bounded memory. A read is restarted if another process
+///   changes the file meanwhile.
+/// * A search of a whole namespace lists it. If the store has a [change log](Store::as_changes), names are cached and brought up to
+///   date from the log. Contents are cached by version. If the store has a [search index](Store::as_search), only candidates are
+///   fetched.
+/// * The change feed is available if the store has a change log. It reports each file, also when a directory was renamed or deleted. A
+///   cursor is valid in every process and for every handle of the same namespace; one of another namespace is an overflow. A
+///   change by this backend after a feed was requested waits until the feed has started; changes by other processes are reported
+///   from the first answer of the store on.
+/// * After a store was restored to an earlier state, the cursor of a change that no longer exists is an overflow until as many new
+///   changes were made; from then on it refers to the new change of its number. Before a restore, end the processes that use the
+///   store; afterwards, let watchers list again and start without a cursor.
+/// * The token and the deadline of a call end its waiting for the store. A change may then be applied or not.
 ///
-/// It needs a tokio runtime with its timer.
+/// Requires a tokio runtime with its timer.
 ///
 /// # Errors
 ///
-/// Those of every backend, those of the store, and of a [`NamespaceSource`]. `conflict` for an edit, and `busy` for another
-/// change, that others overtook [`StoreConfig::edit_attempts`] times.
+/// Errors of every backend, of the store, and of the [`NamespaceSource`]. `conflict` for an edit, and `busy` for another change, that
+/// lost against other writers in [`StoreConfig::edit_attempts`] attempts.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -97,27 +96,27 @@ pub struct StoreBackend<S> {
 }
 
 impl<S: Store> StoreBackend<S> {
-    /// Files of the namespace without components, with the default limits.
+    /// Returns a backend with the default configuration.
     pub fn new(store: S) -> Self {
         Self::with_config(store, StoreConfig::new())
     }
 
-    /// Files over `store`.
+    /// Returns a backend with `config`.
     pub fn with_config(store: S, config: StoreConfig) -> Self {
         Self { shared: Arc::new(Shared::new(store, config)) }
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &S {
         &self.shared.store
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &StoreConfig {
         &self.shared.config
     }
 
-    /// The files that a call is about; errors name `path`.
+    /// Returns the view of a call; errors name `path`.
     fn view(&self, cx: &OpContext, path: &VfsPath) -> Result<NamespaceView<S>> {
         cx.check().map_err(|error| error.or_path(path))?;
         let namespace = self.shared.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
@@ -125,7 +124,7 @@ impl<S: Store> StoreBackend<S> {
     }
 }
 
-/// Another handle of the same backend.
+/// Returns another handle of the same backend.
 impl<S> Clone for StoreBackend<S> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
@@ -235,7 +234,7 @@ impl<S: Store> Backend for StoreBackend<S> {
             }
         };
         let events = stream::once(begin).flatten();
-        // Whoever drops the stream waits for nothing any more.
+        // Dropping the stream cancels the search.
         events.inspect(move |_| _ = &guard).boxed()
     }
 

@@ -1,4 +1,4 @@
-//! Values in the form in which agents' frameworks keep files.
+//! Store adapter for the document formats of agent frameworks.
 
 mod batch;
 mod changes;

@@ -1,4 +1,4 @@
-//! Values in memory: the reference that every other store is compared with.
+//! Store in memory, the reference for all other stores.
 
 mod log;
 mod namespace_map;

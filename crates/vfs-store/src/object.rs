@@ -1,4 +1,4 @@
-//! Objects in a bucket.
+//! Store of objects in a bucket.
 
 mod change;
 mod config;

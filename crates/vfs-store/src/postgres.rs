@@ -1,4 +1,4 @@
-//! A Postgres database.
+//! Store in a Postgres database.
 
 mod change;
 mod config;

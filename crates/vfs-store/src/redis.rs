@@ -1,4 +1,4 @@
-//! A Redis server.
+//! Store in a Redis server.
 
 mod change;
 mod config;

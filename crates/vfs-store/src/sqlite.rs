@@ -1,4 +1,4 @@
-//! Values in a SQLite file.
+//! Store in a SQLite file.
 
 mod backup;
 mod change;

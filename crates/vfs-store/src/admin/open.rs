@@ -1,4 +1,4 @@
-//! Opening whatever store a URL names.
+//! Opening of a store by URL.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where a store is, as a URL.
+//! URLs of stores and their parameters.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Removing files and directories.
+//! Deletion of files and directories.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Replacing text in a file.
+//! Edits of a file by compare-and-swap.
 
 use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
 

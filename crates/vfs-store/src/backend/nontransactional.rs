@@ -1,9 +1,8 @@
-//! Changes of several values, or with conditions on several, in a store that changes one at a time.
+//! Changes of several values, without transactions of the store.
 //!
-//! Each step is atomic, all of them together are not: others can see a rename half done. What fails on the way is taken back,
-//! as long as the process lives. A step that was begun is waited for, whatever the caller does meanwhile: else nobody would know
-//! whether it was made. Two that make `/a` and `/a/b` at the same moment may both be refused, and both be there only where one of
-//! them ends between its steps.
+//! Each step is atomic, but not all of them together: other clients can observe a rename half done. A failure is compensated as long
+//! as the process lives. A step that was started is always awaited, even if the caller is gone, as its outcome would be unknown
+//! otherwise. Concurrent writers of `/a` and `/a/b` may both be refused; both files exist only if a process ends between its steps.
 
 mod compensation;
 
@@ -23,17 +22,17 @@ use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue};
 
-/// How much a transfer holds at once, in mebibytes; one file may be larger.
+/// Upper bound on the size of the files that a transfer holds in memory, in mebibytes. A single file may be larger.
 const MAX_TRANSFERRED_MIB: u32 = 64;
 
-/// How long a look at what a failed change left may take: a store that is gone has been waited for already.
+/// Timeout of the check after a failed change; the store has had its own timeout before.
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many files in a row a store is not there for, after which no more are rolled back.
+/// Number of consecutive files whose rollback fails because the store is unavailable, after which the rollback ends.
 const MAX_CONSECUTIVE_FAILURES: usize = 3;
 
-/// Why a transfer ends early.
+/// Reason why a transfer failed.
 enum TransferError {
-    /// Others changed what it was planned on, so that it can be planned again.
+    /// Other writers invalidated the plan; a new plan may succeed.
     Conflict,
     Failed(Error),
 }
@@ -44,16 +43,16 @@ impl From<Error> for TransferError {
     }
 }
 
-/// What a rollback comes to.
+/// Outcome of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rollback {
-    /// Nothing of the transfer is left.
+    /// Everything was rolled back.
     Complete,
-    /// Others changed what was transferred, and theirs stays.
+    /// Other writers changed transferred files, whose changes are kept.
     Partial,
 }
 
-/// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
+/// Returns a view that is not cancelled, for a change of `path`, or an error if the caller has already given up.
 fn steady<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<NamespaceView<S>> {
     view.cx.check().map_err(|error| error.or_path(path))?;
     Ok(for_cleanup(view))
@@ -63,13 +62,13 @@ fn for_cleanup<S: Store>(view: &NamespaceView<S>) -> NamespaceView<S> {
     view.with_context(view.cx.for_cleanup())
 }
 
-/// Whether something can be at `path`: no part of it is a file, and nothing is below it.
+/// Returns `true` if a file can be created at `path`: no parent is a file, and nothing is below it.
 async fn has_room<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<bool> {
     let (has_below, is_below_file) = futures::join!(view.has_below(path), view.is_below_file(path));
     Ok(!has_below? && !is_below_file?)
 }
 
-/// Puts a file where nothing is, and takes it back where it has no room.
+/// Creates a file, and removes it again if a file above it or below it was created meanwhile.
 pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if !has_room(view, path).await? {
         return Ok(PutOutcome::PreconditionFailed(None));
@@ -106,7 +105,7 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
 
 /// Copies each file to its new place, then removes the sources as they were copied.
 ///
-/// Rolls back on failure. `None` where a change by others made the plan invalid and all of it was rolled back.
+/// Rolls back on failure. Returns `None` if other writers invalidated the plan and everything was rolled back.
 pub(super) async fn transfer<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,

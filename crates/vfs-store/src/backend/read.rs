@@ -1,4 +1,4 @@
-//! Reading files: a window, or all of one.
+//! Reads of a window or a whole file.
 
 use std::thread;
 

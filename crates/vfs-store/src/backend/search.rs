@@ -1,4 +1,4 @@
-//! What a search goes through: the names that it needs, from where they are cheapest.
+//! Trees for listings and searches, from the cheapest source of names.
 
 use std::collections::HashMap;
 use std::sync::Arc;

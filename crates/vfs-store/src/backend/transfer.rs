@@ -1,4 +1,4 @@
-//! Moving and copying files and whole directories.
+//! Renames and copies of files and directories.
 
 pub(super) mod plan;
 

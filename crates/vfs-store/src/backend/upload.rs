@@ -1,4 +1,4 @@
-//! Uploads of many files: several in one change, where the store can do that.
+//! Uploads of many files, in batches if the store supports them.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,4 +1,4 @@
-//! What happens to the files, as the store tells it.
+//! Change feed over the change log of a store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Writing whole files, and to their ends.
+//! Writes of whole files and appends.
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};

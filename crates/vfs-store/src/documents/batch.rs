@@ -1,4 +1,4 @@
-//! Documents that are changed as one.
+//! Batches of documents.
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};

@@ -1,4 +1,4 @@
-//! What is told of documents that change.
+//! Change log of documents.
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};

@@ -1,4 +1,4 @@
-//! The newest changes of a namespace.
+//! Bounded change log of a namespace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

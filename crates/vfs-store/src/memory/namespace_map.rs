@@ -1,4 +1,4 @@
-//! The values of one namespace.
+//! Values of one namespace.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};

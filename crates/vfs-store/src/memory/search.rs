@@ -1,4 +1,4 @@
-//! Which values hold a text, by reading them all.
+//! Search for candidates by a scan of all values.
 
 use std::collections::HashMap;
 

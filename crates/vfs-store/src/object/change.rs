@@ -1,4 +1,4 @@
-//! Puts and deletes that are made once, or not.
+//! Conditional puts and deletes that are applied at most once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which bucket, and how it is reached.
+//! Configuration of a bucket store.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From a configuration to a service.
+//! Clients of object storage services.
 
 use std::sync::Arc;
 use std::time::Duration;

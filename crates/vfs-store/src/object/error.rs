@@ -1,4 +1,4 @@
-//! What went wrong, in words that help and show no secret.
+//! Errors of object storage, without secrets.
 
 use std::error::Error as _;
 

@@ -1,4 +1,4 @@
-//! The connection to a service: what is sent, and what is seen of every attempt.
+//! HTTP transport that records the attempts of a change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

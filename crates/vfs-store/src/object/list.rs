@@ -1,4 +1,4 @@
-//! Pages of values, from pages of objects.
+//! Listings of values from pages of objects.
 
 use std::borrow::Cow;
 use std::fmt;

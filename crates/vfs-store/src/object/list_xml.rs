@@ -1,4 +1,4 @@
-//! Listings as a service sends them, with every key as it is.
+//! Parser of S3 listings that keeps keys as they are sent.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;

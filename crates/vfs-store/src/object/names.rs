@@ -1,4 +1,4 @@
-//! Which object holds which file, and back.
+//! Mapping between object keys and paths.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Objects of a service, and what is known of them.
+//! Reads of objects and their metadata.
 
 use std::ops::Range;
 use std::sync::Arc;

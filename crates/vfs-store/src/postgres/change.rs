@@ -1,4 +1,4 @@
-//! Changes: each a transaction, made once however often its connection is lost.
+//! Changes, each in one transaction that is applied at most once.
 
 use deadpool_postgres::Object;
 use futures::future::join;

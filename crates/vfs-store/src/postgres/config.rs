@@ -1,4 +1,4 @@
-//! How a Postgres store is opened.
+//! Configuration of a Postgres store.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A connection that an operation works with, and what becomes of it where the operation is given up.
+//! Pooled connections, and cleanup after a dropped operation.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What goes wrong with a server, in our words.
+//! Errors of Postgres.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Listings.
+//! Listings of values and namespaces.
 
 use tokio_postgres::Row;
 use vfs_core::{Error, Problem, Result, VfsPath};

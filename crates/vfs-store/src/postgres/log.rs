@@ -1,4 +1,4 @@
-//! The changes of a namespace, and waiting for them.
+//! Change log of a namespace.
 
 use std::time::Duration;
 

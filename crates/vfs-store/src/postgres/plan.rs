@@ -1,4 +1,4 @@
-//! A change, as the server's own function `change` takes it: in columns.
+//! Column parameters of the SQL function `change`.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};

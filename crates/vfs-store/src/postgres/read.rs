@@ -1,4 +1,4 @@
-//! Getting values.
+//! Reads of values and metadata.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! How long to go on trying.
+//! Retry policy: exponential backoff with jitter until a deadline.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the tables hold, in our types.
+//! Conversion of rows.
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;

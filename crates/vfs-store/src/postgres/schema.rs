@@ -1,4 +1,4 @@
-//! The tables, and how a database comes to have them.
+//! Schema and its migrations.
 
 use deadpool_postgres::{Object, Transaction};
 use tokio::time::timeout;

@@ -1,4 +1,4 @@
-//! Which files may hold a text.
+//! Search for candidates with the trigram index or a scan.
 
 use std::collections::BTreeSet;
 

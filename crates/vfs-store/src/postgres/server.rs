@@ -1,4 +1,4 @@
-//! Connections to the server, and questions that change nothing.
+//! Connection pool and read-only queries.
 
 use std::fmt;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! How connections are made, and with which settings statements are sent on them.
+//! Session settings of connections.
 
 use std::time::Duration;
 

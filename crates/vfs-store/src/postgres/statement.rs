@@ -1,4 +1,4 @@
-//! Statements with parameters, prepared where the connection has a session that keeps them.
+//! Statements with typed parameters, prepared if the session allows it.
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;

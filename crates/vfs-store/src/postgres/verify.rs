@@ -1,4 +1,4 @@
-//! Looks at all that is there.
+//! Verification and counts in one snapshot.
 
 use blake3::Hasher;
 use deadpool_postgres::Object;

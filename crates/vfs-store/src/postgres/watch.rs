@@ -1,4 +1,4 @@
-//! The connection that listens for notifications of changes.
+//! Listener for change notifications.
 
 use std::fmt;
 use std::future::{pending, poll_fn};

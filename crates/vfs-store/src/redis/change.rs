@@ -1,4 +1,4 @@
-//! Changes: each one call of a script, conditions included.
+//! Changes, each one call of a script with its conditions.
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where a Redis server is and how it is used.
+//! Configuration of a Redis store.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Requests to the server and their answers: connections that are made again when they are lost, and requests that are then
-//! repeated.
+//! Connections that are restored after a loss, and requests that are repeated.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What went wrong between this process and the server, in our words.
+//! Errors of requests to Redis.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What stands before the content of a file, in the same string.
+//! Header of a value, stored before its content.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Listings: pages that a script puts together from the index.
+//! Listings by a script over the index.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What the keys are called.
+//! Names of keys.
 
 use vfs_core::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Reading files, in pieces.
+//! Reads of values in pieces.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Taking answers of the server apart.
+//! Parser of replies.
 
 use ::redis::Value;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};

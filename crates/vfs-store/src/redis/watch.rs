@@ -1,4 +1,4 @@
-//! The changes of a namespace, from the stream that the scripts write.
+//! Change log of a namespace in a Redis stream.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A copy of the file while it is in use.
+//! Online backup of the database file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Changes, inside of a transaction.
+//! Changes within a transaction.
 
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;

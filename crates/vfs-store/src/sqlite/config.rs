@@ -1,4 +1,4 @@
-//! How a SQLite store is opened.
+//! Configuration of a SQLite store.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

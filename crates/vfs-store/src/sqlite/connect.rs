@@ -1,4 +1,4 @@
-//! Connections to the file.
+//! Opening and settings of connections.
 
 use std::path::Path;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Content, in pieces.
+//! Contents in pieces.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What SQLite says, in our words.
+//! Errors of SQLite.
 
 use rusqlite::ErrorCode as Code;
 use vfs_core::{Error, ErrorKind};

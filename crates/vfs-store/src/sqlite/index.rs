@@ -1,4 +1,4 @@
-//! Which files may hold a text: an index of all three characters in a row.
+//! Trigram index of contents.
 //!
 //! What is indexed is folded first, each letter to one that is the same for all cases of it, where that is an ASCII letter;
 //! other letters stay as they are. A needle is folded in the same way, so whatever holds it holds the same three characters

@@ -1,4 +1,4 @@
-//! Listings, in the order of paths.
+//! Listings in path order.
 
 use rusqlite::Connection;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};

@@ -1,4 +1,4 @@
-//! The newest changes of a namespace.
+//! Bounded change log of a namespace.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 

@@ -1,4 +1,4 @@
-//! Connections that are lent to one operation each, off the async threads.
+//! Connection pool for blocking work outside of async threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Space that is set aside on the disk, for the removal of files once it is full.
+//! Disk space reserved for removals from a full disk.
 //!
 //! SQLite writes the pages that a removal changes to its log before any are free, and the log to the file before it is short
 //! again: nothing can be removed from a file on a full disk.

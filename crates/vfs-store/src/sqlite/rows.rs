@@ -1,4 +1,4 @@
-//! Rows of files, as values and back.
+//! Conversion of file rows.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};

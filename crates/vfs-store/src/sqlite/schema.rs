@@ -1,4 +1,4 @@
-//! The tables, and how a file comes to have them.
+//! Schema and its migrations.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use vfs_core::{Error, ErrorKind};

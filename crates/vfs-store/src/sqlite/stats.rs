@@ -1,4 +1,4 @@
-//! How much there is.
+//! Counts of a store.
 
 use rusqlite::Connection;
 

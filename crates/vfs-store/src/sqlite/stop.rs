@@ -1,4 +1,4 @@
-//! Long work on another thread that ends when nobody waits for it any more.
+//! Interruption of long work whose caller is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Whether all that is kept agrees.
+//! Verification of contents, counts, log and search index.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Waiting for changes, those of other processes too.
+//! Notification of changes, also by other processes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

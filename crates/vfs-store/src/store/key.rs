@@ -1,4 +1,4 @@
-//! Where a value is: a namespace and a path in it.
+//! Keys of values: a namespace and a path.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Waiting for a store on a thread that is none of the runtime's.
+//! Blocking waits for a store on threads outside of the runtime.
 
 use std::future::pending;
 use std::pin::pin;

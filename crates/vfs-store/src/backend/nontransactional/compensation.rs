@@ -1,4 +1,4 @@
-//! One file of a transfer, and its rollback.
+//! Compensation of one file of a transfer.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};

@@ -1,4 +1,4 @@
-//! A directory index of the candidates of a search alone.
+//! Directory index of the candidates of a search alone.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Contents that a search need not fetch again.
+//! LRU cache of file contents by version, for searches.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

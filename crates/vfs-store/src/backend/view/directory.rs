@@ -1,4 +1,4 @@
-//! Names of files, arranged by the directories that they imply.
+//! Persistent map of files by the directories that their paths imply.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where the lines of large files are, as far as reads have found out.
+//! LRU cache of the line indexes of large files.
 
 use std::fmt;
 use std::num::NonZeroUsize;

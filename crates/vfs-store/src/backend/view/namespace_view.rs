@@ -15,10 +15,10 @@ use crate::store::{
     Precondition, PutOutcome, Store, StoredMeta, StoredValue, Write,
 };
 
-/// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
+/// Size in bytes of a block: smaller files are read by one request.
 pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
 
-/// How often a file that changes while it is read is begun anew.
+/// Number of attempts to read a file that changes meanwhile.
 pub(crate) const READ_ATTEMPTS: usize = 4;
 
 /// Namespace and context of one call.
@@ -36,7 +36,7 @@ impl<S> Clone for NamespaceView<S> {
 }
 
 impl<S: Store> NamespaceView<S> {
-    /// The same files, for another context of the same call.
+    /// Returns the same view with another context of the call.
     pub(crate) fn with_context(&self, cx: OpContext) -> Self {
         Self { cx, ..self.clone() }
     }
@@ -57,17 +57,17 @@ impl<S: Store> NamespaceView<S> {
         Key::new(self.namespace.clone(), path.clone())
     }
 
-    /// What an answer of the store about `path` is, while the caller waits for it.
+    /// Awaits an answer of the store until the call is cancelled; errors name `path`.
     pub(crate) async fn ask<T>(&self, path: &VfsPath, answer: impl Future<Output = Result<T>>) -> Result<T> {
         run_until_cancelled(&self.cx, path, answer).await.flatten().map_err(|error| error.or_path(path))
     }
 
-    /// Whether the store can have something at `path`; where it cannot, it is not asked.
+    /// Returns `false` for the root and for paths that are too long for the store, which is not asked then.
     fn can_hold(&self, path: &VfsPath) -> bool {
         !path.is_root() && path.as_str().len() <= self.store().capabilities().max_path
     }
 
-    /// Refuses a path that is too long for the store.
+    /// Returns an error for a path that is too long for the store.
     pub(crate) fn check_path(&self, path: &VfsPath) -> Result<()> {
         let max = self.store().capabilities().max_path;
         if path.as_str().len() <= max {
@@ -77,7 +77,7 @@ impl<S: Store> NamespaceView<S> {
         Err(Error::new(ErrorKind::InvalidPath, message).with_path(path))
     }
 
-    /// Refuses a file that is too large.
+    /// Returns an error for a file that is too large.
     pub(crate) fn check_size(&self, path: &VfsPath, size: u64) -> Result<()> {
         let max = self.shared.max_file_size();
         if size <= max {
@@ -94,7 +94,7 @@ impl<S: Store> NamespaceView<S> {
         self.ask(path, self.store().head(&self.key(path))).await
     }
 
-    /// What is at and below each of `paths`, for a request about `path`.
+    /// Returns the presence of values at and below each of `paths`, for a request about `path`.
     pub(crate) async fn stat_many(&self, path: &VfsPath, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         let mut stats = vec![PathStat::default(); paths.len()];
         let max = self.store().capabilities().max_path;
@@ -129,7 +129,7 @@ impl<S: Store> NamespaceView<S> {
         self.ask(path, self.store().delete(&self.key(path), expected)).await
     }
 
-    /// Makes `writes` as one, for a change of `path`.
+    /// Applies `writes` as one batch, for a change of `path`.
     pub(crate) async fn batch(
         &self,
         path: &VfsPath,
@@ -148,17 +148,17 @@ impl<S: Store> NamespaceView<S> {
         self.ask(path, async { Ok(mutex.lock().await) }).await
     }
 
-    /// All of the file at `path`, of at most `max` bytes; `None` where there is none.
+    /// Reads the whole file at `path` of at most `max` bytes, or returns `None` if there is none.
     pub(crate) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<StoredValue>> {
         self.whole_within(path, BLOCK_BYTES.min(max.saturating_add(1)), max).await
     }
 
-    /// All of the file at `path`, which is likely to have `size` bytes; `None` where there is none.
+    /// Reads the whole file at `path`, probably of `size` bytes, or returns `None` if there is none.
     pub(crate) async fn whole_of(&self, path: &VfsPath, size: u64) -> Result<Option<StoredValue>> {
         self.whole_within(path, size.max(BLOCK_BYTES), u64::MAX).await
     }
 
-    /// All of the file at `path`, of at most `max` bytes, of which `first` are asked for at once.
+    /// Reads the whole file at `path` of at most `max` bytes; the first request is for `first` bytes.
     async fn whole_within(&self, path: &VfsPath, first: u64, max: u64) -> Result<Option<StoredValue>> {
         for _ in 0..READ_ATTEMPTS {
             let Some(first) = self.get(path, Some(0..first)).await? else { return Ok(None) };
@@ -179,7 +179,7 @@ impl<S: Store> NamespaceView<S> {
         Err(keeps_changing(path))
     }
 
-    /// All of the file at `path`, where one of at most `max` bytes has to be.
+    /// Reads the whole file at `path` of at most `max` bytes; a missing file is an error.
     pub(crate) async fn whole_file(&self, path: &VfsPath, max: u64) -> Result<StoredValue> {
         for _ in 0..READ_ATTEMPTS {
             if let Some(value) = self.whole(path, max).await? {
@@ -199,7 +199,7 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// Whether `path` has files below it.
+    /// Returns `true` if there are files below `path`.
     pub(crate) async fn has_below(&self, path: &VfsPath) -> Result<bool> {
         let mut request = ListRequest::level(path.clone()).limit(1);
         loop {
@@ -212,14 +212,14 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// Whether a part of `path` is a file.
+    /// Returns `true` if a parent of `path` is a file.
     pub(crate) async fn is_below_file(&self, path: &VfsPath) -> Result<bool> {
         let heads = above(path).map(|path| async move { Ok(self.head(&path).await?.is_some()) });
         let heads: Vec<_> = heads.collect();
         stream::iter(heads).buffer_unordered(self.fetches()).try_any(|is_file| async move { is_file }).await
     }
 
-    /// What is at `path`; `not_a_directory` where a part of it is a file.
+    /// Returns the entry at `path`, or `not_a_directory` if a parent is a file.
     pub(crate) async fn look_up(&self, path: &VfsPath) -> Result<Option<PathEntry>> {
         if path.is_root() {
             self.cx.check().map_err(|error| error.or_path(path))?;
@@ -238,17 +238,17 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// What is at `path`, where something has to be.
+    /// Returns the entry at `path`; a missing entry is `not_found`.
     pub(crate) async fn find(&self, path: &VfsPath) -> Result<PathEntry> {
         self.look_up(path).await?.ok_or_else(|| Error::not_found(path))
     }
 
-    /// One page of a listing.
+    /// Lists one page.
     pub(crate) async fn page(&self, request: &ListRequest) -> Result<Page> {
         self.ask(&request.below, self.store().list(&self.namespace, request)).await
     }
 
-    /// One level of `path`.
+    /// Lists one level of `path`.
     pub(crate) async fn level(&self, path: &VfsPath) -> Result<Directory> {
         let mut directory = Directory::default();
         let mut request = ListRequest::level(path.clone());
@@ -280,7 +280,7 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// All that is below `path`, in the order of the paths.
+    /// Lists everything below `path`, in path order.
     pub(crate) async fn subtree(&self, path: &VfsPath) -> Result<Subtree> {
         let mut subtree = Subtree::default();
         let mut request = ListRequest::all(path.clone());
@@ -294,16 +294,16 @@ impl<S: Store> NamespaceView<S> {
     }
 }
 
-/// All that is below a path.
+/// Files below a path.
 #[derive(Debug, Default)]
 pub(crate) struct Subtree {
     pub(crate) entries: Vec<Entry>,
-    /// What is there and cannot be read.
+    /// Files that cannot be read.
     pub(crate) problems: Vec<Problem>,
 }
 
 impl Subtree {
-    /// The files, where all of them can be read.
+    /// Returns the files, or the first problem as an error.
     pub(crate) fn readable(self) -> Result<Vec<Entry>> {
         match self.problems.into_iter().next() {
             Some(problem) => Err(Error::new(problem.code, problem.message).with_path_text(&problem.path)),
@@ -311,14 +311,14 @@ impl Subtree {
         }
     }
 
-    /// The paths of all, read or not; of what cannot be named there is none.
+    /// Returns the paths of all files, also of unreadable ones that a path can name.
     pub(crate) fn into_paths(self) -> Vec<VfsPath> {
         let unread = self.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
         self.entries.into_iter().map(|entry| entry.path).chain(unread).collect()
     }
 }
 
-/// The last key of a page of one level.
+/// Returns the last key of a page of one level.
 fn last_key(page: &Page) -> Option<String> {
     let file = page.entries.last().and_then(|entry| entry.path.name()).map(str::to_owned);
     let directories = page.directories.iter().filter_map(VfsPath::name).map(|name| format!("{name}/"));

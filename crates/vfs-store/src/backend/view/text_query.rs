@@ -1,4 +1,4 @@
-//! Which texts a store is asked for, to search only what holds one.
+//! Query for the search index of a store, from the literals of a grep.
 
 use vfs_core::{CaseMode, GrepRequest, Pattern};
 use vfs_search::required_literals;

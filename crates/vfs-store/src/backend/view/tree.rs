@@ -1,4 +1,4 @@
-//! The files of a store as the tree that is searched.
+//! Search tree over the files of a store.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
