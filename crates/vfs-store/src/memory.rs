@@ -19,19 +19,19 @@ use crate::store::{
     StoredMeta, StoredValue, TextQuery, TransactionSupport, Write, get_each, stat_each,
 };
 
-/// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
+/// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
 ///
 /// # Behaviour
 ///
 /// * A clone is another handle of the same values.
-/// * [`new`](Self::new) makes one that can do all that a store can. [`single_valued`](Self::single_valued) makes one that can do
-///   no more than an object store: one change at a time, and nothing to tell of them.
-/// * The newest 4,096 changes of a namespace are remembered. Times are kept to the microsecond, as in most databases.
+/// * [`new`](Self::new) returns a store with all optional features. [`single_valued`](Self::single_valued) returns one with the
+///   features of object storage: changes of single values, and no change log.
+/// * The log has the last 4,096 changes of a namespace. Times have microsecond precision, as in most databases.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{Precondition, Key, MemoryStore, Namespace, NewValue, PutOutcome, Store};
+/// use vfs_store::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store};
 ///
 /// # futures::executor::block_on(async {
 /// let store = MemoryStore::new();
@@ -49,26 +49,26 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store with batches, changes and search.
+    /// Returns an empty store with batches, a change log and a search index.
     pub fn new() -> Self {
         let capabilities =
             StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys).transactions(TransactionSupport::Namespace);
         Self::able(capabilities.bulk_reads(true))
     }
 
-    /// An empty store that changes one value at a time, tells of no change and cannot search.
+    /// Returns an empty store without batches, change log and search index.
     pub fn single_valued() -> Self {
         Self::able(StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys))
     }
 
-    /// This handle, refusing values of over `bytes` bytes. Default: no limit.
+    /// Sets the maximum size of a value in bytes for this handle. Default: no limit.
     #[must_use]
     pub fn max_value(mut self, bytes: u64) -> Self {
         self.capabilities.max_value = bytes;
         self
     }
 
-    /// This handle, refusing paths of over `bytes` bytes. Default [`VfsPath::MAX_LEN`].
+    /// Sets the maximum length of a path in bytes for this handle. Default [`VfsPath::MAX_LEN`].
     #[must_use]
     pub fn max_path(mut self, bytes: usize) -> Self {
         self.capabilities.max_path = bytes;

@@ -72,7 +72,7 @@ use crate::store::{
 /// use bytes::Bytes;
 /// use object_store::memory::InMemory;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{BucketStore, Precondition, Key, Namespace, NewValue, PutOutcome, Store};
+/// use vfs_store::{BucketStore, Key, Namespace, NewValue, Precondition, PutOutcome, Store};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
 /// let store = BucketStore::new(Arc::new(InMemory::new()), "team/files")?;

@@ -38,23 +38,21 @@ use crate::store::{
 
 pub use self::config::{PostgresConfig, PostgresTls};
 
-/// Values in a schema of a Postgres database, shared by any number of processes. Needs version 13 of the server, or a newer one.
+/// Store in a schema of a Postgres database of version 13 or later, shared by any number of processes.
 ///
 /// # Behaviour
 ///
 /// * A clone is another handle of the same connections.
-/// * Each change is a transaction that holds the lock of its namespace from its first write to its commit: the changes of a
-///   namespace come one after the other, and are numbered without a gap; those of two namespaces do not wait for each other.
-/// * When a connection is lost while a change is committed, the server is asked what became of the transaction: a change is never
-///   made twice, and never acknowledged without being made. The answer takes up to 45 s if the server does not notice that its
-///   client is gone.
-/// * Values have up to 256 MiB, paths up to 2,048 bytes. Times are kept to the microsecond.
-/// * A copy shares the content of its source, whatever its size; so does a move.
-/// * Behind a pooler such as PgBouncer, in whatever mode, the URL says `pooled=true`.
-/// * Waiting for changes costs a connection more. As long as somebody waits for those of a namespace, its commits and those of
-///   other such namespaces wait for each other, as is the way of `NOTIFY`.
-/// * Where the extension `pg_trgm` is there or this user may make it, [`Search`] finds the UTF-8 files of at most 128 KiB that
-///   hold a text of three letters or more; all other files are always candidates.
+/// * Each change is a transaction that locks its namespace from its first write to its commit: changes of one namespace are
+///   serialised and numbered without gaps; those of different namespaces do not wait for each other.
+/// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied twice, or
+///   acknowledged without being applied. This takes up to 45 s if the server does not notice that its client is gone.
+/// * Values have at most 256 MiB, paths at most 2,048 bytes. Times have microsecond precision.
+/// * Copies and moves share the content of their source.
+/// * Behind a pooler such as PgBouncer, set `pooled=true` in the URL, whatever its mode.
+/// * A change feed uses an additional connection. Commits in namespaces with a feed wait for each other, because of `NOTIFY`.
+/// * If the extension `pg_trgm` exists or can be created by this user, [`Search`] indexes UTF-8 files of at most 128 KiB for literals
+///   of at least three letters; all other files are always candidates.
 ///
 /// ```no_run
 /// use vfs_store::{Inspect, PostgresConfig, PostgresStore};
@@ -77,8 +75,7 @@ struct PostgresShared {
 }
 
 impl PostgresStore {
-    /// Connects to the server, and makes the schema and its tables where they are missing. Any number of processes may do so at
-    /// the same time.
+    /// Connects to the server, and creates the schema and its tables if they are missing. Safe to call concurrently.
     ///
     /// # Errors
     ///

@@ -40,28 +40,26 @@ const OLDEST: (u32, u32) = (6, 2);
 /// How many namespaces are asked at once.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
-/// Files on a Redis server, or one that speaks as it does, of version 6.2 or later.
+/// Store in a Redis server, or a compatible one, of version 6.2 or later.
 ///
 /// # Behaviour
 ///
-/// * A change with all its conditions is one script, so nobody sees half of it, and of any number of writers that expect the
-///   same version one is done. A batch is one script too. A server does one thing at a time: while it moves 10,000 files, everyone
-///   else waits.
-/// * A change whose connection was lost is repeated as the same change, for five minutes at most. The server remembers the
-///   outcomes of the last ten, so that it is made once; that costs it about 200 bytes a change for as long.
+/// * A change with its conditions, and likewise a batch, is one atomic script. A server executes one script at a time: while it moves
+///   10,000 files, all other clients wait.
+/// * A change whose connection was lost is repeated with the same id for at most five minutes. The server stores the outcomes of the
+///   last ten minutes, about 200 bytes each, so that it applies the change once.
 /// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
 ///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
 ///   moment later.
 /// * A server that reaches its `maxmemory` must refuse changes (`maxmemory-policy noeviction`, the default). With another policy it
 ///   removes files, and with them what makes repeated changes safe; opening such a server logs a warning.
 /// * Listing a directory costs what it shows, however much is below it.
-/// * The newest 4,096 changes of a namespace, or a few more, are told. A server that lost its newest changes in a crash may number
-///   the next ones as those.
+/// * The log has at least the last 4,096 changes of a namespace. A server that lost its last changes in a crash may reuse their
+///   sequence numbers.
 /// * All keys begin with the [`prefix`](RedisConfig::prefix). A user of the server needs `~prefix:* +@all -@admin -@dangerous +info`.
-///   Nothing looks at all keys of the server but the verification of the whole store ([`Inspect::check`]), in small steps: a file
-///   that is not listed can be found in no other way. That a listed file is gone is a problem there only for a handle that keeps
-///   files for ever.
-/// * A value that another program wrote at the key of a file is an error for that file, and a problem in a listing.
+///   Only the verification of the whole store ([`Inspect::check`]) scans all keys of the server, in small steps, to find files that
+///   are missing in the index. It reports index entries without a file only if this handle has no expiry.
+/// * A foreign value at the key of a file is an error for that file, and a problem in a listing.
 ///
 /// # Example
 ///
@@ -94,7 +92,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// At once, without trying again: `unavailable` where no server answers, `permission_denied` for a wrong user or password and
+    /// Without retries: `unavailable` if no server answers, `permission_denied` for a wrong user or password and
     /// for a read-only replica, `unsupported` for a server that is too old.
     pub async fn open(config: RedisConfig) -> Result<Self> {
         let link = RedisClient::new(&config)?;

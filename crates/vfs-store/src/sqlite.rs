@@ -51,25 +51,25 @@ pub use self::stats::SqliteStats;
 /// the file, so that they find it free.
 const PURGE_PAUSE: Duration = Duration::from_millis(4);
 
-/// A store in one SQLite file, which any number of processes on one machine use at the same time.
+/// Store in one SQLite file, which any number of processes on one machine can share.
 ///
 /// # Behaviour
 ///
-/// * A clone is another handle of the same connections: one that writes, and some that read. They read what was there when
-///   they began, and neither wait for those who write nor hold them up.
-/// * Beside the file are two others, with `-wal` and `-shm` at the end of their names: part of it, to be moved and copied only
-///   together while nobody uses them. [`backup`](Self::backup) makes a copy while it is in use.
-/// * The file is to be on a local disk. It never becomes smaller; what is freed is used again.
-/// * On Linux a third file, with `-reserve` at the end of its name, sets aside three quarters of the free space, 6 MiB at most, so
-///   that files can be removed once the disk is full: those whose removal writes no more than that. It holds nothing.
-/// * A value has at most 1 GiB. A change of that size takes seconds, in which other changes wait.
-/// * Text of up to 8 MiB is indexed for [`Search`]: what is UTF-8 without NUL. Anything else may always match.
-/// * It needs a tokio runtime, and uses its threads for blocking work: one hop for each operation.
+/// * A clone is another handle of the same connections: one writer and several readers. A read sees a snapshot; readers and the
+///   writer do not block each other.
+/// * Two files with the suffixes `-wal` and `-shm` belong to the database: move or copy all of them together, while no process uses
+///   them. [`backup`](Self::backup) copies a database that is in use.
+/// * The file must be on a local disk. It never shrinks; free pages are reused.
+/// * On Linux a third file with the suffix `-reserve` reserves three quarters of the free space, 6 MiB at most, so that files can be
+///   removed from a full disk if their removal writes no more than that. It has no data.
+/// * A value has at most 1 GiB. A change of that size takes seconds, during which other changes wait.
+/// * UTF-8 text without NUL bytes of up to 8 MiB is indexed for [`Search`]. Other values are always candidates.
+/// * Requires a tokio runtime. Each operation makes one hop to its blocking threads.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{Precondition, Inspect, Key, Namespace, NewValue, SqliteConfig, SqliteStore, Store};
+/// use vfs_store::{Inspect, Key, Namespace, NewValue, Precondition, SqliteConfig, SqliteStore, Store};
 ///
 /// # tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
 /// # let directory = tempfile::tempdir().expect("a directory");
@@ -96,7 +96,7 @@ struct SqliteShared {
 }
 
 impl SqliteStore {
-    /// Opens a store, making its file where it is missing and bringing it to this program's version where it is older.
+    /// Opens a store; creates a missing file, and migrates an older one to the current version.
     ///
     /// # Errors
     ///
@@ -132,12 +132,12 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(SqliteShared { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
     }
 
-    /// Where it is, and how it is used.
+    /// Returns the configuration.
     pub fn config(&self) -> &SqliteConfig {
         &self.inner.config
     }
 
-    /// How large the file is, and how much is kept beside the values.
+    /// Returns the size of the file and of the data besides values.
     ///
     /// # Errors
     ///
@@ -146,9 +146,9 @@ impl SqliteStore {
         self.inner.readers.read(stats::file_stats).await
     }
 
-    /// Copies everything, of one moment, into a new file at `to`, while others go on; how many bytes it has.
+    /// Copies a snapshot into a new file at `to` while the store is in use, and returns its size in bytes.
     ///
-    /// A copy that was not finished is an empty file, or none.
+    /// An unfinished copy is an empty file, or none.
     ///
     /// # Errors
     ///
@@ -406,8 +406,8 @@ impl Search for SqliteStore {
     }
 }
 
-/// A check reads everything, of one moment, while others go on: whether the file is whole, each value is what was written, and
-/// all that is kept beside the values agrees with them. It ends where its future is dropped.
+/// The verification reads one snapshot while the store is in use: integrity of the file, contents, counts, change log and search
+/// index. Dropping its future cancels it.
 #[async_trait]
 impl Inspect for SqliteStore {
     async fn check(&self) -> Result<CheckReport> {

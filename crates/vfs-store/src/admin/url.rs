@@ -12,8 +12,8 @@ use vfs_core::{Error, Result};
 ///
 /// # Behaviour
 ///
-/// * Whatever prints it shows neither its user and password nor its parameters, as some are secrets.
-/// * In paths and parameters `%` begins the code of a character: `%20` is a space, `%26` is `&`. A `+` is a `+`.
+/// * `Display` and `Debug` show neither user and password nor parameters, as some of these are secrets.
+/// * Paths and parameters are percent-encoded: `%20` is a space, `%26` is `&`. A `+` is a `+`.
 ///
 /// ```
 /// use vfs_store::StoreUrl;
@@ -26,11 +26,11 @@ use vfs_core::{Error, Result};
 pub struct StoreUrl(Url);
 
 impl StoreUrl {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
     ///
-    /// `invalid_argument`; its message does not repeat the text.
+    /// `invalid_argument` for a text that is no URL; the message does not repeat the text.
     pub fn parse(text: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|error| {
             let error = match error {
@@ -43,21 +43,21 @@ impl StoreUrl {
         Ok(Self(url))
     }
 
-    /// The scheme, such as `sqlite`.
+    /// Returns the scheme, such as `sqlite`.
     pub fn scheme(&self) -> &str {
         self.0.scheme()
     }
 
-    /// The whole URL, with its secrets.
+    /// Returns the whole URL with its secrets.
     pub fn expose(&self) -> &Url {
         &self.0
     }
 
-    /// The file that it names, where it is a SQLite database in one; relative where it is written so.
+    /// Returns the file of a SQLite URL, which may be relative, or `None` for other URLs.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where the path cannot be one of this machine.
+    /// `invalid_argument` if the path is invalid on this machine.
     pub fn file(&self) -> Result<Option<PathBuf>> {
         if self.scheme() != "sqlite" || self.0.path() == ":memory:" {
             return Ok(None);
@@ -65,11 +65,11 @@ impl StoreUrl {
         percent_decoded(self.0.path()).map(|path| Some(PathBuf::from(path)))
     }
 
-    /// The same store, where a relative path means one below the directory `base`, which is absolute.
+    /// Resolves a relative path against the absolute directory `base`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where the two together are no path.
+    /// `invalid_argument` if the result is no path.
     pub fn in_directory(&self, base: &Path) -> Result<Self> {
         let path = self.0.path();
         if self.scheme() != "sqlite" || path == ":memory:" || path.starts_with('/') {
@@ -82,11 +82,11 @@ impl StoreUrl {
         Ok(Self(url))
     }
 
-    /// Takes the parameters out: the URL without its query, and the parameters by name.
+    /// Splits the URL into the URL without its query, and the parameters by name.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a parameter that is there twice.
+    /// `invalid_argument` for a duplicate parameter.
     pub fn split_parameters(&self) -> Result<(Url, Parameters)> {
         let mut url = self.0.clone();
         let mut values = BTreeMap::new();
@@ -136,23 +136,23 @@ impl std::str::FromStr for StoreUrl {
     }
 }
 
-/// The parameters of a URL, to be taken one by one.
+/// Parameters of a URL, which are removed one by one.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters {
     values: BTreeMap<String, String>,
 }
 
 impl Parameters {
-    /// Takes the parameter `name`, as text.
+    /// Removes and returns the parameter `name`.
     pub fn take(&mut self, name: &str) -> Option<String> {
         self.values.remove(name)
     }
 
-    /// Takes the parameter `name`, read as a `T`.
+    /// Removes the parameter `name` and parses it as a `T`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where it cannot be read, in the words of `T`.
+    /// `invalid_argument` with the message of `T`, if the value cannot be parsed.
     pub fn take_as<T: std::str::FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Option<T>> {
         let read = |text: String| {
             text.parse().map_err(|error| {
@@ -163,11 +163,11 @@ impl Parameters {
         self.take(name).map(read).transpose()
     }
 
-    /// Makes sure that none is left.
+    /// Returns an error if parameters are left.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` that names the parameters that nobody took, and those that are `known`.
+    /// `invalid_argument` with the names of the unknown parameters, and of those that are `known`.
     pub fn finish(self, known: &str) -> Result<()> {
         if self.values.is_empty() {
             return Ok(());

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use vfs_core::{Error, Result, VfsPath};
 
-/// The longest namespace, in bytes as text.
+/// Maximum length of a namespace in bytes.
 const MAX_BYTES: usize = 512;
-/// The longest component of a namespace, in bytes.
+/// Maximum length of a component in bytes.
 const MAX_COMPONENT_BYTES: usize = 128;
 
-/// Whose files these are: components such as `org/user/assistant`, or none.
+/// Namespace of files: components such as `org/user/assistant`, or none.
 ///
 /// # Behaviour
 ///
-/// * Two namespaces have no file in common, whatever they are called: neither does one that is the beginning of another.
-/// * A component has 1 to 128 of `A-Z a-z 0-9 - _ . @ + : ~`, and is neither `.` nor `..`; all of them together have at most 512
-///   bytes, with a `/` between each two.
+/// * Namespaces are disjoint, also if the name of one is a prefix of another.
+/// * A component has 1 to 128 of the characters `A-Z a-z 0-9 - _ . @ + : ~`, and is neither `.` nor `..`. Components separated by `/`
+///   have at most 512 bytes.
 ///
 /// ```
 /// use vfs_store::Namespace;
@@ -31,11 +31,11 @@ const MAX_COMPONENT_BYTES: usize = 128;
 pub struct Namespace(Arc<str>);
 
 impl Namespace {
-    /// Reads a namespace from its components with `/` between them; the empty text is the one without components.
+    /// Parses components separated by `/`; the empty text is the namespace without components.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` that says what is wrong.
+    /// `invalid_argument` for a text that is no namespace.
     pub fn parse(text: &str) -> Result<Self> {
         let refuse = |reason: String| Err(Error::invalid_argument(format!("the namespace {text:.100?} {reason}")));
         if text.len() > MAX_BYTES {
@@ -59,12 +59,12 @@ impl Namespace {
         Ok(Self(text.into()))
     }
 
-    /// The components with `/` between them; empty where there are none.
+    /// Returns the components separated by `/`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The components, outermost first.
+    /// Returns the components, outermost first.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|component| !component.is_empty())
     }
@@ -91,17 +91,17 @@ impl std::str::FromStr for Namespace {
     }
 }
 
-/// Where one value is.
+/// Key of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Whose it is.
+    /// Namespace of the value.
     pub namespace: Namespace,
-    /// Its path; never the root.
+    /// Path of the value; never the root.
     pub path: VfsPath,
 }
 
 impl Key {
-    /// The key of `path` in `namespace`.
+    /// Returns the key of `path` in `namespace`.
     pub fn new(namespace: Namespace, path: VfsPath) -> Self {
         Self { namespace, path }
     }
