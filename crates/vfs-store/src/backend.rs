@@ -26,9 +26,9 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable,
-    StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
+    OpenTreeRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result,
+    StatRequest, TreeProvider, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
@@ -266,11 +266,11 @@ impl<S: Store> Backend for StoreBackend<S> {
         stream::iter(downloads).buffered(self.shared.config.fetches.get()).collect().await
     }
 
-    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+    fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
     }
 
-    fn as_searchable(&self) -> Option<&dyn Searchable> {
+    fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         Some(self)
     }
 
@@ -280,8 +280,8 @@ impl<S: Store> Backend for StoreBackend<S> {
 }
 
 #[async_trait]
-impl<S: Store> Searchable for StoreBackend<S> {
-    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+impl<S: Store> TreeProvider for StoreBackend<S> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let tree = search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?;
         Ok(SharedTree::of(tree))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LendRequest, LsRequest, LsResult, Purpose, Result,
+    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, OpenTreeRequest, Result, TreeUse,
     Truncation, VfsPath,
 };
 use vfs_search::SearchScope;
@@ -103,9 +103,12 @@ pub(super) async fn tree_for_grep<S: Store>(view: &NamespaceView<S>, req: &GrepR
 }
 
 /// The tree to be lent.
-pub(super) async fn tree_to_lend<S: Store>(view: &NamespaceView<S>, req: &LendRequest) -> Result<Arc<StoreTree<S>>> {
+pub(super) async fn tree_to_lend<S: Store>(
+    view: &NamespaceView<S>,
+    req: &OpenTreeRequest,
+) -> Result<Arc<StoreTree<S>>> {
     let extent =
-        if req.path.is_root() && req.purpose == Purpose::Grep { SearchExtent::All } else { SearchExtent::Part };
+        if req.path.is_root() && req.purpose == TreeUse::Grep { SearchExtent::All } else { SearchExtent::Part };
     let (cx, guard) = view.cx.cancel_on_drop();
     let view = &view.with_context(cx);
     let directories = view.indexed_names(extent).await?;

@@ -4,7 +4,8 @@ pub(super) mod plan;
 
 use chrono::Utc;
 use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath, check_ends,
+    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
+    check_source_and_target,
 };
 
 use self::plan::{FileTransfer, TransferKind, TransferPlan};
@@ -34,7 +35,7 @@ async fn transfer<S: Store>(
     mode: TransferMode,
     kind: TransferKind,
 ) -> Result<(TransferPlan, Vec<StoredMeta>)> {
-    check_ends(from, to)?;
+    check_source_and_target(from, to)?;
     for attempt in 0..view.shared.config.edit_attempts {
         let plan = plan(view, from, to, mode).await?;
         let made = match view.batches() {

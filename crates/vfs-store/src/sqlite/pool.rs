@@ -48,7 +48,7 @@ impl Pool {
         F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,
     {
         let ended = match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => self.lend(permit, work).await,
+            Ok(permit) => self.open_tree(permit, work).await,
             // A task of its own takes its turn and goes on: a caller who does not look at its future for a while would keep
             // all who come after it waiting. The set ends the task where the caller gives up.
             Err(_) => {
@@ -56,7 +56,7 @@ impl Pool {
                 let mut waiting = JoinSet::new();
                 waiting.spawn(async move {
                     let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed_error())?;
-                    pool.lend(permit, work).await
+                    pool.open_tree(permit, work).await
                 });
                 match waiting.join_next().await {
                     Some(Ok(tried)) => tried,
@@ -68,7 +68,7 @@ impl Pool {
         ended.map_err(Error::from)
     }
 
-    async fn lend<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> SqliteResult<T>
+    async fn open_tree<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> SqliteResult<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
     Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, GrepResult, Layer as _,
-    LendRequest, Purpose, Result, Searchable as _, WriteMode, WriteRequest,
+    OpenTreeRequest, Result, TreeProvider as _, TreeUse, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_policy::{Policy, RuleSet};
@@ -276,10 +276,10 @@ async fn what_is_lent_for_one_search_gives_the_same_as_what_is_lent_for_any() {
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
     let pool = vfs_search::Pool::new(2);
     for request in requests() {
-        let lends = [LendRequest::for_grep(&request), LendRequest::new(request.path.clone(), Purpose::Grep)];
+        let lends = [OpenTreeRequest::for_grep(&request), OpenTreeRequest::new(request.path.clone(), TreeUse::Grep)];
         let mut found = Vec::new();
         for lend in lends {
-            let tree = files.lend(&cx(), lend).await.expect("it lends");
+            let tree = files.open_tree(&cx(), lend).await.expect("it lends");
             found.push(vfs_search::grep_on(&pool, Arc::new(tree), cx(), request.clone()).await);
         }
         assert_eq!(found[0], found[1], "{request:?}");
