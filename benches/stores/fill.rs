@@ -5,7 +5,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use vfs_core::{Backend, DeleteRequest, FileUpload, OpContext, Result, VfsPath};
-use vfs_store::{BatchOutcome, Expected, Key, Namespace, NewValue, Outcome, Store, Write};
+use vfs_store::{BatchOutcome, Key, Namespace, NewValue, Precondition, PutOutcome, Store, Write};
 
 /// What one file holds and no other.
 pub(crate) const NEEDLE: &str = "needle_in_a_haystack";
@@ -56,13 +56,13 @@ pub(crate) async fn fill(store: &dyn Store, namespace: &Namespace, files: usize)
         match store.as_batch() {
             Some(batch) => {
                 let writes = numbers.map(|number| Write::Put(path(number), value(number, files, now))).collect();
-                assert!(matches!(batch.batch(namespace, &[], writes).await?, BatchOutcome::Done(_)));
+                assert!(matches!(batch.batch(namespace, &[], writes).await?, BatchOutcome::Applied(_)));
             }
             None => {
                 let put = |number| async move {
                     let key = Key::new(namespace.clone(), path(number));
-                    let outcome = store.put(&key, value(number, files, now), &Expected::Anything).await?;
-                    assert!(matches!(outcome, Outcome::Done(_)));
+                    let outcome = store.put(&key, value(number, files, now), &Precondition::Any).await?;
+                    assert!(matches!(outcome, PutOutcome::Applied(_)));
                     Ok::<_, vfs_core::Error>(())
                 };
                 stream::iter(numbers.map(put)).buffer_unordered(16).try_collect::<()>().await?;

@@ -7,7 +7,7 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_store::{
-    Documents, Expected, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Store, StoreBackend, StoreConfig,
+    Documents, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Precondition, Store, StoreBackend, StoreConfig,
 };
 use vfs_testkit::{NamespaceFactory, Target, TargetFactory, Tier, namespace_trials};
 use vfs_tests::places::Place;
@@ -74,7 +74,7 @@ fn namespace_per_call() -> StoreBackend<Arc<dyn Store>> {
         for path in ["/hidden-from-ann", "/d/a", "/a.txt/below", "/src/lib.rs"] {
             let key = Key::new(namespace.clone(), VfsPath::parse(path).expect("a path"));
             let value = NewValue::new("needle text one\n".into(), chrono::Utc::now());
-            let put = store.put(&key, value, &Expected::Nothing);
+            let put = store.put(&key, value, &Precondition::Absent);
             let _new = futures::executor::block_on(put).expect("memory is there");
         }
     }

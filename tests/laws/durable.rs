@@ -8,8 +8,8 @@ use object_store::memory::InMemory;
 use tokio::runtime::{Builder, Runtime};
 use vfs_core::{Result, VfsPath};
 use vfs_store::{
-    Atomicity, BucketStore, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig,
-    SqliteStore, Store, StoreBackend, StoreConfig,
+    BucketStore, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore, Store,
+    StoreBackend, StoreConfig, TransactionSupport,
 };
 use vfs_testkit::{StoreTarget, Target, TargetFactory, Tier};
 
@@ -66,14 +66,16 @@ where
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let opened = runtime.block_on(open()).expect("the store can be opened");
         let store: Arc<dyn Store> = Arc::clone(&opened.store);
-        let abilities = store.abilities();
-        let namespace = match abilities.atomicity {
+        let capabilities = store.capabilities();
+        let namespace = match capabilities.transactions {
             // A bucket is made for each law, and its keys have the namespace in them.
-            Atomicity::Value => Namespace::default(),
-            Atomicity::Namespace => Namespace::parse(&format!("laws/{:016x}", fastrand::u64(..))).expect("a namespace"),
+            TransactionSupport::SingleValue => Namespace::default(),
+            TransactionSupport::Namespace => {
+                Namespace::parse(&format!("laws/{:016x}", fastrand::u64(..))).expect("a namespace")
+            }
         };
         let files = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
-        let target = Target::new(Arc::new(files)).with_longest_path(abilities.max_path.min(VfsPath::MAX_LEN));
+        let target = Target::new(Arc::new(files)).with_longest_path(capabilities.max_path.min(VfsPath::MAX_LEN));
         target.holding((opened, Held(Some(runtime))))
     });
     vfs_testkit::trials(factory.tier(tier))

@@ -1,8 +1,8 @@
-//! Values in memory: the reference that every other store is compared with.
+//! Store in memory, the reference for all other stores.
 
 mod log;
+mod namespace_map;
 mod search;
-mod space;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,105 +12,105 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::space::Space;
-use crate::key::{Key, Namespace};
+use self::namespace_map::NamespaceMap;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect,
-    LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
-    get_each, stat_each,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Inspect, Key, LevelOrder, ListRequest,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TextQuery, TransactionSupport, Write, get_each, stat_each,
 };
 
-/// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
+/// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
 ///
 /// # Behaviour
 ///
 /// * A clone is another handle of the same values.
-/// * [`new`](Self::new) makes one that can do all that a store can. [`single_valued`](Self::single_valued) makes one that can do
-///   no more than an object store: one change at a time, and nothing to tell of them.
-/// * The newest 4,096 changes of a namespace are remembered. Times are kept to the microsecond, as in most databases.
+/// * [`new`](Self::new) returns a store with all optional features. [`single_valued`](Self::single_valued) returns one with the
+///   features of object storage: changes of single values, and no change log.
+/// * The log has the last 4,096 changes of a namespace. Times have microsecond precision, as in most databases.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store};
+/// use vfs_store::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store};
 ///
 /// # futures::executor::block_on(async {
 /// let store = MemoryStore::new();
 /// let key = Key::new(Namespace::parse("acme/ann")?, VfsPath::parse("/notes.txt")?);
 /// let note = || NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
-/// assert!(matches!(store.put(&key, note(), &Expected::Nothing).await?, Outcome::Done(_)));
-/// assert!(matches!(store.put(&key, note(), &Expected::Nothing).await?, Outcome::Refused(Some(_))));
+/// assert!(matches!(store.put(&key, note(), &Precondition::Absent).await?, PutOutcome::Applied(_)));
+/// assert!(matches!(store.put(&key, note(), &Precondition::Absent).await?, PutOutcome::PreconditionFailed(Some(_))));
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("it works");
 /// ```
 #[derive(Clone)]
 pub struct MemoryStore {
-    abilities: Abilities,
-    spaces: Arc<Mutex<BTreeMap<Namespace, Space>>>,
+    capabilities: StoreCapabilities,
+    spaces: Arc<Mutex<BTreeMap<Namespace, NamespaceMap>>>,
 }
 
 impl MemoryStore {
-    /// An empty store with batches, changes and search.
+    /// Returns an empty store with batches, a change log and a search index.
     pub fn new() -> Self {
-        let abilities = Abilities::new(u64::MAX).level_order(LevelOrder::Keys).atomicity(Atomicity::Namespace);
-        Self::able(abilities.bulk_reads(true))
+        let capabilities =
+            StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys).transactions(TransactionSupport::Namespace);
+        Self::able(capabilities.bulk_reads(true))
     }
 
-    /// An empty store that changes one value at a time, tells of no change and cannot search.
+    /// Returns an empty store without batches, change log and search index.
     pub fn single_valued() -> Self {
-        Self::able(Abilities::new(u64::MAX).level_order(LevelOrder::Keys))
+        Self::able(StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys))
     }
 
-    /// This handle, refusing values of over `bytes` bytes. Default: no limit.
+    /// Sets the maximum size of a value in bytes for this handle. Default: no limit.
     #[must_use]
     pub fn max_value(mut self, bytes: u64) -> Self {
-        self.abilities.max_value = bytes;
+        self.capabilities.max_value = bytes;
         self
     }
 
-    /// This handle, refusing paths of over `bytes` bytes. Default [`VfsPath::MAX_LEN`].
+    /// Sets the maximum length of a path in bytes for this handle. Default [`VfsPath::MAX_LEN`].
     #[must_use]
     pub fn max_path(mut self, bytes: usize) -> Self {
-        self.abilities.max_path = bytes;
+        self.capabilities.max_path = bytes;
         self
     }
 
-    fn able(abilities: Abilities) -> Self {
-        Self { abilities, spaces: Arc::default() }
+    fn able(capabilities: StoreCapabilities) -> Self {
+        Self { capabilities, spaces: Arc::default() }
     }
 
     fn can_do_all(&self) -> bool {
-        self.abilities.atomicity == Atomicity::Namespace
+        self.capabilities.transactions == TransactionSupport::Namespace
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, Space>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, NamespaceMap>> {
         // Nothing that can panic runs while it is held.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What `ask` finds in `namespace`, which may be empty.
-    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&Space) -> T) -> T {
+    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&NamespaceMap) -> T) -> T {
         match self.lock().get(namespace) {
             Some(space) => ask(space),
-            None => ask(&Space::default()),
+            None => ask(&NamespaceMap::default()),
         }
     }
 
     /// What `work` makes of `namespace`.
-    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut Space) -> T) -> T {
+    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut NamespaceMap) -> T) -> T {
         work(self.lock().entry(namespace.clone()).or_default())
     }
 
     /// Refuses what is over the limits.
     fn check(&self, path: &VfsPath, content: Option<&NewValue>) -> Result<()> {
-        if path.as_str().len() > self.abilities.max_path {
-            let reason = format!("the path is longer than {} bytes; use a shorter one", self.abilities.max_path);
+        if path.as_str().len() > self.capabilities.max_path {
+            let reason = format!("the path is longer than {} bytes; use a shorter one", self.capabilities.max_path);
             return Err(Error::new(ErrorKind::InvalidPath, reason).with_path(path));
         }
         let size = content.map_or(0, |value| value.content.len() as u64);
-        if size > self.abilities.max_value {
+        if size > self.capabilities.max_value {
             let reason =
-                format!("{size} bytes are more than the {} that this store can hold", self.abilities.max_value);
+                format!("{size} bytes are more than the {} that this store can hold", self.capabilities.max_value);
             return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
         }
         Ok(())
@@ -134,7 +134,7 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespaces = self.lock().len();
         f.debug_struct("MemoryStore")
-            .field("abilities", &self.abilities)
+            .field("capabilities", &self.capabilities)
             .field("namespaces", &namespaces)
             .finish_non_exhaustive()
     }
@@ -143,15 +143,15 @@ impl fmt::Debug for MemoryStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for MemoryStore {
-    fn abilities(&self) -> Abilities {
-        self.abilities.clone()
+    fn capabilities(&self) -> StoreCapabilities {
+        self.capabilities.clone()
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         Ok(self.look(&key.namespace, |space| space.head(&key.path).cloned()))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         Ok(self.look(&key.namespace, |space| space.get(&key.path, range)))
     }
 
@@ -159,16 +159,21 @@ impl Store for MemoryStore {
         stat_each(self, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.check(&key.path, Some(&value))?;
         Ok(self.change(&key.namespace, |space| space.put(&key.path, value, expected)))
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         Ok(self.change(&key.namespace, |space| space.delete(&key.path, expected)))
     }
 
@@ -215,20 +220,20 @@ impl Batch for MemoryStore {
 
 #[async_trait]
 impl Changes for MemoryStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         Ok(self.look(namespace, |space| space.log.position()))
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         Ok(self.look(namespace, |space| space.log.since(seen, limit)))
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         let told = self.change(namespace, |space| space.log.told());
         loop {
             // Who listens first and looks then misses nothing that comes in between.
             let news = told.listen();
-            if self.position(namespace).await? != seen {
+            if self.last_sequence(namespace).await? != seen {
                 return Ok(());
             }
             news.await;
@@ -242,9 +247,9 @@ impl Search for MemoryStore {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
         let values = self.look(namespace, |space| space.below_or_at(prefix));
-        Ok(search::candidates(values, needles))
+        Ok(search::candidates(values, query))
     }
 }

@@ -1,15 +1,16 @@
-//! Objects in a bucket.
+//! Store of objects in a bucket.
 
 mod change;
 mod config;
-mod connect;
-mod examine;
-mod fault;
+mod connection;
+mod error;
 mod http;
-mod listing;
+mod list;
+mod list_xml;
 mod names;
-mod objects;
-mod raw;
+mod namespaces;
+mod read;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,16 +23,15 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs_core::{Error, ErrorKind, Result};
 
 pub use self::config::{BucketConfig, BucketService};
-use self::fault::Fault;
-use self::http::Limit;
-use self::listing::Source;
-use self::names::Layout;
-use self::objects::{Conditions, Found, Labels, Service};
-use crate::key::{Key, Namespace};
-use crate::store::{Abilities, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Store, Stored, Times, Value};
-
-/// The largest value, in bytes: what every service takes.
-const MAX_VALUE: u64 = 5 << 30;
+use self::error::BucketError;
+use self::http::OperationTimeout;
+use self::list::ListSource;
+use self::names::KeyLayout;
+use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
+use crate::store::{
+    Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TimestampSource,
+};
 
 /// Files in a bucket of Amazon S3, of what speaks its language, or of any other object store.
 ///
@@ -72,27 +72,27 @@ const MAX_VALUE: u64 = 5 << 30;
 /// use bytes::Bytes;
 /// use object_store::memory::InMemory;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{BucketStore, Expected, Key, Namespace, NewValue, Outcome, Store};
+/// use vfs_store::{BucketStore, Key, Namespace, NewValue, Precondition, PutOutcome, Store};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
 /// let store = BucketStore::new(Arc::new(InMemory::new()), "team/files")?;
 /// let key = Key::new(Namespace::default(), VfsPath::parse("/notes.txt")?);
 /// let note = NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
-/// let Outcome::Done(stored) = store.put(&key, note, &Expected::Nothing).await? else { panic!("nothing was there") };
+/// let PutOutcome::Applied(stored) = store.put(&key, note, &Precondition::Absent).await? else { panic!("nothing was there") };
 /// assert_eq!(store.head(&key).await?, Some(stored));
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("it works");
 /// ```
 #[derive(Clone)]
 pub struct BucketStore {
-    inner: Arc<Inner>,
+    inner: Arc<BucketShared>,
 }
 
-struct Inner {
+struct BucketShared {
     name: String,
-    layout: Layout,
-    service: Service,
-    source: Source,
+    layout: KeyLayout,
+    service: ObjectService,
+    source: ListSource,
     alone: Alone,
 }
 
@@ -113,9 +113,10 @@ impl BucketStore {
     /// `permission_denied` for missing, wrong or expired credentials; `unavailable` where the service does not answer, after the
     /// retries of the configuration.
     pub async fn open(config: BucketConfig) -> Result<Self> {
-        let (service, source) = connect::connect(&config)?;
+        let (service, source) = connection::connect(&config)?;
         let name = config.to_string();
-        let store = Self { inner: Arc::new(Inner { name, layout: config.layout, service, source, alone: Alone::No }) };
+        let store =
+            Self { inner: Arc::new(BucketShared { name, layout: config.layout, service, source, alone: Alone::No }) };
         store.is_reachable().await?;
         Ok(store)
     }
@@ -133,14 +134,19 @@ impl BucketStore {
     ///
     /// `invalid_argument` for a prefix with an empty part, `.`, `..`, a control character, or a part made of `=` only.
     pub fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
-        let layout = Layout::new(prefix)?;
+        let layout = KeyLayout::new(prefix)?;
         let name = match layout.prefix() {
             "" => objects.to_string(),
             prefix => format!("{objects}/{prefix}"),
         };
-        let source = Source::Whole(Arc::clone(&objects));
-        let service = Service { objects, conditions: Conditions::Tags, labels: Labels::HYPHENED, limit: Limit::NONE };
-        Ok(Self { inner: Arc::new(Inner { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
+        let source = ListSource::Whole(Arc::clone(&objects));
+        let service = ObjectService {
+            objects,
+            conditions: ConditionKind::Tags,
+            labels: MetadataNames::HYPHENED,
+            limit: OperationTimeout::NONE,
+        };
+        Ok(Self { inner: Arc::new(BucketShared { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
     }
 
     fn location(&self, key: &Key) -> Result<Path> {
@@ -150,11 +156,11 @@ impl BucketStore {
         self.inner.layout.key(key)
     }
 
-    async fn look(&self, location: &Path) -> Result<Option<Found>> {
+    async fn look(&self, location: &Path) -> Result<Option<FoundObject>> {
         self.inner.service.look(location).await.map_err(|fault| self.error(&fault))
     }
 
-    fn error(&self, fault: &Fault) -> Error {
+    fn error(&self, fault: &BucketError) -> Error {
         fault.error(&self.inner.name)
     }
 
@@ -180,23 +186,23 @@ impl BucketStore {
 
 #[async_trait]
 impl Store for BucketStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(MAX_VALUE)
             .max_path(self.inner.layout.max_path())
             .level_order(self.inner.source.level_order())
-            .times(Times::OfStore)
+            .timestamps(TimestampSource::Store)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         Ok(self.look(&self.location(key)?).await?.map(|found| found.stored))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         let read = self.inner.service.get(&self.location(key)?, range).await.map_err(|fault| self.error(&fault))?;
-        Ok(read.map(Value::from))
+        Ok(read.map(StoredValue::from))
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
         if value.content.len() as u64 > MAX_VALUE {
             let reason =
@@ -207,7 +213,7 @@ impl Store for BucketStore {
         self.put_value(&location, &value, expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
         let _turn = self.alone().await;
         self.delete_value(&location, expected).await

@@ -1,16 +1,14 @@
-//! A Postgres database.
+//! Store in a Postgres database.
 
 mod change;
-mod check;
 mod config;
 mod connection;
-mod fault;
+mod error;
 mod list;
-mod listen;
 mod log;
-mod patience;
 mod plan;
 mod read;
+mod retry;
 mod row;
 mod schema;
 mod search;
@@ -18,6 +16,8 @@ mod server;
 mod session;
 mod statement;
 mod tls;
+mod verify;
+mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -26,36 +26,33 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::fault::Tried;
-use self::listen::Listener;
-use self::patience::Patience;
+use self::error::PostgresResult;
+use self::retry::RetryPolicy;
 use self::server::Server;
-use crate::key::{Key, Namespace};
+use self::watch::Listener;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats, Stored,
-    Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, ListRequest,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
 
-/// Values in a schema of a Postgres database, shared by any number of processes. Needs version 13 of the server, or a newer one.
+/// Store in a schema of a Postgres database of version 13 or later, shared by any number of processes.
 ///
 /// # Behaviour
 ///
 /// * A clone is another handle of the same connections.
-/// * Each change is a transaction that holds the lock of its namespace from its first write to its commit: the changes of a
-///   namespace come one after the other, and are numbered without a gap; those of two namespaces do not wait for each other.
-/// * When a connection is lost while a change is committed, the server is asked what became of the transaction: a change is never
-///   made twice, and never acknowledged without being made. The answer takes up to 45 s if the server does not notice that its
-///   client is gone.
-/// * Values have up to 256 MiB, paths up to 2,048 bytes. Times are kept to the microsecond.
-/// * A copy shares the content of its source, whatever its size; so does a move.
-/// * Behind a pooler such as PgBouncer, in whatever mode, the URL says `pooled=true`.
-/// * Waiting for changes costs a connection more. As long as somebody waits for those of a namespace, its commits and those of
-///   other such namespaces wait for each other, as is the way of `NOTIFY`.
-/// * Where the extension `pg_trgm` is there or this user may make it, [`Search`] finds the UTF-8 files of at most 128 KiB that
-///   hold a text of three letters or more; all other files are always candidates.
+/// * Each change is a transaction that locks its namespace from its first write to its commit: changes of one namespace are
+///   serialised and numbered without gaps; those of different namespaces do not wait for each other.
+/// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied twice, or
+///   acknowledged without being applied. This takes up to 45 s if the server does not notice that its client is gone.
+/// * Values have at most 256 MiB, paths at most 2,048 bytes. Times have microsecond precision.
+/// * Copies and moves share the content of their source.
+/// * Behind a pooler such as PgBouncer, set `pooled=true` in the URL, whatever its mode.
+/// * A change feed uses an additional connection. Commits in namespaces with a feed wait for each other, because of `NOTIFY`.
+/// * If the extension `pg_trgm` exists or can be created by this user, [`Search`] indexes UTF-8 files of at most 128 KiB for literals
+///   of at least three letters; all other files are always candidates.
 ///
 /// ```no_run
 /// use vfs_store::{Inspect, PostgresConfig, PostgresStore};
@@ -67,9 +64,9 @@ pub use self::config::{PostgresConfig, PostgresTls};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Inner>);
+pub struct PostgresStore(Arc<PostgresShared>);
 
-struct Inner {
+struct PostgresShared {
     server: Server,
     listener: Listener,
     /// What notifications are sent to.
@@ -78,8 +75,7 @@ struct Inner {
 }
 
 impl PostgresStore {
-    /// Connects to the server, and makes the schema and its tables where they are missing. Any number of processes may do so at
-    /// the same time.
+    /// Connects to the server, and creates the schema and its tables if they are missing. Safe to call concurrently.
     ///
     /// # Errors
     ///
@@ -87,7 +83,7 @@ impl PostgresStore {
     /// where the database is missing, is not encoded in UTF-8, holds tables of others or of a newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
         let server = Server::new(config)?;
-        let mut patience = Patience::new(server.config.retry_for);
+        let mut patience = RetryPolicy::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
                 Ok(can_search) => break can_search,
@@ -98,10 +94,10 @@ impl PostgresStore {
         };
         let channel: Arc<str> = format!("vfs:{}", server.config.schema).into();
         let listener = Listener::new(&server, Arc::clone(&channel));
-        Ok(Self(Arc::new(Inner { server, listener, channel, can_search })))
+        Ok(Self(Arc::new(PostgresShared { server, listener, channel, can_search })))
     }
 
-    async fn prepare(server: &Server) -> Tried<bool> {
+    async fn prepare(server: &Server) -> PostgresResult<bool> {
         let mut connection = server.connection().await?;
         let prepared = schema::prepare(server, &mut connection).await;
         connection.finish(prepared)
@@ -112,14 +108,14 @@ impl PostgresStore {
     }
 
     /// A change of one value at a path, on what is expected there.
-    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+    async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         match self.change(&key.namespace, &[condition], &[write]).await.map_err(|error| error.or_path(&key.path))? {
-            BatchOutcome::Done(mut done) => {
+            BatchOutcome::Applied(mut done) => {
                 let none = || Error::new(ErrorKind::Internal, "a change has no answer; report it");
-                Ok(Outcome::Done(done.pop().ok_or_else(none)?))
+                Ok(PutOutcome::Applied(done.pop().ok_or_else(none)?))
             }
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 }
@@ -150,15 +146,18 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for PostgresStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(plan::MAX_VALUE).max_path(plan::MAX_PATH).atomicity(Atomicity::Namespace).bulk_reads(true)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(plan::MAX_VALUE)
+            .max_path(plan::MAX_PATH)
+            .transactions(TransactionSupport::Namespace)
+            .bulk_reads(true)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         read::head(&self.0.server, key).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         read::get(&self.0.server, key, range).await
     }
 
@@ -166,15 +165,20 @@ impl Store for PostgresStore {
         read::stat_many(&self.0.server, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         read::get_many(&self.0.server, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Put(key.path.clone(), value), expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Delete(key.path.clone()), expected).await
     }
 
@@ -212,15 +216,15 @@ impl Batch for PostgresStore {
 
 #[async_trait]
 impl Changes for PostgresStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         log::position(&self.0.server, namespace).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         log::since(&self.0.server, namespace, seen, limit).await
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         log::changed(&self.0.server, &self.0.listener, namespace, seen).await
     }
 }
@@ -231,9 +235,9 @@ impl Search for PostgresStore {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
-        search::candidates(&self.0.server, namespace, prefix, needles).await
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
+        search::candidates(&self.0.server, namespace, prefix, query).await
     }
 }
 
@@ -241,10 +245,10 @@ impl Search for PostgresStore {
 impl Inspect for PostgresStore {
     /// All of it at one moment, while others go on.
     async fn check(&self) -> Result<CheckReport> {
-        check::check(&self.0.server).await
+        verify::verify(&self.0.server).await
     }
 
     async fn stats(&self) -> Result<StoreStats> {
-        check::stats(&self.0.server).await
+        verify::stats(&self.0.server).await
     }
 }

@@ -1,16 +1,16 @@
-//! A Redis server.
+//! Store in a Redis server.
 
 mod change;
 mod config;
-mod fault;
-mod feed;
+mod connection;
+mod error;
 mod head;
-mod inspect;
-mod link;
-mod listing;
+mod list;
 mod names;
 mod read;
 mod reply;
+mod verify;
+mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,15 +20,15 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::feed::Waiting;
+use self::connection::{RedisClient, Request};
 use self::head::HEAD;
-use self::link::{Link, Request};
-use self::names::Names;
-use self::reply::Parts;
-use crate::key::{Key, Namespace};
+use self::names::KeyNames;
+use self::reply::ReplyParts;
+use self::watch::BlockingConnections;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, LevelOrder, ListRequest,
-    NewValue, Outcome, Page, PathStat, Search, Store, Stored, Value, Write, get_each, stat_each,
+    Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Page,
+    PathStat, Precondition, PutOutcome, Search, Store, StoreCapabilities, StoredMeta, StoredValue, TransactionSupport,
+    Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -38,30 +38,28 @@ const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
 /// The oldest server whose commands are enough.
 const OLDEST: (u32, u32) = (6, 2);
 /// How many namespaces are asked at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
-/// Files on a Redis server, or one that speaks as it does, of version 6.2 or later.
+/// Store in a Redis server, or a compatible one, of version 6.2 or later.
 ///
 /// # Behaviour
 ///
-/// * A change with all its conditions is one script, so nobody sees half of it, and of any number of writers that expect the
-///   same version one is done. A batch is one script too. A server does one thing at a time: while it moves 10,000 files, everyone
-///   else waits.
-/// * A change whose connection was lost is repeated as the same change, for five minutes at most. The server remembers the
-///   outcomes of the last ten, so that it is made once; that costs it about 200 bytes a change for as long.
+/// * A change with its conditions, and likewise a batch, is one atomic script. A server executes one script at a time: while it moves
+///   10,000 files, all other clients wait.
+/// * A change whose connection was lost is repeated with the same id for at most five minutes. The server stores the outcomes of the
+///   last ten minutes, about 200 bytes each, so that it applies the change once.
 /// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
 ///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
 ///   moment later.
 /// * A server that reaches its `maxmemory` must refuse changes (`maxmemory-policy noeviction`, the default). With another policy it
 ///   removes files, and with them what makes repeated changes safe; opening such a server logs a warning.
 /// * Listing a directory costs what it shows, however much is below it.
-/// * The newest 4,096 changes of a namespace, or a few more, are told. A server that lost its newest changes in a crash may number
-///   the next ones as those.
+/// * The log has at least the last 4,096 changes of a namespace. A server that lost its last changes in a crash may reuse their
+///   sequence numbers.
 /// * All keys begin with the [`prefix`](RedisConfig::prefix). A user of the server needs `~prefix:* +@all -@admin -@dangerous +info`.
-///   Nothing looks at all keys of the server but the verification of the whole store ([`Inspect::check`]), in small steps: a file
-///   that is not listed can be found in no other way. That a listed file is gone is a problem there only for a handle that keeps
-///   files for ever.
-/// * A value that another program wrote at the key of a file is an error for that file, and a problem in a listing.
+///   Only the verification of the whole store ([`Inspect::check`]) scans all keys of the server, in small steps, to find files that
+///   are missing in the index. It reports index entries without a file only if this handle has no expiry.
+/// * A foreign value at the key of a file is an error for that file, and a problem in a listing.
 ///
 /// # Example
 ///
@@ -77,16 +75,16 @@ const AT_ONCE: usize = 16;
 /// A clone is another handle with the same connections.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
-    inner: Arc<Inner>,
+    inner: Arc<RedisShared>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    link: Link,
-    names: Names,
+struct RedisShared {
+    link: RedisClient,
+    names: KeyNames,
     /// In milliseconds; 0 for ever.
     ttl: u64,
-    waiting: Waiting,
+    waiting: BlockingConnections,
 }
 
 impl RedisStore {
@@ -94,12 +92,14 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// At once, without trying again: `unavailable` where no server answers, `permission_denied` for a wrong user or password and
+    /// Without retries: `unavailable` if no server answers, `permission_denied` for a wrong user or password and
     /// for a read-only replica, `unsupported` for a server that is too old.
     pub async fn open(config: RedisConfig) -> Result<Self> {
-        let link = Link::new(&config)?;
+        let link = RedisClient::new(&config)?;
         let ttl = config.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let store = Self { inner: Arc::new(Inner { link, names: config.names, ttl, waiting: Waiting::default() }) };
+        let store = Self {
+            inner: Arc::new(RedisShared { link, names: config.names, ttl, waiting: BlockingConnections::default() }),
+        };
         store.meet().await?;
         Ok(store)
     }
@@ -130,19 +130,21 @@ impl RedisStore {
         Ok(())
     }
 
-    fn link(&self) -> &Link {
+    fn link(&self) -> &RedisClient {
         &self.inner.link
     }
 
-    fn names(&self) -> &Names {
+    fn names(&self) -> &KeyNames {
         &self.inner.names
     }
 
-    async fn one(&self, key: &Key, expected: &Expected, write: Write) -> Result<Outcome> {
+    async fn one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
         match self.make(&key.namespace, &conditions, &[write]).await? {
-            BatchOutcome::Done(stored) => stored.into_iter().next().map(Outcome::Done).ok_or_else(reply::unexpected),
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::Applied(stored) => {
+                stored.into_iter().next().map(PutOutcome::Applied).ok_or_else(reply::unexpected)
+            }
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 
@@ -153,7 +155,7 @@ impl RedisStore {
             cmd.arg(self.names().namespaces());
             Request::Command(cmd)
         };
-        let mut parts = Parts::of(self.link().ask(request).await?)?;
+        let mut parts = ReplyParts::of(self.link().ask(request).await?)?;
         let mut names = Vec::new();
         while !parts.is_empty() {
             names.push(parts.bytes()?);
@@ -183,15 +185,15 @@ impl fmt::Display for RedisStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for RedisStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE).atomicity(Atomicity::Namespace).level_order(LevelOrder::Keys)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(MAX_VALUE).transactions(TransactionSupport::Namespace).level_order(LevelOrder::Keys)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         Ok(self.piece(key, 0..0).await?.map(|value| value.stored))
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         self.read(key, range.unwrap_or(0..u64::MAX)).await
     }
 
@@ -199,15 +201,20 @@ impl Store for RedisStore {
         stat_each(self, namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.one(key, expected, Write::Put(key.path.clone(), value)).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.one(key, expected, Write::Delete(key.path.clone())).await
     }
 
@@ -225,7 +232,7 @@ impl Store for RedisStore {
             let is_there = self.holds_a_value(&namespace).await?;
             Ok::<_, Error>(is_there.then_some(namespace))
         });
-        let found: Vec<Option<Namespace>> = asked.buffer_unordered(AT_ONCE).try_collect().await?;
+        let found: Vec<Option<Namespace>> = asked.buffer_unordered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         let mut namespaces: Vec<Namespace> = found.into_iter().flatten().collect();
         namespaces.sort_unstable();
         Ok(namespaces)

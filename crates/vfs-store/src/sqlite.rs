@@ -1,11 +1,11 @@
-//! Values in a SQLite file.
+//! Store in a SQLite file.
 
 mod backup;
-mod check;
+mod change;
 mod config;
 mod connect;
 mod content;
-mod fault;
+mod error;
 mod index;
 mod list;
 mod log;
@@ -17,8 +17,8 @@ mod stats;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod watch;
-mod write;
 
 use std::fmt;
 use std::ops::Range;
@@ -32,17 +32,16 @@ use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::run_blocking;
 
-use self::config::Location;
-use self::fault::Fault;
-use self::pool::{Ending, Pool, within_size_limit};
-use self::reserve::Reserve;
+use self::config::DatabaseLocation;
+use self::error::SqliteError;
+use self::pool::{Pool, TransactionEnd, within_size_limit};
+use self::reserve::DiskReserve;
 use self::stop::Stop;
-use self::watch::Watch;
-use crate::key::{Key, Namespace};
+use self::watch::ChangeNotifier;
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats,
-    Stored, Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
+    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store,
+    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -52,32 +51,32 @@ pub use self::stats::SqliteStats;
 /// the file, so that they find it free.
 const PURGE_PAUSE: Duration = Duration::from_millis(4);
 
-/// A store in one SQLite file, which any number of processes on one machine use at the same time.
+/// Store in one SQLite file, which any number of processes on one machine can share.
 ///
 /// # Behaviour
 ///
-/// * A clone is another handle of the same connections: one that writes, and some that read. They read what was there when
-///   they began, and neither wait for those who write nor hold them up.
-/// * Beside the file are two others, with `-wal` and `-shm` at the end of their names: part of it, to be moved and copied only
-///   together while nobody uses them. [`backup`](Self::backup) makes a copy while it is in use.
-/// * The file is to be on a local disk. It never becomes smaller; what is freed is used again.
-/// * On Linux a third file, with `-reserve` at the end of its name, sets aside three quarters of the free space, 6 MiB at most, so
-///   that files can be removed once the disk is full: those whose removal writes no more than that. It holds nothing.
-/// * A value has at most 1 GiB. A change of that size takes seconds, in which other changes wait.
-/// * Text of up to 8 MiB is indexed for [`Search`]: what is UTF-8 without NUL. Anything else may always match.
-/// * It needs a tokio runtime, and uses its threads for blocking work: one hop for each operation.
+/// * A clone is another handle of the same connections: one writer and several readers. A read sees a snapshot; readers and the
+///   writer do not block each other.
+/// * Two files with the suffixes `-wal` and `-shm` belong to the database: move or copy all of them together, while no process uses
+///   them. [`backup`](Self::backup) copies a database that is in use.
+/// * The file must be on a local disk. It never shrinks; free pages are reused.
+/// * On Linux a third file with the suffix `-reserve` reserves three quarters of the free space, 6 MiB at most, so that files can be
+///   removed from a full disk if their removal writes no more than that. It has no data.
+/// * A value has at most 1 GiB. A change of that size takes seconds, during which other changes wait.
+/// * UTF-8 text without NUL bytes of up to 8 MiB is indexed for [`Search`]. Other values are always candidates.
+/// * Requires a tokio runtime. Each operation makes one hop to its blocking threads.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use vfs_core::VfsPath;
-/// use vfs_store::{Expected, Inspect, Key, Namespace, NewValue, SqliteConfig, SqliteStore, Store};
+/// use vfs_store::{Inspect, Key, Namespace, NewValue, Precondition, SqliteConfig, SqliteStore, Store};
 ///
 /// # tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
 /// # let directory = tempfile::tempdir().expect("a directory");
 /// let store = SqliteStore::open(SqliteConfig::new(directory.path().join("agents.db"))).await?;
 /// let key = Key::new(Namespace::parse("acme/ann")?, VfsPath::parse("/notes.txt")?);
 /// let note = NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
-/// let _ = store.put(&key, note, &Expected::Nothing).await?;
+/// let _ = store.put(&key, note, &Precondition::Absent).await?;
 /// assert_eq!(store.get(&key, None).await?.expect("it is there").content, "hello\n");
 /// assert!(store.check().await?.problems.is_empty());
 /// # Ok::<(), vfs_core::Error>(())
@@ -85,19 +84,19 @@ const PURGE_PAUSE: Duration = Duration::from_millis(4);
 /// ```
 #[derive(Clone)]
 pub struct SqliteStore {
-    inner: Arc<Inner>,
+    inner: Arc<SqliteShared>,
 }
 
-struct Inner {
+struct SqliteShared {
     config: Arc<SqliteConfig>,
     writer: Arc<Pool>,
     readers: Arc<Pool>,
-    watch: Watch,
-    reserve: Arc<Reserve>,
+    watch: ChangeNotifier,
+    reserve: Arc<DiskReserve>,
 }
 
 impl SqliteStore {
-    /// Opens a store, making its file where it is missing and bringing it to this program's version where it is older.
+    /// Opens a store; creates a missing file, and migrates an older one to the current version.
     ///
     /// # Errors
     ///
@@ -107,7 +106,7 @@ impl SqliteStore {
     /// * `unsupported`: the file system has no shared memory. `storage_full`: the disk is full.
     pub async fn open(mut config: SqliteConfig) -> Result<Self> {
         config.check()?;
-        if let Location::File(path) = &mut config.location {
+        if let DatabaseLocation::File(path) = &mut config.location {
             // Readers are opened later, and the working directory may be another one by then.
             *path = std::path::absolute(&*path).map_err(|cause| {
                 Error::invalid_argument("the path of the SQLite file cannot be made absolute").with_source(cause)
@@ -117,26 +116,28 @@ impl SqliteStore {
         let opened = Arc::clone(&config);
         let open = move || {
             let connection = within_size_limit(|| connect::open(&opened))?;
-            let reserve = Reserve::beside(&opened.location);
+            let reserve = DiskReserve::beside(&opened.location);
             reserve.set_aside();
-            Ok::<_, Fault>((connection, reserve))
+            Ok::<_, SqliteError>((connection, reserve))
         };
         let (first, reserve) = run_blocking(&Handle::current(), open).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {
-            Location::File(_) => (Arc::new(pool(config.readers, Vec::new())), Watch::new(Some(pool(1, Vec::new())))),
-            Location::Memory => (Arc::clone(&writer), Watch::new(None)),
+            DatabaseLocation::File(_) => {
+                (Arc::new(pool(config.readers, Vec::new())), ChangeNotifier::new(Some(pool(1, Vec::new()))))
+            }
+            DatabaseLocation::Memory => (Arc::clone(&writer), ChangeNotifier::new(None)),
         };
-        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
+        Ok(Self { inner: Arc::new(SqliteShared { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
     }
 
-    /// Where it is, and how it is used.
+    /// Returns the configuration.
     pub fn config(&self) -> &SqliteConfig {
         &self.inner.config
     }
 
-    /// How large the file is, and how much is kept beside the values.
+    /// Returns the size of the file and of the data besides values.
     ///
     /// # Errors
     ///
@@ -145,9 +146,9 @@ impl SqliteStore {
         self.inner.readers.read(stats::file_stats).await
     }
 
-    /// Copies everything, of one moment, into a new file at `to`, while others go on; how many bytes it has.
+    /// Copies a snapshot into a new file at `to` while the store is in use, and returns its size in bytes.
     ///
-    /// A copy that was not finished is an empty file, or none.
+    /// An unfinished copy is an empty file, or none.
     ///
     /// # Errors
     ///
@@ -180,16 +181,16 @@ impl SqliteStore {
         let purge_passes = index::IndexTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
-            let outcome = write::batch(connection, &namespace, search_index, &conditions, &writes)?;
+            let outcome = change::batch(connection, &namespace, search_index, &conditions, &writes)?;
             Ok(match outcome {
-                done @ BatchOutcome::Done(_) => Ending::Commit(done),
-                refused => Ending::RollBack(refused),
+                done @ BatchOutcome::Applied(_) => TransactionEnd::Commit(done),
+                refused => TransactionEnd::RollBack(refused),
             })
         };
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
-        let outcome = self.inner.writer.change(work, reserve, move || inner.watch.tell()).await?;
-        if matches!(outcome, BatchOutcome::Done(_)) {
+        let outcome = self.inner.writer.change(work, reserve, move || inner.watch.notify()).await?;
+        if matches!(outcome, BatchOutcome::Applied(_)) {
             self.purge_removed(purge_passes).await;
         }
         Ok(outcome)
@@ -198,7 +199,7 @@ impl SqliteStore {
     /// Removes from the search index what was removed from the files, in up to `passes` changes, between which others may change the
     /// file. Later changes remove what is left after these, or after a failure.
     async fn purge_removed(&self, passes: usize) {
-        let purge = |connection: &Connection| index::purge_removed(connection).map(Ending::Commit);
+        let purge = |connection: &Connection| index::purge_removed(connection).map(TransactionEnd::Commit);
         for pass in 0..passes {
             if pass > 0 {
                 tokio::time::sleep(PURGE_PAUSE).await;
@@ -219,11 +220,13 @@ impl SqliteStore {
     }
 
     /// A batch of one `write` at `path`.
-    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+    async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         match self.change(&key.namespace, vec![condition], vec![write]).await? {
-            BatchOutcome::Done(mut now) => now.pop().map(Outcome::Done).ok_or_else(|| Error::of(ErrorKind::Internal)),
-            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+            BatchOutcome::Applied(mut now) => {
+                now.pop().map(PutOutcome::Applied).ok_or_else(|| Error::of(ErrorKind::Internal))
+            }
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
         }
     }
 }
@@ -231,8 +234,8 @@ impl SqliteStore {
 impl fmt::Display for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.config.location {
-            Location::File(path) => write!(f, "SQLite file {}", path.display()),
-            Location::Memory => f.write_str("SQLite in memory"),
+            DatabaseLocation::File(path) => write!(f, "SQLite file {}", path.display()),
+            DatabaseLocation::Memory => f.write_str("SQLite in memory"),
         }
     }
 }
@@ -246,15 +249,15 @@ impl fmt::Debug for SqliteStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Store for SqliteStore {
-    fn abilities(&self) -> Abilities {
-        Abilities::new(content::MAX_VALUE)
-            .atomicity(Atomicity::Namespace)
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::new(content::MAX_VALUE)
+            .transactions(TransactionSupport::Namespace)
             .max_path(VfsPath::MAX_LEN)
             .level_order(LevelOrder::Keys)
             .bulk_reads(true)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         let Key { namespace, path } = key.clone();
         let find = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
@@ -263,13 +266,13 @@ impl Store for SqliteStore {
         self.inner.readers.read(find).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         let Key { namespace, path } = key.clone();
         let read = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
             let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
             let content = content::read(connection, found.id, found.stored.size, range)?;
-            Ok(Some(Value::new(found.stored, content)))
+            Ok(Some(StoredValue::new(found.stored, content)))
         };
         self.inner.readers.read(read).await
     }
@@ -289,7 +292,12 @@ impl Store for SqliteStore {
         self.inner.readers.read(stat).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         let (namespace, paths) = (namespace.clone(), paths.to_vec());
         let read = move |connection: &Connection| {
             let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(vec![None; paths.len()]) };
@@ -299,18 +307,18 @@ impl Store for SqliteStore {
                     return Ok(None);
                 }
                 let content = content::read(connection, found.id, found.stored.size, None)?;
-                Ok(Some(Value::new(found.stored, content)))
+                Ok(Some(StoredValue::new(found.stored, content)))
             };
             paths.iter().map(read).collect()
         };
         self.inner.readers.read(read).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Put(key.path.clone(), value), expected).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         self.change_one(key, Write::Delete(key.path.clone()), expected).await
     }
 
@@ -328,7 +336,7 @@ impl Store for SqliteStore {
             let mut statement =
                 connection.prepare_cached("SELECT name FROM namespaces WHERE files > 0 ORDER BY name")?;
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-            names.map(|name| Namespace::parse(&name?).map_err(|_| Fault::damaged())).collect()
+            names.map(|name| Namespace::parse(&name?).map_err(|_| SqliteError::damaged())).collect()
         };
         self.inner.readers.read(list).await
     }
@@ -359,21 +367,21 @@ impl Batch for SqliteStore {
 
 #[async_trait]
 impl Changes for SqliteStore {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         let namespace = namespace.clone();
         self.inner.readers.read(move |connection| log::position(connection, &namespace)).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         let namespace = namespace.clone();
         self.inner.readers.read(move |connection| log::since(connection, &namespace, seen, limit)).await
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         loop {
             // Who listens first and looks then misses nothing that comes in between.
             let news = self.inner.watch.listen();
-            if self.position(namespace).await? != seen {
+            if self.last_sequence(namespace).await? != seen {
                 return Ok(());
             }
             self.inner.watch.wait(news).await?;
@@ -387,25 +395,25 @@ impl Search for SqliteStore {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
-        let (namespace, prefix, needles) = (namespace.clone(), prefix.clone(), needles.clone());
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
+        let (namespace, prefix, query) = (namespace.clone(), prefix.clone(), query.clone());
         let ask = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
-            Some(id) => index::candidates(connection, id, &prefix, &needles),
-            None => Ok(Some(Candidates::new())),
+            Some(id) => index::candidates(connection, id, &prefix, &query),
+            None => Ok(Some(CandidateKeys::new())),
         };
         self.inner.readers.read(ask).await
     }
 }
 
-/// A check reads everything, of one moment, while others go on: whether the file is whole, each value is what was written, and
-/// all that is kept beside the values agrees with them. It ends where its future is dropped.
+/// The verification reads one snapshot while the store is in use: integrity of the file, contents, counts, change log and search
+/// index. Dropping its future cancels it.
 #[async_trait]
 impl Inspect for SqliteStore {
     async fn check(&self) -> Result<CheckReport> {
         let stop = Stop::default();
         let asked = stop.asked();
-        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| check::check(it, &asked));
+        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| verify::verify(it, &asked));
         self.inner.readers.run(check).await
     }
 

@@ -1,6 +1,7 @@
-//! What a store does: the small trait that everything else is built on.
+//! The trait of key-value stores with conditional changes.
 
 mod changes;
+mod key;
 mod report;
 mod values;
 
@@ -11,99 +12,101 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Result, VfsPath};
 
-use crate::key::{Key, Namespace};
-
 pub(crate) use self::values::version_of;
 
-pub use self::changes::{ChangePage, Changes, Position, Tell};
+pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};
+pub use self::key::{Key, Namespace};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
-    Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,
-    Needles, NewValue, Outcome, Page, PageToken, PathStat, Stored, Times, Value, Write, WriteId,
+    BatchOutcome, CandidateKeys, Condition, Entry, LevelOrder, ListDepth, ListRequest, NewValue, Page, PageToken,
+    PathStat, Precondition, PutOutcome, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TimestampSource,
+    TransactionSupport, Write, WriteId,
 };
 
-/// Values under keys.
+/// Key-value store with conditional changes.
 ///
 /// # Behaviour
 ///
-/// * A change is whole: whoever reads gets the value before it or after it. Once it is acknowledged it is there for every
-///   process that uses the store, and stays.
-/// * A condition is checked and the change made in one step: of any number of writers that expect the same version, one is
-///   [`Outcome::Done`].
-/// * A store knows nothing of directories: `/a` and `/a/b` may both be there. Only [`list`](Self::list) knows that `/` parts
-///   names.
-/// * An operation whose connection is lost before its answer came finds out what became of it, by its [`WriteId`] or what else the
-///   server remembers, and is tried again only where it was not made. Dropping the future of a change leaves it made or not.
-/// * Paths are any that [`VfsPath`](vfs_core::VfsPath) can be, compared byte by byte.
+/// * Changes are atomic: a reader gets the value before or after a change. An acknowledged change is durable and visible to every
+///   process that uses the store.
+/// * A change is a compare-and-swap: of concurrent writers that expect the same version, one gets [`PutOutcome::Applied`].
+/// * A store has no directories: `/a` and `/a/b` may both exist. Only [`list`](Self::list) treats `/` as a separator.
+/// * If the connection is lost before an answer, the store finds out by the [`WriteId`] or by other state of the server whether the
+///   change was applied, and repeats it only if it was not. If the future of a change is dropped, the change may be applied or not.
+/// * Every [`VfsPath`](vfs_core::VfsPath) is a valid path; paths are compared byte by byte.
 ///
 /// # Errors
 ///
-/// `unavailable` where the server cannot be reached, is overloaded, or the outcome of a change cannot be known; `timeout`;
-/// `busy` where something else holds the store for too long; `permission_denied` for wrong credentials or missing rights;
-/// `storage_full` for a full disk or memory; `too_large` for a value over [`Abilities::max_value`]; `invalid_argument` where the store
-/// itself is not what it should be (not a database, of a newer version, damaged), saying what to do. Errors need not name a path.
-/// None shows a password.
+/// `unavailable` if the server cannot be reached, is overloaded, or the outcome of a change is unknown; `timeout`; `busy` if the
+/// store is locked for too long; `permission_denied` for wrong credentials or missing rights; `storage_full` for a full disk or
+/// memory; `too_large` for a value over [`StoreCapabilities::max_value`]; `invalid_argument` if the store is unusable (no database, of a
+/// newer version, damaged), with advice. Errors need not name a path, and never contain a password.
 #[async_trait]
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// What this store can do.
-    fn abilities(&self) -> Abilities;
+    /// Returns the limits and optional features of this store.
+    fn capabilities(&self) -> StoreCapabilities;
 
-    /// What is known of a value without its content; `None` where there is none.
-    async fn head(&self, key: &Key) -> Result<Option<Stored>>;
+    /// Returns the metadata of a value, or `None` if there is none.
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>>;
 
-    /// A value, or the part of it that `range` (in bytes, cut at its end) asks for; `None` where there is none.
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>>;
+    /// Returns a value or a `range` of its bytes, clamped to its size, or `None` if there is none.
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>>;
 
-    /// What is at and below each of `paths`, in their order.
+    /// Returns the presence of values at and below each of `paths`, in their order.
     ///
-    /// Looks at one after the other, unless the store can answer for all at once.
+    /// The default sends requests for single paths.
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         stat_each(self, namespace, paths).await
     }
 
-    /// The values at `paths` that have at most `max_size` bytes, in their order; `None` where there is none, or a larger one. A store
-    /// may leave out those of over 64 KiB whatever `max_size` is.
+    /// Returns the values at `paths`, in their order; `None` for a path without a value or with one of more than `max_size` bytes. A
+    /// store may also return `None` for values of over 64 KiB.
     ///
-    /// Gets one after the other, unless the store can send all at once.
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    /// The default sends requests for single paths.
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         get_each(self, namespace, paths, max_size).await
     }
 
-    /// Puts a value in place of what is there, if that is what is `expected`.
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome>;
+    /// Stores a value if the current value meets the precondition.
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome>;
 
-    /// Removes a value, if it is what is `expected`. That there is none is [`Outcome::Refused`] with nothing found.
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome>;
+    /// Removes a value if it meets the precondition. Without a value the outcome is `PreconditionFailed(None)`.
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome>;
 
-    /// Lists values, a page at a time.
+    /// Lists one page of values.
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page>;
 
-    /// The namespaces that hold a value, sorted.
+    /// Returns the namespaces that have a value, sorted.
     async fn namespaces(&self) -> Result<Vec<Namespace>>;
 
-    /// Makes many changes as one, where the store can.
+    /// Returns the batches of this store, if it supports them.
     fn as_batch(&self) -> Option<&dyn Batch> {
         None
     }
 
-    /// Tells of changes, where the store can.
+    /// Returns the change log of this store, if it has one.
     fn as_changes(&self) -> Option<&dyn Changes> {
         None
     }
 
-    /// Says which values may hold a text, where the store can tell without reading them.
+    /// Returns the search index of this store, if it has one.
     fn as_search(&self) -> Option<&dyn Search> {
         None
     }
 
-    /// Looks at the store as a whole, where it can say more than its values do.
+    /// Returns the store's own verification and counts, if it can verify more than its values.
     fn as_inspect(&self) -> Option<&dyn Inspect> {
         None
     }
 }
 
-/// How many requests for several values are on their way at once.
-const REQUESTS_AT_ONCE: usize = 16;
+/// Upper bound on the number of concurrent requests for several values.
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// [`Store::stat_many`] by requests for one path each.
 pub(crate) async fn stat_each<S: Store + ?Sized>(
@@ -112,7 +115,7 @@ pub(crate) async fn stat_each<S: Store + ?Sized>(
     paths: &[VfsPath],
 ) -> Result<Vec<PathStat>> {
     let stats: Vec<_> = paths.iter().map(|path| stat(store, namespace, path)).collect();
-    stream::iter(stats).buffered(REQUESTS_AT_ONCE).try_collect().await
+    stream::iter(stats).buffered(MAX_CONCURRENT_REQUESTS).try_collect().await
 }
 
 /// [`Store::get_many`] by requests for one path each.
@@ -121,7 +124,7 @@ pub(crate) async fn get_each<S: Store + ?Sized>(
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,
-) -> Result<Vec<Option<Value>>> {
+) -> Result<Vec<Option<StoredValue>>> {
     let get = |path: &VfsPath| {
         let key = Key::new(namespace.clone(), path.clone());
         async move {
@@ -133,7 +136,7 @@ pub(crate) async fn get_each<S: Store + ?Sized>(
         }
     };
     let values: Vec<_> = paths.iter().map(get).collect();
-    stream::iter(values).buffered(REQUESTS_AT_ONCE).try_collect().await
+    stream::iter(values).buffered(MAX_CONCURRENT_REQUESTS).try_collect().await
 }
 
 async fn stat<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPath) -> Result<PathStat> {
@@ -157,44 +160,43 @@ async fn has_below<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &V
     }
 }
 
-/// Makes many changes as one.
+/// Atomic changes of several values of one namespace.
 #[async_trait]
 pub trait Batch: Send + Sync {
-    /// Makes all the `writes` in their order if all the `conditions` hold, else none of them.
+    /// Applies all `writes` in their order if all `conditions` hold, else none of them.
     ///
     /// # Behaviour
     ///
-    /// Conditions are those of the moment before the first write, and hold until the last: nobody comes in between. A
-    /// [`Write::Move`] or [`Write::Copy`] whose source is missing, and a [`Write::Delete`] of nothing, refuse the batch; name
-    /// conditions for them where another refusal is wanted.
+    /// Conditions refer to the state before the first write, and the batch is isolated from other writers. A [`Write::Move`] or
+    /// [`Write::Copy`] without a source and a [`Write::Delete`] without a value fail the batch like a condition.
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome>;
 }
 
-/// Says which values may hold a text.
+/// Search index of contents.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// The values at and below `prefix` that may hold one of the `needles`; every other one holds none of them.
+    /// Returns the paths at and below `prefix` whose values may contain a literal of the query; no other value contains one.
     ///
-    /// `None` where the store cannot tell, as for needles that are too short, and where they are more than
-    /// [`Needles::most`]; all values then may.
+    /// Returns `None` if the index cannot answer, for example because the literals are too short, or if there are more candidates
+    /// than [`TextQuery::max_candidates`].
     ///
-    /// A value that is not text, having a NUL or not being UTF-8, is always among them: whether it is binary, and what it says in
-    /// another encoding, only those can tell who read it. `prefix` may be the root, and it may be the path of a value.
+    /// A value that is not text (it has a NUL byte or is not UTF-8) is always a candidate, as only its reader can decide whether it is
+    /// binary or in another encoding. `prefix` may be the root or the path of a value.
     async fn candidates(
         &self,
         namespace: &Namespace,
         prefix: &vfs_core::VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>>;
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>>;
 }
 
-/// Looks at a store as a whole.
+/// Verification and counts by the store itself.
 #[async_trait]
 pub trait Inspect: Send + Sync {
-    /// Reads every value and verifies it, with all that the store keeps beside values: indexes, counts, pieces.
+    /// Reads and verifies every value, and the indexes, counts and chunks that the store has besides.
     async fn check(&self) -> Result<CheckReport>;
 
-    /// Counts what is there.
+    /// Counts namespaces, values and bytes.
     async fn stats(&self) -> Result<StoreStats>;
 }
 
@@ -203,15 +205,15 @@ macro_rules! forward_store {
         #[async_trait]
         #[deny(clippy::missing_trait_methods)]
         impl<S: Store + ?Sized> Store for $pointer {
-            fn abilities(&self) -> Abilities {
-                (**self).abilities()
+            fn capabilities(&self) -> StoreCapabilities {
+                (**self).capabilities()
             }
 
-            async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+            async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
                 (**self).head(key).await
             }
 
-            async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+            async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
                 (**self).get(key, range).await
             }
 
@@ -224,15 +226,15 @@ macro_rules! forward_store {
                 namespace: &Namespace,
                 paths: &[VfsPath],
                 max_size: u64,
-            ) -> Result<Vec<Option<Value>>> {
+            ) -> Result<Vec<Option<StoredValue>>> {
                 (**self).get_many(namespace, paths, max_size).await
             }
 
-            async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+            async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
                 (**self).put(key, value, expected).await
             }
 
-            async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+            async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
                 (**self).delete(key, expected).await
             }
 

@@ -30,7 +30,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use vfs_core::{Result, VfsPath};
 use vfs_store::{
-    Expected, Inspect, Key, Namespace, NewValue, Outcome, PostgresConfig, PostgresStore, RedisConfig, RedisStore, Store,
+    Inspect, Key, Namespace, NewValue, PostgresConfig, PostgresStore, Precondition, PutOutcome, RedisConfig,
+    RedisStore, Store,
 };
 
 const KILLS: &str = "VFS_SERVER_KILLS";
@@ -255,12 +256,12 @@ fn a_writing_process() {
 async fn append(store: &dyn Inspected, file: usize, line: &str) -> Result<()> {
     loop {
         let (before, expected) = match store.get(&key(file), None).await? {
-            Some(value) => (value.content, Expected::Version(value.stored.version)),
-            None => (Bytes::new(), Expected::Nothing),
+            Some(value) => (value.content, Precondition::Version(value.stored.version)),
+            None => (Bytes::new(), Precondition::Absent),
         };
         let content = [&before[..], line.as_bytes(), b"\n"].concat();
         let put = store.put(&key(file), NewValue::new(Bytes::from(content), Utc::now()), &expected).await?;
-        if matches!(put, Outcome::Done(_)) {
+        if matches!(put, PutOutcome::Applied(_)) {
             return Ok(());
         }
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::{ErrorKind, VfsPath};
-use vfs_store::{Expected, Inspect, Key, Namespace, NewValue, Outcome, SqliteConfig, SqliteStore, Store};
+use vfs_store::{Inspect, Key, Namespace, NewValue, Precondition, PutOutcome, SqliteConfig, SqliteStore, Store};
 
 /// Where the process finds its disk.
 const DISK: &str = "VFS_SQLITE_DISK";
@@ -20,16 +20,16 @@ fn key(number: usize) -> Key {
     Key::new(Namespace::default(), VfsPath::parse(&format!("/{number}")).expect("a path"))
 }
 
-async fn put(store: &SqliteStore, number: usize) -> vfs_core::Result<Outcome> {
+async fn put(store: &SqliteStore, number: usize) -> vfs_core::Result<PutOutcome> {
     let text = format!("a line of the file {number}, as it could be in a log\n").repeat(SIZE / 50);
-    store.put(&key(number), NewValue::new(Bytes::from(text), Utc::now()), &Expected::Nothing).await
+    store.put(&key(number), NewValue::new(Bytes::from(text), Utc::now()), &Precondition::Absent).await
 }
 
 /// Puts files until the disk is full; the number after the last.
 async fn fill(store: &SqliteStore, first: usize) -> usize {
     for number in first.. {
         match put(store, number).await {
-            Ok(outcome) => assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}"),
+            Ok(outcome) => assert!(matches!(outcome, PutOutcome::Applied(_)), "{outcome:?}"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
                 return number;
@@ -51,12 +51,12 @@ fn a_process_with_a_small_disk() {
             let store = SqliteStore::open(config.clone()).await.expect("it opens");
             end = fill(&store, end).await;
             for number in first..first + 5 {
-                let removed = store.delete(&key(number), &Expected::Anything).await;
-                assert!(matches!(removed, Ok(Outcome::Done(_))), "{number} of {first} to {end}: {removed:?}");
+                let removed = store.delete(&key(number), &Precondition::Any).await;
+                assert!(matches!(removed, Ok(PutOutcome::Applied(_))), "{number} of {first} to {end}: {removed:?}");
             }
             first += 5;
             let made = put(&store, end).await;
-            assert!(matches!(made, Ok(Outcome::Done(_))), "what was freed is used again: {made:?}");
+            assert!(matches!(made, Ok(PutOutcome::Applied(_))), "what was freed is used again: {made:?}");
             end += 1;
         }
         let store = SqliteStore::open(config).await.expect("it opens");

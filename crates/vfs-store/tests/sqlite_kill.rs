@@ -17,8 +17,8 @@ use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::VfsPath;
 use vfs_store::{
-    Batch, BatchOutcome, ChangePage, Changes, Condition, Expected, Inspect, Key, Namespace, NewValue, Outcome,
-    Position, SqliteConfig, SqliteStore, Store, Tell, Write,
+    Batch, BatchOutcome, ChangePage, ChangeRecord, Changes, Condition, Inspect, Key, Namespace, NewValue, Precondition,
+    PutOutcome, Sequence, SqliteConfig, SqliteStore, Store, Write,
 };
 
 const KILLS: usize = 200;
@@ -111,8 +111,8 @@ async fn write_until_killed(store: &SqliteStore, name: &str) {
         println!("{MADE}append {line} .");
         if number % 3 == 0 {
             let (at, content) = (key(&format!("/put/{line}")), value(format!("{line}\n").repeat(300)));
-            let put = store.put(&at, content, &Expected::Nothing).await.expect("it answers");
-            assert!(matches!(put, Outcome::Done(_)), "nothing was there");
+            let put = store.put(&at, content, &Precondition::Absent).await.expect("it answers");
+            assert!(matches!(put, PutOutcome::Applied(_)), "nothing was there");
             println!("{MADE}put {line} .");
         }
         if number % 7 == 0 {
@@ -121,7 +121,7 @@ async fn write_until_killed(store: &SqliteStore, name: &str) {
             let writes = vec![Write::Put(large.clone(), content), Write::Move { from: large, to }];
             let conditions = [Condition::NothingBelow(key("/log").path)];
             let batch = store.batch(&key("/large").namespace, &conditions, writes).await.expect("it answers");
-            assert!(matches!(batch, BatchOutcome::Done(_)), "nothing is below a file");
+            assert!(matches!(batch, BatchOutcome::Applied(_)), "nothing is below a file");
         }
     }
 }
@@ -131,7 +131,7 @@ async fn write_too_much(store: SqliteStore) {
     let large = || value("x".repeat(SIZE_LIMIT as usize / 4));
     let mut error = None;
     for number in 0..8 {
-        error = error.or(store.put(&key(&format!("/{number}")), large(), &Expected::Nothing).await.err());
+        error = error.or(store.put(&key(&format!("/{number}")), large(), &Precondition::Absent).await.err());
     }
     let error = error.expect("it is over the limit");
     println!("{MADE}{} {} .", error.kind(), error.message());
@@ -160,8 +160,8 @@ fn a_write_beyond_the_size_of_files_is_an_error() {
         let store = open(&file).await;
         assert!(store.check().await.expect("it checks").problems.is_empty());
         assert!(store.get(&key("/0"), None).await.expect("it reads").is_some());
-        let put = store.put(&key("/after"), value("x".repeat(SIZE_LIMIT as usize)), &Expected::Nothing).await;
-        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+        let put = store.put(&key("/after"), value("x".repeat(SIZE_LIMIT as usize)), &Precondition::Absent).await;
+        assert!(matches!(put, Ok(PutOutcome::Applied(_))), "{put:?}");
     });
 }
 
@@ -169,13 +169,14 @@ fn a_write_beyond_the_size_of_files_is_an_error() {
 async fn append(store: &SqliteStore, key: &Key, line: &str) {
     loop {
         let (before, expected) = match store.get(key, None).await.expect("it reads") {
-            Some(value) => {
-                (String::from_utf8(value.content.into()).expect("it is text"), Expected::Version(value.stored.version))
-            }
-            None => (String::new(), Expected::Nothing),
+            Some(value) => (
+                String::from_utf8(value.content.into()).expect("it is text"),
+                Precondition::Version(value.stored.version),
+            ),
+            None => (String::new(), Precondition::Absent),
         };
         let put = store.put(key, value(format!("{before}{line}\n")), &expected);
-        if matches!(put.await.expect("it answers"), Outcome::Done(_)) {
+        if matches!(put.await.expect("it answers"), PutOutcome::Applied(_)) {
             return;
         }
     }
@@ -204,13 +205,13 @@ async fn assert_clean(store: &SqliteStore) {
 /// How often the log tells of each path that it was made, and that it was made or changed.
 async fn told(store: &SqliteStore) -> BTreeMap<String, usize> {
     let namespace = key("/log").namespace;
-    let last = store.position(&namespace).await.expect("it reads");
-    let seen = Position(last.0.saturating_sub(4096));
+    let last = store.last_sequence(&namespace).await.expect("it reads");
+    let seen = Sequence(last.0.saturating_sub(4096));
     let page = store.since(&namespace, seen, usize::MAX).await.expect("it reads");
     let ChangePage::Changes { changes, .. } = page else { panic!("they are forgotten") };
     let mut told = BTreeMap::new();
     for (_, tell) in changes {
-        if let Tell::Created(path, _) = tell {
+        if let ChangeRecord::Created(path, _) = tell {
             *told.entry(path.as_str().to_owned()).or_default() += 1;
         }
     }
@@ -309,7 +310,7 @@ fn edits_of_many_processes_are_all_there() {
         found.sort_unstable();
         expected.sort_unstable();
         assert_eq!(found, expected, "what is there is what was acknowledged, each once");
-        let position = store.position(&key("/log").namespace).await.expect("it reads");
-        assert_eq!(position, Position(expected.len() as u64));
+        let position = store.last_sequence(&key("/log").namespace).await.expect("it reads");
+        assert_eq!(position, Sequence(expected.len() as u64));
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vfs_core::Problem;
-use vfs_store::{Copied, CopyOptions, Existing, Namespace, SqliteConfig, SqliteStore, Store};
+use vfs_store::{ConflictPolicy, CopyOptions, CopyReport, Namespace, SqliteConfig, SqliteStore, Store};
 
 use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 use crate::escape::escaped;
@@ -74,7 +74,7 @@ async fn stats(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Resul
 async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let mut options = CopyOptions::new();
     if args.replace {
-        options = options.existing(Existing::Replace);
+        options = options.conflict_policy(ConflictPolicy::Replace);
     }
     if let Some(namespace) = &args.only {
         options = options.namespace(Namespace::parse(namespace)?);
@@ -82,7 +82,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
     let from = open(named(args.from.as_deref(), option)?).await?;
     let to = vfs_store::open_store(&store_url(&args.to, Missing::Make).await?).await?;
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-    let count = |copied: &Copied| {
+    let count = |copied: &CopyReport| {
         files.store(copied.files + copied.present, Ordering::Relaxed);
         bytes.store(copied.bytes, Ordering::Relaxed);
     };
@@ -103,7 +103,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
         out.json(&copied)?;
     } else {
         warn(&copied.problems);
-        let Copied { files, bytes, present, problems, .. } = &copied;
+        let CopyReport { files, bytes, present, problems, .. } = &copied;
         writeln!(out, "{files} files copied, {bytes} bytes; {present} were there, {} were not copied", problems.len())?;
     }
     Ok(if copied.problems.is_empty() { Exit::Success } else { Exit::Refused })

@@ -1,4 +1,4 @@
-//! What a backend over a store may hold, whose files it shows, and how it searches them.
+//! Configuration of a backend: limits, namespace, caches and concurrency.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,44 +7,44 @@ use std::sync::Arc;
 use vfs_core::{Error, OpContext, Result};
 use vfs_search::Pool;
 
-use crate::key::Namespace;
+use crate::store::Namespace;
 
-/// Says whose files a call is about.
-pub type NamespaceOf = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;
+/// Function that selects the namespace of a call.
+pub type NamespaceFn = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;
 
-/// Whose files a backend shows.
+/// Source of the namespace of each call.
 ///
 /// # Behaviour
 ///
-/// No call ever sees a file of another namespace than its own, be it a child, a sibling, or one that is called alike.
+/// A call sees only the files of its own namespace, and none of a child, a sibling or a similarly named namespace.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum NamespaceSource {
-    /// Always the same.
+    /// One namespace for all calls.
     Fixed(Namespace),
-    /// Each call's own. A call that it refuses does nothing.
-    PerCall(Arc<NamespaceOf>),
+    /// A namespace for each call. If the function returns an error, the call fails with it.
+    PerCall(Arc<NamespaceFn>),
 }
 
 impl NamespaceSource {
-    /// The namespace that `function` says of each call.
+    /// Returns a source that calls `function` for each call.
     pub fn per_call(function: impl Fn(&OpContext) -> Result<Namespace> + Send + Sync + 'static) -> Self {
         Self::PerCall(Arc::new(function))
     }
 
-    /// The namespace that a template such as `org/{actor}` is for each call, with its [actor](OpContext::actor) and
-    /// [session](OpContext::session) in the place of `{actor}` and `{session}`.
+    /// Returns a source that replaces `{actor}` and `{session}` in a template such as `org/{actor}` by the
+    /// [actor](OpContext::actor) and the [session](OpContext::session) of the call.
     ///
     /// # Behaviour
     ///
-    /// * What is filled in is a part of one component: an actor called `a/b` is refused, not read as two.
-    /// * A component has at most one placeholder, as else different calls could come to the same namespace.
-    /// * Without a placeholder it is [`Fixed`](Self::Fixed).
+    /// * A placeholder is part of one component: an actor named `a/b` is refused, and not split.
+    /// * A component has at most one placeholder, as different calls could get the same namespace otherwise.
+    /// * A template without a placeholder is [`Fixed`](Self::Fixed).
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a template that can be no namespace. Then, of each call: `invalid_argument` where it has no actor
-    /// or session and one is asked for, or one that cannot be in a namespace.
+    /// `invalid_argument` for a template that cannot be a namespace. A call fails with `invalid_argument` if the template needs an
+    /// actor or session that the call lacks, or that cannot be part of a namespace.
     ///
     /// ```
     /// use vfs_core::OpContext;
@@ -65,11 +65,11 @@ impl NamespaceSource {
         Ok(Self::per_call(move |cx| fill(&components, |placeholder| placeholder.value(cx))))
     }
 
-    /// The namespace of one call.
+    /// Returns the namespace of one call.
     ///
     /// # Errors
     ///
-    /// What keeps the call from having one.
+    /// Errors of the function or template.
     pub fn of(&self, cx: &OpContext) -> Result<Namespace> {
         match self {
             Self::Fixed(namespace) => Ok(namespace.clone()),
@@ -175,7 +175,7 @@ fn fill<'a>(components: &[Component], value: impl Fn(Placeholder) -> Result<&'a 
     Namespace::parse(&text)
 }
 
-/// What a backend over a store may hold, whose files it shows, and how it searches them.
+/// Configuration of a [`StoreBackend`](crate::StoreBackend).
 ///
 /// ```
 /// use vfs_store::{MemoryStore, NamespaceSource, StoreBackend, StoreConfig};
@@ -188,26 +188,26 @@ fn fill<'a>(components: &[Component], value: impl Fn(Placeholder) -> Result<&'a 
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Whose files are shown. Default: those of the namespace without components.
+    /// Namespace of each call. Default: the namespace without components.
     pub namespace: NamespaceSource,
-    /// The largest file, in bytes; the store may allow less. Default [`StoreConfig::DEFAULT_MAX_FILE_SIZE`].
+    /// Maximum size of a file in bytes; the store may allow less. Default [`StoreConfig::DEFAULT_MAX_FILE_SIZE`].
     pub max_file_size: u64,
-    /// The workers that searches take. Default: some of the backend's own, as many as [`fetches`](Self::fetches), as most of
-    /// their time is spent waiting for the store.
+    /// Thread pool of searches. Default: a pool of this backend with [`fetches`](Self::fetches) threads, as they mostly wait for the
+    /// store.
     pub search_pool: Option<Pool>,
-    /// Most bytes of contents that searches keep, by their versions. 0 keeps none. Default
+    /// Capacity in bytes of the cache of contents for searches; 0 disables it. Default
     /// [`StoreConfig::DEFAULT_CONTENT_CACHE`].
     pub content_cache: u64,
-    /// Most files of a namespace whose names are kept between searches, where the store tells of changes. Larger namespaces are
-    /// listed by each search, unless the store has an index of texts by which few files can match: then those alone are looked up,
-    /// and `files_searched`, `skipped` and `problems` are about them. Default [`StoreConfig::DEFAULT_INDEX_ENTRIES`].
+    /// Maximum number of files of a namespace whose names are cached between searches, if the store has a change log. Each search lists
+    /// a larger namespace, unless the search index of the store finds few candidates: then only these are looked up, and
+    /// `files_searched`, `skipped` and `problems` refer to them. Default [`StoreConfig::DEFAULT_INDEX_ENTRIES`].
     pub index_entries: usize,
-    /// Most namespaces whose names are kept; the one that was not searched for longest goes first. Default
+    /// Maximum number of namespaces whose names are cached; the least recently searched is evicted first. Default
     /// [`StoreConfig::DEFAULT_INDEX_NAMESPACES`].
     pub index_namespaces: NonZeroUsize,
-    /// Most files that one operation asks the store for at a time. Default [`StoreConfig::DEFAULT_FETCHES`].
+    /// Maximum number of concurrent requests of one operation. Default [`StoreConfig::DEFAULT_FETCHES`].
     pub fetches: NonZeroUsize,
-    /// How often a change that others overtook is made anew on what they left, before it is a conflict. Default
+    /// Number of attempts of a change that loses against other writers, before it fails as a conflict. Default
     /// [`StoreConfig::DEFAULT_EDIT_ATTEMPTS`].
     pub edit_attempts: u32,
 }
@@ -226,7 +226,7 @@ impl StoreConfig {
     /// 32 attempts.
     pub const DEFAULT_EDIT_ATTEMPTS: u32 = 32;
 
-    /// The defaults.
+    /// Returns the default configuration.
     pub fn new() -> Self {
         Self {
             namespace: NamespaceSource::default(),
@@ -240,56 +240,56 @@ impl StoreConfig {
         }
     }
 
-    /// Sets whose files are shown: a [`Namespace`], or a [`NamespaceSource`].
+    /// Sets the namespace: a [`Namespace`] or a [`NamespaceSource`].
     #[must_use]
     pub fn namespace(mut self, source: impl Into<NamespaceSource>) -> Self {
         self.namespace = source.into();
         self
     }
 
-    /// Sets the largest file, in bytes.
+    /// Sets the maximum size of a file in bytes.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
         self
     }
 
-    /// Sets the workers that searches take.
+    /// Sets the thread pool of searches.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
         self
     }
 
-    /// Sets the most bytes of contents that searches keep.
+    /// Sets the capacity of the content cache in bytes.
     #[must_use]
     pub fn content_cache(mut self, bytes: u64) -> Self {
         self.content_cache = bytes;
         self
     }
 
-    /// Sets the most files of a namespace whose names are kept.
+    /// Sets the maximum number of files of a namespace whose names are cached.
     #[must_use]
     pub fn index_entries(mut self, files: usize) -> Self {
         self.index_entries = files;
         self
     }
 
-    /// Sets the most namespaces whose names are kept; at least one.
+    /// Sets the maximum number of namespaces whose names are cached, at least 1.
     #[must_use]
     pub fn index_namespaces(mut self, namespaces: usize) -> Self {
         self.index_namespaces = NonZeroUsize::new(namespaces).unwrap_or(NonZeroUsize::MIN);
         self
     }
 
-    /// Sets the most files that one operation asks for at a time; at least one.
+    /// Sets the maximum number of concurrent requests of one operation, at least 1.
     #[must_use]
     pub fn fetches(mut self, files: usize) -> Self {
         self.fetches = NonZeroUsize::new(files).unwrap_or(NonZeroUsize::MIN);
         self
     }
 
-    /// Sets how often a change that others overtook is made anew; at least once.
+    /// Sets the number of attempts of a change, at least 1.
     #[must_use]
     pub fn edit_attempts(mut self, attempts: u32) -> Self {
         self.edit_attempts = attempts.max(1);

@@ -1,49 +1,50 @@
-//! Removing files and directories.
+//! Deletion of files and directories.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, Result, VfsPath};
 
-use super::space::{Found, Space, contended};
-use super::waiting::make_way;
-use crate::store::{BatchOutcome, Expected, Outcome, Store, Write};
+use super::concurrency::backoff::{backoff, contended};
+use super::view::namespace_view::NamespaceView;
+use super::view::path_entry::PathEntry;
+use crate::store::{BatchOutcome, Precondition, PutOutcome, Store, Write};
 
-pub(super) async fn delete<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Result<DeleteResult> {
+pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<DeleteResult> {
     let path = &req.path;
     if path.is_root() {
         return Err(Error::invalid_argument("the root cannot be deleted").with_path(path));
     }
-    for attempt in 0..space.inner.config.edit_attempts {
+    for attempt in 0..view.shared.config.edit_attempts {
         if req.scope == DeleteScope::EmptyDirectory {
-            return Err(not_an_empty_directory(&space.find(path).await?, path));
+            return Err(not_an_empty_directory(&view.find(path).await?, path));
         }
-        let expected = req.expected_version.clone().map_or(Expected::Anything, Expected::Version);
-        match space.delete(path, &expected).await? {
-            Outcome::Done(_) => return Ok(DeleteResult::new(path.clone(), 1)),
-            Outcome::Refused(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
-            Outcome::Refused(None) => {}
+        let expected = req.expected_version.clone().map_or(Precondition::Any, Precondition::Version);
+        match view.delete(path, &expected).await? {
+            PutOutcome::Applied(_) => return Ok(DeleteResult::new(path.clone(), 1)),
+            PutOutcome::PreconditionFailed(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
+            PutOutcome::PreconditionFailed(None) => {}
         }
-        if space.find(path).await? == Found::Directory
-            && let Some(files) = delete_directory(space, req).await?
+        if view.find(path).await? == PathEntry::Directory
+            && let Some(files) = delete_directory(view, req).await?
         {
             return Ok(DeleteResult::new(path.clone(), files));
         }
-        make_way(&space.cx, path, attempt).await?;
+        backoff(&view.cx, path, attempt).await?;
     }
     Err(contended(path))
 }
 
 /// A directory is there as long as there is a file in it, so that none is empty.
-fn not_an_empty_directory(found: &Found, path: &VfsPath) -> Error {
+fn not_an_empty_directory(found: &PathEntry, path: &VfsPath) -> Error {
     match found {
-        Found::File(_) => Error::at(ErrorKind::NotADirectory, path),
-        Found::Directory => Error::at(ErrorKind::NotEmpty, path),
+        PathEntry::File(_) => Error::at(ErrorKind::NotADirectory, path),
+        PathEntry::Directory => Error::at(ErrorKind::NotEmpty, path),
     }
 }
 
 /// Removes all that is below the path, and says how much that was; `None` where something else was removed meanwhile.
-async fn delete_directory<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Result<Option<u64>> {
+async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<Option<u64>> {
     let path = &req.path;
     if !req.recursive {
         let message = "it is a directory; ask for a recursive delete if all of it is meant";
@@ -52,23 +53,23 @@ async fn delete_directory<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Re
     if req.expected_version.is_some() {
         return Err(Error::invalid_argument("a directory has no version; leave it out").with_path(path));
     }
-    let paths = space.subtree(path).await?.into_paths();
+    let paths = view.subtree(path).await?.into_paths();
     if paths.is_empty() {
         return Ok(None);
     }
     let files = paths.len() as u64;
-    if space.batches().is_some() {
+    if view.batches().is_some() {
         let writes = paths.into_iter().map(Write::Delete).collect();
-        return Ok(match space.batch(path, &[], writes).await? {
-            BatchOutcome::Done(_) => Some(files),
-            BatchOutcome::Refused(..) => None,
+        return Ok(match view.batch(path, &[], writes).await? {
+            BatchOutcome::Applied(_) => Some(files),
+            BatchOutcome::PreconditionFailed(..) => None,
         });
     }
-    delete_each(space, &paths).await.map(Some)
+    delete_each(view, &paths).await.map(Some)
 }
 
 /// Removes files one by one, several at a time. After a failure no other is begun; those under way come to their end.
-async fn delete_each<S: Store>(space: &Space<S>, paths: &[VfsPath]) -> Result<u64> {
+async fn delete_each<S: Store>(view: &NamespaceView<S>, paths: &[VfsPath]) -> Result<u64> {
     let has_failed = &AtomicBool::new(false);
     let deletions: Vec<_> = paths
         .iter()
@@ -76,14 +77,14 @@ async fn delete_each<S: Store>(space: &Space<S>, paths: &[VfsPath]) -> Result<u6
             if has_failed.load(Ordering::Relaxed) {
                 return Ok(0);
             }
-            let outcome = space.delete(path, &Expected::Anything).await.map_err(|failure| {
+            let outcome = view.delete(path, &Precondition::Any).await.map_err(|failure| {
                 has_failed.store(true, Ordering::Relaxed);
                 failure.or_path(path)
             })?;
-            Ok::<_, Error>(u64::from(matches!(outcome, Outcome::Done(_))))
+            Ok::<_, Error>(u64::from(matches!(outcome, PutOutcome::Applied(_))))
         })
         .collect();
-    let mut deletions = stream::iter(deletions).buffer_unordered(space.fetches());
+    let mut deletions = stream::iter(deletions).buffer_unordered(view.fetches());
     let (mut deleted, mut first_failure) = (0, None);
     while let Some(ended) = deletions.next().await {
         match ended {

@@ -1,25 +1,25 @@
-//! Replacing text in a file.
+//! Edits of a file by compare-and-swap.
 
 use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
 
-use super::space::Space;
-use super::waiting::make_way;
+use super::concurrency::backoff::backoff;
+use super::view::namespace_view::NamespaceView;
 use super::write::new_value;
-use crate::store::{Expected, Outcome, Store, Value};
+use crate::store::{Precondition, PutOutcome, Store, StoredValue};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
 /// version alone.
-pub(super) async fn edit<S: Store>(space: &Space<S>, req: &EditRequest) -> Result<EditResult> {
+pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -> Result<EditResult> {
     let path = &req.path;
     edit::check(req).map_err(|error| error.or_path(path))?;
-    let max = space.inner.max_file_size();
-    let turn = match req.mode {
-        EditMode::Apply => Some(space.turn(path).await?),
+    let max = view.shared.max_file_size();
+    let lock = match req.mode {
+        EditMode::Apply => Some(view.lock_key(path).await?),
         EditMode::DryRun => None,
     };
     let mut last = None;
-    for attempt in 0..space.inner.config.edit_attempts {
-        let Value { stored, content, .. } = space.whole_file(path, max).await?;
+    for attempt in 0..view.shared.config.edit_attempts {
+        let StoredValue { stored, content, .. } = view.whole_file(path, max).await?;
         if req.expected_version.as_ref().is_some_and(|expected| *expected != stored.version) {
             return Err(Error::conflict(path, Some(stored.version)));
         }
@@ -31,15 +31,15 @@ pub(super) async fn edit<S: Store>(space: &Space<S>, req: &EditRequest) -> Resul
             return Ok(result(stored.version));
         }
         let value = new_value(&edited.content.into(), Some(&stored));
-        match space.put(path, value, &Expected::Version(stored.version)).await? {
-            Outcome::Done(stored) => return Ok(result(stored.version)),
-            Outcome::Refused(found) if req.expected_version.is_some() => {
+        match view.put(path, value, &Precondition::Version(stored.version)).await? {
+            PutOutcome::Applied(stored) => return Ok(result(stored.version)),
+            PutOutcome::PreconditionFailed(found) if req.expected_version.is_some() => {
                 return Err(Error::conflict(path, found.map(|stored| stored.version)));
             }
-            Outcome::Refused(found) => last = found.map(|stored| stored.version),
+            PutOutcome::PreconditionFailed(found) => last = found.map(|stored| stored.version),
         }
-        make_way(&space.cx, path, attempt).await?;
+        backoff(&view.cx, path, attempt).await?;
     }
-    drop(turn);
+    drop(lock);
     Err(Error::conflict(path, last))
 }

@@ -1,4 +1,4 @@
-//! Reading files: a window, or all of one.
+//! Reads of a window or a whole file.
 
 use std::thread;
 
@@ -7,35 +7,35 @@ use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window;
 use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
 
-use super::runtime::Runtime;
-use super::space::{BLOCK, READ_ATTEMPTS, Space, keeps_changing};
-use crate::store::{Store, Stored, Value};
+use super::concurrency::runtime::Runtime;
+use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
+use crate::store::{Store, StoredMeta, StoredValue};
 
 /// The most large files that are read at once, each on a thread and in two blocks.
-static READS: Semaphore = Semaphore::const_new(64);
+static LARGE_READS: Semaphore = Semaphore::const_new(64);
 
-pub(super) async fn stat<S: Store>(space: &Space<S>, path: VfsPath) -> Result<FileInfo> {
-    let found = space.find(&path).await?;
+pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Result<FileInfo> {
+    let found = view.find(&path).await?;
     Ok(found.info(path))
 }
 
 /// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer of the store, and a large file
 /// block by block.
-pub(super) async fn read<S: Store>(space: &Space<S>, request: &ReadRequest) -> Result<ReadResult> {
+pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadRequest) -> Result<ReadResult> {
     let path = &request.path;
     for _ in 0..READ_ATTEMPTS {
-        let range = request.bytes.map_or(0..BLOCK, |asked| first_range(request, asked));
+        let range = request.bytes.map_or(0..BLOCK_BYTES, |asked| first_range(request, asked));
         let start = range.start;
-        let Some(Value { stored, content, .. }) = space.get(path, Some(range)).await? else {
-            space.check_no_file(path).await?;
+        let Some(StoredValue { stored, content, .. }) = view.get(path, Some(range)).await? else {
+            view.check_no_file(path).await?;
             continue;
         };
         if start == 0 && content.len() as u64 >= stored.size {
             return window::read_bytes(&content, request, stored.version);
         }
-        let (wanted, _guard) = space.cx.cancel_on_drop();
-        let source = Source::new(space.with_context(wanted), path.clone(), stored, (start, content))?;
-        if let Some(result) = read_large(space, request, source).await? {
+        let (wanted, _guard) = view.cx.cancel_on_drop();
+        let source = BlockSource::new(view.with_context(wanted), path.clone(), stored, (start, content))?;
+        if let Some(result) = read_large(view, request, source).await? {
             return Ok(result);
         }
     }
@@ -55,16 +55,16 @@ fn first_range(request: &ReadRequest, asked: ByteRange) -> std::ops::Range<u64> 
 ///
 /// Those of the runtime for blocking work may be the ones that the store needs to answer.
 async fn read_large<S: Store>(
-    space: &Space<S>,
+    view: &NamespaceView<S>,
     request: &ReadRequest,
-    mut source: Source<S>,
+    mut source: BlockSource<S>,
 ) -> Result<Option<ReadResult>> {
-    let (key, version) = (space.key(&request.path), source.stored.version.clone());
-    let lines = &space.inner.lines;
+    let (key, version) = (view.key(&request.path), source.stored.version.clone());
+    let lines = &view.shared.line_indexes;
     let mut index = lines.get(&key, &version);
     let request = request.clone();
     // It is never closed.
-    let turn = space.ask(&request.path, async { Ok(READS.acquire().await.ok()) }).await?;
+    let turn = view.ask(&request.path, async { Ok(LARGE_READS.acquire().await.ok()) }).await?;
     let (send, receive) = oneshot::channel();
     let work = move || {
         let version = source.stored.version.clone();
@@ -87,21 +87,21 @@ async fn read_large<S: Store>(
 }
 
 /// A large file for the window, which waits for the store where it needs more of it.
-struct Source<S> {
-    space: Space<S>,
+struct BlockSource<S> {
+    view: NamespaceView<S>,
     runtime: Runtime,
     path: VfsPath,
-    stored: Stored,
+    stored: StoredMeta,
     /// What came first, and the last block that was asked for: where each begins, and its bytes.
     held: [(u64, Bytes); 2],
     has_changed: bool,
 }
 
-impl<S: Store> Source<S> {
-    fn new(space: Space<S>, path: VfsPath, stored: Stored, first: (u64, Bytes)) -> Result<Self> {
+impl<S: Store> BlockSource<S> {
+    fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
         let runtime = Runtime::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read"))?;
-        Ok(Self { space, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
+        Ok(Self { view, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
     }
 
     /// The bytes from `offset` on, as far as they are held.
@@ -113,7 +113,7 @@ impl<S: Store> Source<S> {
     }
 }
 
-impl<S: Store> window::Source for Source<S> {
+impl<S: Store> window::Source for BlockSource<S> {
     fn size(&self) -> u64 {
         self.stored.size
     }
@@ -123,8 +123,8 @@ impl<S: Store> window::Source for Source<S> {
             return Ok(0);
         }
         if self.held(offset).is_none() {
-            let end = offset.saturating_add(BLOCK).min(self.stored.size);
-            let value = self.runtime.wait(self.space.get(&self.path, Some(offset..end)))?;
+            let end = offset.saturating_add(BLOCK_BYTES).min(self.stored.size);
+            let value = self.runtime.wait(self.view.get(&self.path, Some(offset..end)))?;
             match value {
                 Some(value) if value.stored.version == self.stored.version => self.held[1] = (offset, value.content),
                 _ => {
@@ -141,9 +141,9 @@ impl<S: Store> window::Source for Source<S> {
 }
 
 /// A whole file.
-pub(super) async fn download<S: Store>(space: &Space<S>, path: VfsPath) -> FileDownloadResponse {
-    match space.whole_file(&path, space.inner.max_file_size()).await {
-        Ok(Value { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),
+pub(super) async fn download<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> FileDownloadResponse {
+    match view.whole_file(&path, view.shared.max_file_size()).await {
+        Ok(StoredValue { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),
         Err(error) => FileDownloadResponse::failed(path, error),
     }
 }

@@ -1,4 +1,6 @@
-//! Moving and copying files and whole directories.
+//! Renames and copies of files and directories.
+
+pub(super) mod plan;
 
 use chrono::Utc;
 use vfs_core::{
@@ -6,102 +8,98 @@ use vfs_core::{
     check_source_and_target,
 };
 
-use super::single::{self, Source};
-use super::space::{Found, Space, contended};
-use super::waiting::{make_way, settled};
+use self::plan::{FileTransfer, TransferKind, TransferPlan};
+use super::concurrency::backoff::{backoff, contended};
+use super::concurrency::completion::run_to_completion;
+use super::nontransactional;
+use super::view::namespace_view::NamespaceView;
+use super::view::path_entry::PathEntry;
 use super::write::room_for;
-use crate::store::{BatchOutcome, Condition, Expected, Store, Stored, Write};
+use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, Write};
 
-pub(super) async fn rename<S: Store>(space: &Space<S>, req: &RenameRequest) -> Result<RenameResult> {
-    let (plan, _) = transfer(space, (&req.from, &req.to), req.mode, Source::Goes).await?;
+pub(super) async fn rename<S: Store>(view: &NamespaceView<S>, req: &RenameRequest) -> Result<RenameResult> {
+    let (plan, _) = transfer(view, (&req.from, &req.to), req.mode, TransferKind::Rename).await?;
     Ok(RenameResult::new(req.from.clone(), req.to.clone(), plan.replaced.is_some()))
 }
 
-pub(super) async fn copy<S: Store>(space: &Space<S>, req: &CopyRequest) -> Result<CopyResult> {
-    let (plan, copies) = transfer(space, (&req.from, &req.to), req.mode, Source::Stays).await?;
+pub(super) async fn copy<S: Store>(view: &NamespaceView<S>, req: &CopyRequest) -> Result<CopyResult> {
+    let (plan, copies) = transfer(view, (&req.from, &req.to), req.mode, TransferKind::Copy).await?;
     let bytes = copies.iter().map(|stored| stored.size).sum();
     Ok(CopyResult::new(req.from.clone(), req.to.clone(), plan.replaced.is_some(), copies.len() as u64, bytes))
 }
 
-/// What a rename or copy comes to: each file with its new place, and the one file that it takes the place of.
-#[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) from: VfsPath,
-    pub(super) to: VfsPath,
-    pub(super) moves: Vec<Move>,
-    pub(super) replaced: Option<Stored>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct Move {
-    pub(super) from: VfsPath,
-    pub(super) to: VfsPath,
-    /// How many bytes the source had when it was looked at.
-    pub(super) size: u64,
-}
-
 /// Makes the transfer, and says what is at the target now.
 async fn transfer<S: Store>(
-    space: &Space<S>,
+    view: &NamespaceView<S>,
     (from, to): (&VfsPath, &VfsPath),
     mode: TransferMode,
-    source: Source,
-) -> Result<(Plan, Vec<Stored>)> {
+    kind: TransferKind,
+) -> Result<(TransferPlan, Vec<StoredMeta>)> {
     check_source_and_target(from, to)?;
-    for attempt in 0..space.inner.config.edit_attempts {
-        let plan = plan(space, from, to, mode).await?;
-        let made = match space.batches() {
-            Some(_) => batched(space, &plan, source).await?,
+    for attempt in 0..view.shared.config.edit_attempts {
+        let plan = plan(view, from, to, mode).await?;
+        let made = match view.batches() {
+            Some(_) => batched(view, &plan, kind).await?,
             None => {
-                let (space, plan) = (space.clone(), plan.clone());
-                let cx = space.cx.clone();
-                let work = |cx| async move { single::transfer(&space.with_context(cx), &plan, source).await };
-                settled(&cx, to, work).await?
+                let (view, plan) = (view.clone(), plan.clone());
+                let cx = view.cx.clone();
+                let work = |cx| async move { nontransactional::transfer(&view.with_context(cx), &plan, kind).await };
+                run_to_completion(&cx, to, work).await?
             }
         };
         if let Some(made) = made {
             return Ok((plan, made));
         }
-        make_way(&space.cx, to, attempt).await?;
+        backoff(&view.cx, to, attempt).await?;
     }
     Err(contended(to))
 }
 
-async fn plan<S: Store>(space: &Space<S>, from: &VfsPath, to: &VfsPath, mode: TransferMode) -> Result<Plan> {
-    let (source, target) = futures::join!(space.find(from), space.look_up(to));
+async fn plan<S: Store>(
+    view: &NamespaceView<S>,
+    from: &VfsPath,
+    to: &VfsPath,
+    mode: TransferMode,
+) -> Result<TransferPlan> {
+    let (source, target) = futures::join!(view.find(from), view.look_up(to));
     let source = source?;
     let replaced = check_target(&source, target?, to, mode)?;
-    space.check_path(to)?;
-    let moves = match source {
-        Found::File(stored) => vec![Move { from: from.clone(), to: to.clone(), size: stored.size }],
-        Found::Directory => {
-            let files = space.subtree(from).await?.readable()?;
-            let moves = files.into_iter().map(|entry| {
+    view.check_path(to)?;
+    let files = match source {
+        PathEntry::File(stored) => vec![FileTransfer { from: from.clone(), to: to.clone(), size: stored.size }],
+        PathEntry::Directory => {
+            let entries = view.subtree(from).await?.readable()?;
+            let transfers = entries.into_iter().map(|entry| {
                 let below = entry.path.strip_prefix(from).unwrap_or_default();
                 let target = to.join(below).map_err(|error| error.with_path(to))?;
-                space.check_path(&target).map_err(|error| error.with_path(to))?;
-                Ok(Move { from: entry.path, to: target, size: entry.stored.size })
+                view.check_path(&target).map_err(|error| error.with_path(to))?;
+                Ok(FileTransfer { from: entry.path, to: target, size: entry.stored.size })
             });
-            moves.collect::<Result<_>>()?
+            transfers.collect::<Result<_>>()?
         }
     };
-    if moves.is_empty() {
+    if files.is_empty() {
         return Err(Error::not_found(from));
     }
-    Ok(Plan { from: from.clone(), to: to.clone(), moves, replaced })
+    Ok(TransferPlan { from: from.clone(), to: to.clone(), files, replaced })
 }
 
 /// The file that gives way to `source`, where there is one and it may.
-fn check_target(source: &Found, target: Option<Found>, to: &VfsPath, mode: TransferMode) -> Result<Option<Stored>> {
+fn check_target(
+    source: &PathEntry,
+    target: Option<PathEntry>,
+    to: &VfsPath,
+    mode: TransferMode,
+) -> Result<Option<StoredMeta>> {
     let Some(target) = target else { return Ok(None) };
     if mode != TransferMode::Overwrite {
         return Err(Error::already_exists(to));
     }
     match (source, target) {
-        (Found::File(_), Found::File(replaced)) => Ok(Some(replaced)),
-        (Found::File(_), Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
-        (Found::Directory, Found::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
-        (Found::Directory, Found::Directory) => {
+        (PathEntry::File(_), PathEntry::File(replaced)) => Ok(Some(replaced)),
+        (PathEntry::File(_), PathEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
+        (PathEntry::Directory, PathEntry::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
+        (PathEntry::Directory, PathEntry::Directory) => {
             let message = "the target directory is not empty; delete it first or choose another target";
             Err(Error::new(ErrorKind::NotEmpty, message).with_path(to))
         }
@@ -109,20 +107,24 @@ fn check_target(source: &Found, target: Option<Found>, to: &VfsPath, mode: Trans
 }
 
 /// Makes the transfer in one step; `None` where what it was planned on has changed.
-async fn batched<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Result<Option<Vec<Stored>>> {
+async fn batched<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    kind: TransferKind,
+) -> Result<Option<Vec<StoredMeta>>> {
     let conditions = match &plan.replaced {
         // A file keeps the place that it has, also where others made one above or below it.
-        Some(replaced) => vec![Condition::At(plan.to.clone(), Expected::Version(replaced.version.clone()))],
-        None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Expected::Nothing)]].concat(),
+        Some(replaced) => vec![Condition::At(plan.to.clone(), Precondition::Version(replaced.version.clone()))],
+        None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Precondition::Absent)]].concat(),
     };
     let at = Utc::now();
-    let write = |Move { from, to, .. }: Move| match source {
-        Source::Goes => Write::Move { from, to },
-        Source::Stays => Write::Copy { from, to, at },
+    let write = |FileTransfer { from, to, .. }: FileTransfer| match kind {
+        TransferKind::Rename => Write::Move { from, to },
+        TransferKind::Copy => Write::Copy { from, to, at },
     };
-    let writes = plan.moves.iter().cloned().map(write).collect();
-    Ok(match space.batch(&plan.to, &conditions, writes).await? {
-        BatchOutcome::Done(stored) => Some(stored),
-        BatchOutcome::Refused(..) => None,
+    let writes = plan.files.iter().cloned().map(write).collect();
+    Ok(match view.batch(&plan.to, &conditions, writes).await? {
+        BatchOutcome::Applied(stored) => Some(stored),
+        BatchOutcome::PreconditionFailed(..) => None,
     })
 }

@@ -1,13 +1,14 @@
-//! Uploads of many files: several in one change, where the store can do that.
+//! Uploads of many files, in batches if the store supports them.
 
 use std::collections::{BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, FileUpload, FileUploadResponse, WriteRequest};
 
-use super::space::{Space, above};
+use super::view::namespace_view::NamespaceView;
+use super::view::path_entry::above;
 use super::write::{self, NewContent};
-use crate::store::{BatchOutcome, Condition, Expected, Store, Stored, Times, Write};
+use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, TimestampSource, Write};
 
 /// The most files in one change. Others who change the namespace wait as long as it takes.
 const MAX_BATCH_FILES: usize = 256;
@@ -20,16 +21,16 @@ const MAX_BATCHED_FILE: usize = 256 << 10;
 const LEVEL_BYTES: usize = 1 << 10;
 
 /// Uploads `files`, in their order where that matters. The answers are in the order of `files`.
-pub(super) async fn upload_all<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+pub(super) async fn upload_all<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for wave in split_by_order(files) {
-        if space.batches().is_none() {
-            answers.extend(upload_each(space, wave).await);
+        if view.batches().is_none() {
+            answers.extend(upload_each(view, wave).await);
             continue;
         }
         let is_large: Vec<bool> = wave.iter().map(|file| file.content.len() > MAX_BATCHED_FILE).collect();
         let (large, small) = wave.into_iter().partition(|file| file.content.len() > MAX_BATCHED_FILE);
-        let (large, small) = futures::join!(upload_each(space, large), upload_batches(space, small));
+        let (large, small) = futures::join!(upload_each(view, large), upload_batches(view, small));
         let (mut large, mut small) = (large.into_iter(), small.into_iter());
         answers.extend(is_large.into_iter().filter_map(|is_large| if is_large { large.next() } else { small.next() }));
     }
@@ -57,10 +58,10 @@ fn split_by_order(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
     waves
 }
 
-async fn upload_batches<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for batch in split_by_size(files) {
-        answers.extend(upload_batch(space, batch).await);
+        answers.extend(upload_batch(view, batch).await);
     }
     answers
 }
@@ -85,31 +86,31 @@ fn split_by_size(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
     batches
 }
 
-async fn upload_each<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
     let upload = async |file: FileUpload| {
         let path = file.path.clone();
-        FileUploadResponse::of_write(path, write::write(space, WriteRequest::from(file)).await)
+        FileUploadResponse::of_write(path, write::write(view, WriteRequest::from(file)).await)
     };
     let uploads: Vec<_> = files.into_iter().map(upload).collect();
-    stream::iter(uploads).buffered(space.fetches()).collect().await
+    stream::iter(uploads).buffered(view.fetches()).collect().await
 }
 
 /// Uploads `files` in one change, or each on its own where that change cannot be made, as each has an answer of its own.
-async fn upload_batch<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-    let (Some(first), Some(batch)) = (files.first(), plan_batch(space, &files).await) else {
-        return upload_each(space, files).await;
+async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    let (Some(first), Some(batch)) = (files.first(), plan_batch(view, &files).await) else {
+        return upload_each(view, files).await;
     };
-    match space.batch(&first.path, &batch.conditions, batch.writes).await {
-        Ok(BatchOutcome::Done(stored)) if stored.len() == files.len() => {
-            let answer = |(file, stored): (FileUpload, Stored)| FileUploadResponse::ok(file.path, stored.version);
+    match view.batch(&first.path, &batch.conditions, batch.writes).await {
+        Ok(BatchOutcome::Applied(stored)) if stored.len() == files.len() => {
+            let answer = |(file, stored): (FileUpload, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
             files.into_iter().zip(stored).map(answer).collect()
         }
-        Err(error) if is_undecided(&error) || space.cx.check().is_err() => fail_all(files, &error),
-        Ok(BatchOutcome::Done(stored)) => {
+        Err(error) if is_undecided(&error) || view.cx.check().is_err() => fail_all(files, &error),
+        Ok(BatchOutcome::Applied(stored)) => {
             let reason = format!("{} of {} writes were reported by the store", stored.len(), files.len());
             fail_all(files, &Error::new(ErrorKind::Internal, reason))
         }
-        Ok(BatchOutcome::Refused(..)) | Err(_) => upload_each(space, files).await,
+        Ok(BatchOutcome::PreconditionFailed(..)) | Err(_) => upload_each(view, files).await,
     }
 }
 
@@ -134,23 +135,23 @@ struct BatchPlan {
 }
 
 /// Plans the change that writes `files`; `None` where one of them is refused or cannot be looked up, or there are no two.
-async fn plan_batch<S: Store>(space: &Space<S>, files: &[FileUpload]) -> Option<BatchPlan> {
+async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> Option<BatchPlan> {
     if files.len() < 2 {
         return None;
     }
-    let has_times = space.store().abilities().times != Times::OfStore;
+    let has_times = view.store().capabilities().timestamps != TimestampSource::Store;
     let is_allowed = |file: &FileUpload| {
-        let has_path = !file.path.is_root() && space.check_path(&file.path).is_ok();
-        let has_size = space.check_size(&file.path, file.content.len() as u64).is_ok();
+        let has_path = !file.path.is_root() && view.check_path(&file.path).is_ok();
+        let has_size = view.check_size(&file.path, file.content.len() as u64).is_ok();
         has_path && has_size && (has_times || file.modified_at.is_none())
     };
     if !files.iter().all(is_allowed) {
         return None;
     }
     let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-    let stats = space.stat_many(&paths[0], &paths).await.ok()?;
-    let found: Vec<Option<Stored>> = stats.into_iter().map(|stat| stat.stored).collect();
-    let write = |(file, found): (&FileUpload, &Option<Stored>)| {
+    let stats = view.stat_many(&paths[0], &paths).await.ok()?;
+    let found: Vec<Option<StoredMeta>> = stats.into_iter().map(|stat| stat.stored).collect();
+    let write = |(file, found): (&FileUpload, &Option<StoredMeta>)| {
         let content = NewContent { bytes: file.content.clone(), modified_at: file.modified_at };
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
@@ -159,16 +160,17 @@ async fn plan_batch<S: Store>(space: &Space<S>, files: &[FileUpload]) -> Option<
 }
 
 /// Returns the conditions that each file is still what was found, and has room where nothing was.
-fn require_unchanged(files: &[FileUpload], found: &[Option<Stored>]) -> Vec<Condition> {
+fn require_unchanged(files: &[FileUpload], found: &[Option<StoredMeta>]) -> Vec<Condition> {
     let (mut conditions, mut directories) = (Vec::with_capacity(2 * files.len()), BTreeSet::new());
     for (file, found) in files.iter().zip(found) {
-        let expected = found.as_ref().map_or(Expected::Nothing, |found| Expected::Version(found.version.clone()));
+        let expected =
+            found.as_ref().map_or(Precondition::Absent, |found| Precondition::Version(found.version.clone()));
         conditions.push(Condition::At(file.path.clone(), expected));
         if found.is_none() {
             conditions.push(Condition::NothingBelow(file.path.clone()));
             directories.extend(above(&file.path));
         }
     }
-    conditions.extend(directories.into_iter().map(|directory| Condition::At(directory, Expected::Nothing)));
+    conditions.extend(directories.into_iter().map(|directory| Condition::At(directory, Precondition::Absent)));
     conditions
 }

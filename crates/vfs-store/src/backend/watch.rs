@@ -1,4 +1,4 @@
-//! What happens to the files, as the store tells it.
+//! Change feed over the change log of a store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,9 @@ use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
 use vfs_core::{Change, Cursor, Error, Result, VfsPath, WatchEvent, WatchRequest};
 
-use super::space::Space;
-use super::starts::Starts;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Changes, Position, Store, Tell};
+use super::concurrency::feed_barrier::FeedBarrier;
+use super::view::namespace_view::NamespaceView;
+use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
 
 /// How many changes are asked for at once.
 const CHANGES: usize = 500;
@@ -25,38 +24,38 @@ const NAMESPACE: usize = 12;
 
 /// One who follows the changes of a namespace.
 struct Follower<S> {
-    space: Space<S>,
+    view: NamespaceView<S>,
     path: VfsPath,
     cursors: Cursors,
     /// Where it begins, until that is known.
-    start: Option<BoxFuture<'static, Result<Start>>>,
-    seen: Position,
+    start: Option<BoxFuture<'static, Result<FeedStart>>>,
+    seen: Sequence,
     pending: VecDeque<WatchEvent>,
     has_ended: bool,
 }
 
 /// Where a follower begins.
-struct Start {
-    seen: Position,
+struct FeedStart {
+    seen: Sequence,
     /// Whether what it asked for is no longer, or not yet, there.
     is_behind: bool,
 }
 
 /// The changes at and below the request's path, from now on or from its cursor.
 pub(super) fn watch<S: Store>(
-    space: Space<S>,
+    view: NamespaceView<S>,
     req: WatchRequest,
-    starts: &Arc<Starts>,
+    feed_barrier: &Arc<FeedBarrier>,
 ) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
-    let cursors = Cursors::of(&space.namespace);
+    let cursors = Cursors::of(&view.namespace);
     let asked = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
         Ok(asked) => asked,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
-    let start = begin(start(space.clone(), path.clone(), asked).boxed(), starts);
-    let (seen, pending) = (Position(0), VecDeque::new());
-    let follower = Follower { space, path, cursors, start: Some(start), seen, pending, has_ended: false };
+    let start = begin(start(view.clone(), path.clone(), asked).boxed(), feed_barrier);
+    let (seen, pending) = (Sequence(0), VecDeque::new());
+    let follower = Follower { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
     stream::unfold(follower, |mut follower| async move {
         if follower.has_ended {
             return None;
@@ -69,13 +68,16 @@ pub(super) fn watch<S: Store>(
 }
 
 /// Begins at once, not when the stream is first asked: what happens from now on is told.
-fn begin(mut start: BoxFuture<'static, Result<Start>>, starts: &Arc<Starts>) -> BoxFuture<'static, Result<Start>> {
+fn begin(
+    mut start: BoxFuture<'static, Result<FeedStart>>,
+    feed_barrier: &Arc<FeedBarrier>,
+) -> BoxFuture<'static, Result<FeedStart>> {
     if let Some(known) = (&mut start).now_or_never() {
         return futures::future::ready(known).boxed();
     }
     match Handle::try_current() {
         Ok(runtime) => {
-            let starting = starts.begin();
+            let starting = feed_barrier.register();
             let begun = runtime.spawn(async move {
                 let begun = start.await;
                 drop(starting);
@@ -91,27 +93,27 @@ fn ended(error: tokio::task::JoinError) -> Error {
     Error::new(vfs_core::ErrorKind::Internal, "following the changes ended before it began").with_source(error)
 }
 
-async fn start<S: Store>(space: Space<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
-    let changes = changes_of(&space)?;
-    let last = space.ask(&path, changes.position(&space.namespace)).await?;
+async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<CursorTarget>) -> Result<FeedStart> {
+    let changes = changes_of(&view)?;
+    let last = view.ask(&path, changes.last_sequence(&view.namespace)).await?;
     Ok(match asked {
-        None => Start { seen: last, is_behind: false },
-        Some(Asked::After(seen)) if seen <= last => Start { seen, is_behind: false },
+        None => FeedStart { seen: last, is_behind: false },
+        Some(CursorTarget::After(seen)) if seen <= last => FeedStart { seen, is_behind: false },
         // Of another namespace or store, or of this one before it was put back.
-        Some(_) => Start { seen: last, is_behind: true },
+        Some(_) => FeedStart { seen: last, is_behind: true },
     })
 }
 
-fn changes_of<S: Store>(space: &Space<S>) -> Result<&dyn Changes> {
-    let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store does not tell of changes");
-    space.store().as_changes().ok_or_else(missing)
+fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn Changes> {
+    let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store has no change feed");
+    view.store().as_changes().ok_or_else(missing)
 }
 
 impl<S: Store> Follower<S> {
     async fn next(&mut self) -> Result<WatchEvent> {
-        self.space.cx.check()?;
+        self.view.cx.check()?;
         if let Some(start) = self.start.take() {
-            let Start { seen, is_behind } = start.await?;
+            let FeedStart { seen, is_behind } = start.await?;
             self.seen = seen;
             if is_behind {
                 return Ok(self.cursors.event(seen, Change::Overflow));
@@ -121,20 +123,21 @@ impl<S: Store> Follower<S> {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
-            let changes = changes_of(&self.space)?;
-            let page = self.space.ask(&self.path, changes.since(&self.space.namespace, self.seen, CHANGES)).await?;
+            let changes = changes_of(&self.view)?;
+            let page = self.view.ask(&self.path, changes.since(&self.view.namespace, self.seen, CHANGES)).await?;
             match page {
                 ChangePage::Changes { changes: told, next, has_more } => {
                     let (path, cursors) = (&self.path, &self.cursors);
-                    let events =
-                        told.into_iter().filter_map(|(at, tell)| Some(cursors.event(at, as_seen_from(path, tell)?)));
+                    let events = told
+                        .into_iter()
+                        .filter_map(|(at, record)| Some(cursors.event(at, as_seen_from(path, record)?)));
                     self.pending.extend(events);
                     self.seen = next;
                     if self.pending.is_empty() && !has_more {
-                        self.space.ask(&self.path, changes.changed(&self.space.namespace, next)).await?;
+                        self.view.ask(&self.path, changes.changed(&self.view.namespace, next)).await?;
                     }
                 }
-                ChangePage::Forgotten(next) => {
+                ChangePage::Expired(next) => {
                     self.seen = next;
                     return Ok(self.cursors.event(next, Change::Overflow));
                 }
@@ -151,9 +154,9 @@ struct Cursors {
 
 /// What a cursor asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum CursorTarget {
     /// What happened after this place.
-    After(Position),
+    After(Sequence),
     /// What happened in another namespace.
     Elsewhere,
 }
@@ -164,17 +167,17 @@ impl Cursors {
         Self { namespace: hash[..NAMESPACE].to_owned() }
     }
 
-    fn event(&self, at: Position, change: Change) -> WatchEvent {
+    fn event(&self, at: Sequence, change: Change) -> WatchEvent {
         WatchEvent::new(Cursor::new(format!("{CURSOR}{}-{}", self.namespace, at.0)), change)
     }
 
-    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<Asked> {
+    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorTarget> {
         let parts = cursor.as_str().strip_prefix(CURSOR).and_then(|parts| parts.split_once('-'));
         let parts = parts.filter(|(namespace, _)| is_hash(namespace));
         let asked = parts.and_then(|(namespace, text)| {
             let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
             let is_here = namespace == self.namespace;
-            Some(if is_here { Asked::After(Position(number)) } else { Asked::Elsewhere })
+            Some(if is_here { CursorTarget::After(Sequence(number)) } else { CursorTarget::Elsewhere })
         });
         asked.ok_or_else(|| {
             let message = "the cursor is none of a change feed; leave it out to start from now";
@@ -188,13 +191,13 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// What `tell` is for one who watches `watched`; `None` where it is nothing.
-fn as_seen_from(watched: &VfsPath, tell: Tell) -> Option<Change> {
-    let change = match tell {
-        Tell::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
-        Tell::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
-        Tell::Removed(path) => Change::Removed { path },
-        Tell::Unreadable(tell, _) => return as_seen_from(watched, *tell),
-        Tell::Moved { from, to, stored } => {
+fn as_seen_from(watched: &VfsPath, record: ChangeRecord) -> Option<Change> {
+    let change = match record {
+        ChangeRecord::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
+        ChangeRecord::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
+        ChangeRecord::Removed(path) => Change::Removed { path },
+        ChangeRecord::Unreadable(record, _) => return as_seen_from(watched, *record),
+        ChangeRecord::Moved { from, to, stored } => {
             let version = Some(stored.version);
             return match (from.starts_with(watched), to.starts_with(watched)) {
                 (true, true) => Some(Change::Renamed { from, to, version }),
@@ -218,10 +221,10 @@ mod tests {
     fn a_cursor_is_read_as_it_was_written_and_no_other_text_is() {
         let root = VfsPath::root();
         let cursors = Cursors::of(&Namespace::default());
-        let cursor = cursors.event(Position(17), Change::Overflow).cursor;
-        assert_eq!(cursors.parse(&cursor, &root), Ok(Asked::After(Position(17))));
+        let cursor = cursors.event(Sequence(17), Change::Overflow).cursor;
+        assert_eq!(cursors.parse(&cursor, &root), Ok(CursorTarget::After(Sequence(17))));
         let other = Cursors::of(&Namespace::parse("org").expect("a namespace"));
-        assert_eq!(other.parse(&cursor, &root), Ok(Asked::Elsewhere));
+        assert_eq!(other.parse(&cursor, &root), Ok(CursorTarget::Elsewhere));
         let here = cursor.as_str().strip_suffix("-17").expect("it ends with the number");
         let numbers = ["", "-", "-017", "-+17", "--1", "-17 ", "-1e1", "-99999999999999999999"];
         let others = ["", "17", "change-", "change-17", "change-x-17", "change--17", "change-0123456789AB-17"];

@@ -1,138 +1,146 @@
-//! Writing whole files, and to their ends.
+//! Writes of whole files and appends.
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
-use super::single;
-use super::space::{Found, Space, above, contended};
-use super::waiting::{make_way, settled};
-use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Times, Write};
+use super::concurrency::backoff::{backoff, contended};
+use super::concurrency::completion::run_to_completion;
+use super::nontransactional;
+use super::view::namespace_view::NamespaceView;
+use super::view::path_entry::{PathEntry, above};
+use crate::store::{
+    BatchOutcome, Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, Write,
+};
 
-pub(super) async fn write<S: Store>(space: &Space<S>, req: WriteRequest) -> Result<WriteResult> {
-    if space.inner.store.abilities().times == Times::OfStore {
+pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) -> Result<WriteResult> {
+    if view.shared.store.capabilities().timestamps == TimestampSource::Store {
         req.refuse_modified_at()?;
     }
     let WriteRequest { path, content, mode, modified_at, .. } = req;
-    space.check_path(&path)?;
+    view.check_path(&path)?;
     let new = NewContent { bytes: content, modified_at };
     match mode {
-        WriteMode::CreateNew => create(space, &path, new).await,
-        WriteMode::Overwrite => overwrite(space, &path, new).await,
-        WriteMode::IfVersion(version) => replace(space, &path, new, version).await,
-        WriteMode::Append => append(space, &path, new).await,
+        WriteMode::CreateNew => create(view, &path, new).await,
+        WriteMode::Overwrite => overwrite(view, &path, new).await,
+        WriteMode::IfVersion(version) => replace(view, &path, new, version).await,
+        WriteMode::Append => append(view, &path, new).await,
         _ => Err(Error::at(ErrorKind::Unsupported, &path)),
     }
 }
 
-async fn create<S: Store>(space: &Space<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
-    if space.check_size(path, new.size()).is_err() {
-        refuse_existing(path, space.look_up(path).await?)?;
+async fn create<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
+    if view.check_size(path, new.size()).is_err() {
+        refuse_existing(path, view.look_up(path).await?)?;
     }
-    space.check_size(path, new.size())?;
-    for attempt in 0..space.inner.config.edit_attempts {
-        match put_new(space, path, new.value(None)).await? {
-            Outcome::Done(stored) => {
+    view.check_size(path, new.size())?;
+    for attempt in 0..view.shared.config.edit_attempts {
+        match put_new(view, path, new.value(None)).await? {
+            PutOutcome::Applied(stored) => {
                 return Ok(WriteResult::new(path.clone(), true, stored.version, new.size()));
             }
-            Outcome::Refused(_) => refuse_existing(path, space.look_up(path).await?)?,
+            PutOutcome::PreconditionFailed(_) => refuse_existing(path, view.look_up(path).await?)?,
         }
-        make_way(&space.cx, path, attempt).await?;
+        backoff(&view.cx, path, attempt).await?;
     }
     Err(contended(path))
 }
 
 /// Refuses a path at which something is.
-fn refuse_existing(path: &VfsPath, found: Option<Found>) -> Result<()> {
+fn refuse_existing(path: &VfsPath, found: Option<PathEntry>) -> Result<()> {
     match found {
         None => Ok(()),
-        Some(Found::File(_)) => Err(Error::already_exists(path)),
-        Some(Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+        Some(PathEntry::File(_)) => Err(Error::already_exists(path)),
+        Some(PathEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
     }
 }
 
 /// The file that a write to `path` replaces, where there is one.
-async fn existing<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Option<Stored>> {
-    match space.look_up(path).await? {
+async fn existing<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<Option<StoredMeta>> {
+    match view.look_up(path).await? {
         None => Ok(None),
-        Some(Found::File(stored)) => Ok(Some(stored)),
-        Some(Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+        Some(PathEntry::File(stored)) => Ok(Some(stored)),
+        Some(PathEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
     }
 }
 
-async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
+async fn overwrite<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
     let size = new.size();
-    let mut turn = None;
-    for attempt in 0..space.inner.config.edit_attempts {
-        if attempt > 0 && turn.is_none() {
-            turn = Some(space.turn(path).await?);
+    let mut lock = None;
+    for attempt in 0..view.shared.config.edit_attempts {
+        if attempt > 0 && lock.is_none() {
+            lock = Some(view.lock_key(path).await?);
         }
-        let file = space.head(path).await?;
-        if space.check_size(path, size).is_err() {
-            existing(space, path).await?;
+        let file = view.head(path).await?;
+        if view.check_size(path, size).is_err() {
+            existing(view, path).await?;
         }
-        space.check_size(path, size)?;
+        view.check_size(path, size)?;
         let value = new.value(file.as_ref());
         let outcome = match &file {
-            None => put_new(space, path, value).await?,
+            None => put_new(view, path, value).await?,
             // Others may have put something below it that knows nothing of directories; the file is there all the same.
-            Some(file) => space.put(path, value, &Expected::Version(file.version.clone())).await?,
+            Some(file) => view.put(path, value, &Precondition::Version(file.version.clone())).await?,
         };
         match outcome {
-            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
-            Outcome::Refused(_) => existing(space, path).await?,
+            PutOutcome::Applied(stored) => {
+                return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size));
+            }
+            PutOutcome::PreconditionFailed(_) => existing(view, path).await?,
         };
-        make_way(&space.cx, path, attempt).await?;
+        backoff(&view.cx, path, attempt).await?;
     }
     Err(contended(path))
 }
 
 async fn replace<S: Store>(
-    space: &Space<S>,
+    view: &NamespaceView<S>,
     path: &VfsPath,
     new: NewContent,
     expected: Version,
 ) -> Result<WriteResult> {
     let size = new.size();
-    let file = existing(space, path).await?;
+    let file = existing(view, path).await?;
     let file = match file {
         Some(file) if file.version == expected => file,
         other => return Err(Error::conflict(path, other.map(|file| file.version))),
     };
-    space.check_size(path, size)?;
-    match space.put(path, new.value(Some(&file)), &Expected::Version(expected)).await? {
-        Outcome::Done(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
-        Outcome::Refused(found) => Err(Error::conflict(path, found.map(|file| file.version))),
+    view.check_size(path, size)?;
+    match view.put(path, new.value(Some(&file)), &Precondition::Version(expected)).await? {
+        PutOutcome::Applied(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
+        PutOutcome::PreconditionFailed(found) => Err(Error::conflict(path, found.map(|file| file.version))),
     }
 }
 
-async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: NewContent) -> Result<WriteResult> {
-    let _turn = space.turn(path).await?;
-    let max = space.inner.max_file_size();
-    for attempt in 0..space.inner.config.edit_attempts {
+async fn append<S: Store>(view: &NamespaceView<S>, path: &VfsPath, added: NewContent) -> Result<WriteResult> {
+    let _lock = view.lock_key(path).await?;
+    let max = view.shared.max_file_size();
+    for attempt in 0..view.shared.config.edit_attempts {
         let outcome;
-        let file = space.whole(path, max).await?;
+        let file = view.whole(path, max).await?;
         let size = file.as_ref().map_or(0, |file| file.stored.size) + added.size();
         match &file {
             None => {
-                if space.check_size(path, size).is_err() {
-                    existing(space, path).await?;
+                if view.check_size(path, size).is_err() {
+                    existing(view, path).await?;
                 }
-                space.check_size(path, size)?;
-                outcome = put_new(space, path, added.value(None)).await?;
+                view.check_size(path, size)?;
+                outcome = put_new(view, path, added.value(None)).await?;
             }
             Some(file) => {
-                space.check_size(path, size)?;
+                view.check_size(path, size)?;
                 let bytes = buffer::join(&file.content, &added.bytes)?;
                 let value = NewContent { bytes, ..added }.value(Some(&file.stored));
-                outcome = space.put(path, value, &Expected::Version(file.stored.version.clone())).await?;
+                outcome = view.put(path, value, &Precondition::Version(file.stored.version.clone())).await?;
             }
         }
         match outcome {
-            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
-            Outcome::Refused(_) => existing(space, path).await?,
+            PutOutcome::Applied(stored) => {
+                return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size));
+            }
+            PutOutcome::PreconditionFailed(_) => existing(view, path).await?,
         };
-        make_way(&space.cx, path, attempt).await?;
+        backoff(&view.cx, path, attempt).await?;
     }
     Err(contended(path))
 }
@@ -150,7 +158,7 @@ impl NewContent {
     }
 
     /// Returns the value to store; `old` is the file that is replaced.
-    pub(super) fn value(&self, old: Option<&Stored>) -> NewValue {
+    pub(super) fn value(&self, old: Option<&StoredMeta>) -> NewValue {
         let mut value = new_value(&self.bytes, old);
         if let Some(at) = self.modified_at {
             value.modified_at = at.trunc_subsecs(6);
@@ -160,55 +168,52 @@ impl NewContent {
 }
 
 /// `content` as a write of now, to a new file or in the place of that of `old`.
-pub(super) fn new_value(content: &Bytes, old: Option<&Stored>) -> NewValue {
+pub(super) fn new_value(content: &Bytes, old: Option<&StoredMeta>) -> NewValue {
     let now = Utc::now();
     let value = NewValue::new(content.clone(), old.map_or(now, |old| now.max(old.modified_at)));
     match old {
-        Some(old) => value.created_at(created_at(old)),
+        Some(old) => value.created_at(old.creation_time()),
         None => value,
     }
 }
 
-/// When a file was made, as far as anybody knows.
-pub(super) fn created_at(stored: &Stored) -> DateTime<Utc> {
-    stored.created_at.unwrap_or(stored.modified_at)
-}
-
 /// What must be so for something to be at `path`: no part of it is a file, and nothing is below it.
 pub(super) fn room_for(path: &VfsPath) -> Vec<Condition> {
-    let parts = above(path).map(|above| Condition::At(above, Expected::Nothing));
+    let parts = above(path).map(|above| Condition::At(above, Precondition::Absent));
     parts.chain([Condition::NothingBelow(path.clone())]).collect()
 }
 
 /// Puts a file where nothing is.
-async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if path.is_root() {
-        return Ok(Outcome::Refused(None));
+        return Ok(PutOutcome::PreconditionFailed(None));
     }
-    if space.batches().is_none() {
-        let (space, path) = (space.clone(), path.clone());
-        let cx = space.cx.clone();
+    if view.batches().is_none() {
+        let (view, path) = (view.clone(), path.clone());
+        let cx = view.cx.clone();
         let at = path.clone();
-        return settled(&cx, &at, |cx| async move { single::put_new(&space.with_context(cx), &path, value).await })
-            .await;
+        return run_to_completion(&cx, &at, |cx| async move {
+            nontransactional::put_new(&view.with_context(cx), &path, value).await
+        })
+        .await;
     }
-    let mut conditions = vec![Condition::At(path.clone(), Expected::Nothing)];
+    let mut conditions = vec![Condition::At(path.clone(), Precondition::Absent)];
     conditions.extend(room_for(path));
-    put_if(space, path, value, &conditions).await
+    put_if(view, path, value, &conditions).await
 }
 
 async fn put_if<S: Store>(
-    space: &Space<S>,
+    view: &NamespaceView<S>,
     path: &VfsPath,
     value: NewValue,
     conditions: &[Condition],
-) -> Result<Outcome> {
-    let outcome = space.batch(path, conditions, vec![Write::Put(path.clone(), value)]).await?;
+) -> Result<PutOutcome> {
+    let outcome = view.batch(path, conditions, vec![Write::Put(path.clone(), value)]).await?;
     Ok(match outcome {
-        BatchOutcome::Done(stored) => match stored.into_iter().next() {
-            Some(stored) => Outcome::Done(stored),
+        BatchOutcome::Applied(stored) => match stored.into_iter().next() {
+            Some(stored) => PutOutcome::Applied(stored),
             None => return Err(Error::new(ErrorKind::Internal, "the store did not say what it wrote").with_path(path)),
         },
-        BatchOutcome::Refused(_, found) => Outcome::Refused(found),
+        BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
     })
 }

@@ -1,27 +1,27 @@
-//! The newest changes of a namespace.
+//! Bounded change log of a namespace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use event_listener::Event;
 
-use crate::store::{ChangePage, Position, Tell};
+use crate::store::{ChangePage, ChangeRecord, Sequence};
 
 /// How many changes are remembered.
-const REMEMBERED: usize = 4096;
+const LOG_CAPACITY: usize = 4096;
 
 /// The newest changes of a namespace, numbered from 1.
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    newest: VecDeque<Tell>,
+pub(super) struct MemoryLog {
+    newest: VecDeque<ChangeRecord>,
     last: u64,
     told: Arc<Event>,
 }
 
-impl Log {
-    pub(super) fn tell(&mut self, changes: impl IntoIterator<Item = Tell>) {
+impl MemoryLog {
+    pub(super) fn tell(&mut self, changes: impl IntoIterator<Item = ChangeRecord>) {
         for change in changes {
-            if self.newest.len() == REMEMBERED {
+            if self.newest.len() == LOG_CAPACITY {
                 self.newest.pop_front();
             }
             self.newest.push_back(change);
@@ -35,17 +35,17 @@ impl Log {
         Arc::clone(&self.told)
     }
 
-    pub(super) fn position(&self) -> Position {
-        Position(self.last)
+    pub(super) fn position(&self) -> Sequence {
+        Sequence(self.last)
     }
 
-    pub(super) fn since(&self, seen: Position, limit: usize) -> ChangePage {
+    pub(super) fn since(&self, seen: Sequence, limit: usize) -> ChangePage {
         let forgotten = self.last - self.newest.len() as u64;
         if !(forgotten..=self.last).contains(&seen.0) {
-            return ChangePage::Forgotten(self.position());
+            return ChangePage::Expired(self.position());
         }
         let skipped = usize::try_from(seen.0 - forgotten).unwrap_or(usize::MAX);
-        let numbers = (seen.0 + 1..).map(Position);
+        let numbers = (seen.0 + 1..).map(Sequence);
         let changes: Vec<_> = numbers.zip(self.newest.iter().skip(skipped).cloned()).take(limit.max(1)).collect();
         let next = changes.last().map_or(seen, |(position, _)| *position);
         ChangePage::Changes { changes, next, has_more: next < self.position() }

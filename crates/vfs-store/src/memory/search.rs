@@ -1,4 +1,4 @@
-//! Which values hold a text, by reading them all.
+//! Search for candidates by a scan of all values.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use bytes::Bytes;
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use vfs_core::{CaseMode, VfsPath};
 
-use crate::store::{Candidates, Needles};
+use crate::store::{CandidateKeys, TextQuery};
 
 /// Those of `values` that hold one of the `needles`, or are not text.
-pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, needles: &Needles) -> Option<Candidates> {
-    if needles.texts.iter().any(String::is_empty) {
+pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Option<CandidateKeys> {
+    if query.texts.iter().any(String::is_empty) {
         return None;
     }
-    let mut folds = Folds::default();
-    let is_sensitive = needles.case == CaseMode::Sensitive;
-    let folded: Vec<_> = needles.texts.iter().map(|text| folds.fold(text)).collect();
+    let mut folds = CaseFolding::default();
+    let is_sensitive = query.case == CaseMode::Sensitive;
+    let folded: Vec<_> = query.texts.iter().map(|text| folds.fold(text)).collect();
     let mut may_hold = |content: &[u8]| match std::str::from_utf8(content) {
         Ok(text) if !text.contains('\0') => {
             if is_sensitive {
-                needles.texts.iter().any(|needle| text.contains(needle.as_str()))
+                query.texts.iter().any(|needle| text.contains(needle.as_str()))
             } else {
                 let text = folds.fold(text);
                 folded.iter().any(|needle| contains(&text, needle))
@@ -28,8 +28,8 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, needles: &Needles) -> Op
         _ => true,
     };
     let found = values.into_iter().filter(|(_, content)| may_hold(content)).map(|(path, _)| path);
-    let found: Candidates = found.take(needles.most.saturating_add(1)).collect();
-    (found.len() <= needles.most).then_some(found)
+    let found: CandidateKeys = found.take(query.max_candidates.saturating_add(1)).collect();
+    (found.len() <= query.max_candidates).then_some(found)
 }
 
 fn contains(text: &[char], needle: &[char]) -> bool {
@@ -38,9 +38,9 @@ fn contains(text: &[char], needle: &[char]) -> bool {
 
 /// Letters that are the same whatever their case, each as the first of them.
 #[derive(Default)]
-struct Folds(HashMap<char, char>);
+struct CaseFolding(HashMap<char, char>);
 
-impl Folds {
+impl CaseFolding {
     fn fold(&mut self, text: &str) -> Vec<char> {
         text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_its_cases(letter))).collect()
     }

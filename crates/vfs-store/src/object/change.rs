@@ -1,4 +1,4 @@
-//! Puts and deletes that are made once, or not.
+//! Conditional puts and deletes that are applied at most once.
 
 use std::time::Duration;
 
@@ -10,40 +10,45 @@ use object_store::{
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
-use super::fault::Fault;
-use super::http::{Change, Guard};
-use super::objects::{Conditions, Found, tag, version};
-use crate::store::{Expected, NewValue, Outcome, Stored};
+use super::error::BucketError;
+use super::http::{ChangeAttempts, ObjectCondition};
+use super::read::{ConditionKind, FoundObject, tag, version};
+use crate::store::{NewValue, Precondition, PutOutcome, StoredMeta};
 
 /// A value of more bytes is put in parts.
-pub(super) const WHOLE: usize = 16 << 20;
+pub(super) const MULTIPART_THRESHOLD: usize = 16 << 20;
 /// Bytes of a part; all but the last have as many, as R2 wants it.
-const PART: usize = 8 << 20;
+const PART_BYTES: usize = 8 << 20;
 /// How many parts are on their way at once.
-const PARTS_AT_ONCE: usize = 4;
+const MAX_CONCURRENT_PARTS: usize = 4;
 /// How often a change is tried that someone else comes before.
-const ROUNDS: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 /// How long the look at what a failed change left, or the removal of its parts, may take: a service that does not answer has
 /// been waited for already.
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What became of one try.
-enum Try {
-    Over(Outcome),
+enum AttemptOutcome {
+    Over(PutOutcome),
     /// Something came in between, and is gone or is what was expected by now.
     Again,
 }
 
 impl BucketStore {
     /// Puts a value.
-    pub(super) async fn put_value(&self, location: &Path, value: &NewValue, expected: &Expected) -> Result<Outcome> {
+    pub(super) async fn put_value(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        expected: &Precondition,
+    ) -> Result<PutOutcome> {
         let labels = self.inner.service.labels.of(value).await?;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let guard = match self.guard(location, expected).await? {
                 Ok(guard) => guard,
-                Err(found) => return Ok(Outcome::Refused(found)),
+                Err(found) => return Ok(PutOutcome::PreconditionFailed(found)),
             };
-            if let Try::Over(outcome) = self.try_put(location, value, &labels, expected, guard).await? {
+            if let AttemptOutcome::Over(outcome) = self.try_put(location, value, &labels, expected, guard).await? {
                 return Ok(outcome);
             }
         }
@@ -54,22 +59,26 @@ impl BucketStore {
     ///
     /// One that expects anything depends on what is there now: else a second attempt, after an answer that was lost, could go
     /// over what another put there meanwhile.
-    async fn guard(&self, location: &Path, expected: &Expected) -> Result<Result<Guard, Option<Stored>>> {
-        if *expected == Expected::Nothing {
-            return Ok(Ok(Guard::Nothing));
+    async fn guard(
+        &self,
+        location: &Path,
+        expected: &Precondition,
+    ) -> Result<Result<ObjectCondition, Option<StoredMeta>>> {
+        if *expected == Precondition::Absent {
+            return Ok(Ok(ObjectCondition::Nothing));
         }
-        if let Expected::Version(version) = expected
-            && self.inner.service.conditions == Conditions::Tags
+        if let Precondition::Version(version) = expected
+            && self.inner.service.conditions == ConditionKind::Tags
             && let Some(e_tag) = tag(version)
         {
-            return Ok(Ok(Guard::Tag { e_tag, generation: None }));
+            return Ok(Ok(ObjectCondition::Tag { e_tag, generation: None }));
         }
         match self.look(location).await? {
             found if !expected.holds(found.as_ref().map(|found| &found.stored)) => {
                 Ok(Err(found.map(|found| found.stored)))
             }
-            None => Ok(Ok(Guard::Nothing)),
-            Some(Found { guard: Some(guard), .. }) => Ok(Ok(guard)),
+            None => Ok(Ok(ObjectCondition::Nothing)),
+            Some(FoundObject { guard: Some(guard), .. }) => Ok(Ok(guard)),
             Some(_) => Err(self.without_tags()),
         }
     }
@@ -79,18 +88,20 @@ impl BucketStore {
         location: &Path,
         value: &NewValue,
         labels: &Attributes,
-        expected: &Expected,
-        guard: Guard,
-    ) -> Result<Try> {
-        let (change, answer) = if value.content.len() <= WHOLE {
-            let change = Change::new();
+        expected: &Precondition,
+        guard: ObjectCondition,
+    ) -> Result<AttemptOutcome> {
+        let (change, answer) = if value.content.len() <= MULTIPART_THRESHOLD {
+            let change = ChangeAttempts::new();
             (change.clone(), change.make(self.put_whole(location, value, labels, &guard)).await)
         } else {
-            let change = Change::on(guard.clone());
+            let change = ChangeAttempts::on(guard.clone());
             (change.clone(), change.make(self.put_parts(location, value, labels, &guard)).await)
         };
         let fault = match answer {
-            Ok(PutResult { e_tag: Some(e_tag), .. }) => return Ok(Try::Over(Outcome::Done(put_now(value, &e_tag)))),
+            Ok(PutResult { e_tag: Some(e_tag), .. }) => {
+                return Ok(AttemptOutcome::Over(PutOutcome::Applied(put_now(value, &e_tag))));
+            }
             Ok(_) => return Err(self.without_tags()),
             Err(fault) => fault,
         };
@@ -98,12 +109,12 @@ impl BucketStore {
             return Err(self.error(&fault));
         }
         match self.look_up(location, &fault).await? {
-            Some(found) if found.is_by(value.id) => Ok(Try::Over(Outcome::Done(found.stored))),
+            Some(found) if found.is_by(value.id) => Ok(AttemptOutcome::Over(PutOutcome::Applied(found.stored))),
             found => {
                 let stored = found.map(|found| found.stored);
                 match (fault.is_refusal(), change.is_doubtful()) {
-                    (true, false) if expected.holds(stored.as_ref()) => Ok(Try::Again),
-                    (true, false) => Ok(Try::Over(Outcome::Refused(stored))),
+                    (true, false) if expected.holds(stored.as_ref()) => Ok(AttemptOutcome::Again),
+                    (true, false) => Ok(AttemptOutcome::Over(PutOutcome::PreconditionFailed(stored))),
                     (false, _) if guarded(&guard, stored.as_ref()) => Err(self.not_yet(&self.error(&fault))),
                     _ => Err(self.unknown(&self.error(&fault))),
                 }
@@ -116,11 +127,11 @@ impl BucketStore {
         location: &Path,
         value: &NewValue,
         labels: &Attributes,
-        guard: &Guard,
-    ) -> Result<PutResult, Fault> {
+        guard: &ObjectCondition,
+    ) -> Result<PutResult, BucketError> {
         let mode = match guard.clone() {
-            Guard::Nothing => PutMode::Create,
-            Guard::Tag { e_tag, generation } => {
+            ObjectCondition::Nothing => PutMode::Create,
+            ObjectCondition::Tag { e_tag, generation } => {
                 PutMode::Update(UpdateVersion { e_tag: Some(e_tag), version: generation })
             }
         };
@@ -134,8 +145,8 @@ impl BucketStore {
         location: &Path,
         value: &NewValue,
         labels: &Attributes,
-        guard: &Guard,
-    ) -> Result<PutResult, Fault> {
+        guard: &ObjectCondition,
+    ) -> Result<PutResult, BucketError> {
         let service = &self.inner.service;
         let options = PutMultipartOptions { attributes: labels.clone(), ..PutMultipartOptions::default() };
         let mut upload = service.limit.of(service.objects.put_multipart_opts(location, options)).await?;
@@ -156,57 +167,57 @@ impl BucketStore {
         &self,
         location: &Path,
         value: &NewValue,
-        guard: &Guard,
+        guard: &ObjectCondition,
         upload: &mut Box<dyn MultipartUpload>,
-    ) -> Result<PutResult, Fault> {
-        let offsets = (0..value.content.len()).step_by(PART);
-        let parts = offsets.map(|from| value.content.slice(from..value.content.len().min(from + PART)));
+    ) -> Result<PutResult, BucketError> {
+        let offsets = (0..value.content.len()).step_by(PART_BYTES);
+        let parts = offsets.map(|from| value.content.slice(from..value.content.len().min(from + PART_BYTES)));
         let service = &self.inner.service;
         let sent: Vec<_> = parts.map(|part| service.limit.of(upload.put_part(PutPayload::from(part)))).collect();
-        stream::iter(sent).buffer_unordered(PARTS_AT_ONCE).try_collect::<()>().await?;
+        stream::iter(sent).buffer_unordered(MAX_CONCURRENT_PARTS).try_collect::<()>().await?;
         // S3 checks this itself when the parts are put together; the others do not, and here is the last moment to.
         let found = service.look(location).await?;
         if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
-            return Err(Fault::refused());
+            return Err(BucketError::refused());
         }
         service.limit.of(upload.complete()).await
     }
 
     /// Removes a value.
-    pub(super) async fn delete_value(&self, location: &Path, expected: &Expected) -> Result<Outcome> {
-        for _ in 0..ROUNDS {
-            let Some(found) = self.look(location).await? else { return Ok(Outcome::Refused(None)) };
+    pub(super) async fn delete_value(&self, location: &Path, expected: &Precondition) -> Result<PutOutcome> {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(found) = self.look(location).await? else { return Ok(PutOutcome::PreconditionFailed(None)) };
             if !expected.holds(Some(&found.stored)) {
-                return Ok(Outcome::Refused(Some(found.stored)));
+                return Ok(PutOutcome::PreconditionFailed(Some(found.stored)));
             }
-            if let Try::Over(outcome) = self.try_delete(location, found).await? {
+            if let AttemptOutcome::Over(outcome) = self.try_delete(location, found).await? {
                 return Ok(outcome);
             }
         }
         Err(self.crowded())
     }
 
-    async fn try_delete(&self, location: &Path, found: Found) -> Result<Try> {
-        let change = found.guard.clone().map_or_else(Change::new, Change::on);
+    async fn try_delete(&self, location: &Path, found: FoundObject) -> Result<AttemptOutcome> {
+        let change = found.guard.clone().map_or_else(ChangeAttempts::new, ChangeAttempts::on);
         let fault = match change.make(self.inner.service.remove(location)).await {
-            Ok(()) => return Ok(Try::Over(Outcome::Done(found.stored))),
+            Ok(()) => return Ok(AttemptOutcome::Over(PutOutcome::Applied(found.stored))),
             Err(fault) => fault,
         };
         if fault.is_refusal() && !change.is_doubtful() {
-            return Ok(Try::Again);
+            return Ok(AttemptOutcome::Again);
         }
         if !change.is_doubtful() && self.sees_attempts() {
             return Err(self.error(&fault));
         }
         match self.look_up(location, &fault).await? {
-            None => Ok(Try::Over(Outcome::Done(found.stored))),
+            None => Ok(AttemptOutcome::Over(PutOutcome::Applied(found.stored))),
             Some(now) if now.stored.version == found.stored.version => Err(self.not_yet(&self.error(&fault))),
             Some(_) => Err(self.unknown(&self.error(&fault))),
         }
     }
 
     /// What is there after a change that ended with `fault`.
-    async fn look_up(&self, location: &Path, fault: &Fault) -> Result<Option<Found>> {
+    async fn look_up(&self, location: &Path, fault: &BucketError) -> Result<Option<FoundObject>> {
         let found = tokio::time::timeout(AFTERMATH_TIMEOUT, self.look(location)).await;
         found.unwrap_or_else(|_| Err(self.error(fault))).map_err(|error| self.unknown(&error))
     }
@@ -246,18 +257,18 @@ impl BucketStore {
     }
 }
 
-fn put_now(value: &NewValue, e_tag: &str) -> Stored {
+fn put_now(value: &NewValue, e_tag: &str) -> StoredMeta {
     use chrono::SubsecRound;
 
     let modified_at = value.modified_at.trunc_subsecs(6);
     let version = version(Some(e_tag), value.content.len() as u64, modified_at);
-    Stored::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
+    StoredMeta::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
 }
 
 /// Whether what is there is what a change depends on.
-fn guarded(guard: &Guard, stored: Option<&Stored>) -> bool {
+fn guarded(guard: &ObjectCondition, stored: Option<&StoredMeta>) -> bool {
     match guard {
-        Guard::Nothing => stored.is_none(),
-        Guard::Tag { e_tag, .. } => stored.is_some_and(|stored| tag(&stored.version).as_ref() == Some(e_tag)),
+        ObjectCondition::Nothing => stored.is_none(),
+        ObjectCondition::Tag { e_tag, .. } => stored.is_some_and(|stored| tag(&stored.version).as_ref() == Some(e_tag)),
     }
 }

@@ -1,12 +1,12 @@
-//! Which bucket, and how it is reached.
+//! Configuration of a bucket store.
 
 use std::fmt;
 use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use super::names::Layout;
-use crate::url::{Parameters, StoreUrl, percent_decoded};
+use super::names::KeyLayout;
+use crate::admin::url::{Parameters, StoreUrl, percent_decoded};
 
 /// Which service a bucket is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,7 +104,7 @@ impl BucketService {
 pub struct BucketConfig {
     pub(super) service: BucketService,
     pub(super) bucket: String,
-    pub(super) layout: Layout,
+    pub(super) layout: KeyLayout,
     /// Options of `object_store` with their values.
     pub(super) options: Vec<(&'static str, String)>,
     pub(super) request_timeout: Duration,
@@ -160,7 +160,7 @@ impl BucketConfig {
         Ok(Self {
             service,
             bucket: bucket.to_owned(),
-            layout: Layout::new(&percent_decoded(bare.path())?)?,
+            layout: KeyLayout::new(&percent_decoded(bare.path())?)?,
             options: options(service, parameters)?,
             request_timeout: Self::DEFAULT_REQUEST_TIMEOUT,
             retry_timeout: Self::DEFAULT_RETRY_TIMEOUT,

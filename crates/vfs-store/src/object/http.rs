@@ -1,4 +1,4 @@
-//! The connection to a service: what is sent, and what is seen of every attempt.
+//! HTTP transport that records the attempts of a change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,26 +15,26 @@ use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::fault::Fault;
-use super::raw::{self, AsSent};
+use super::error::BucketError;
+use super::list_xml::{self, AsSent};
 
 tokio::task_local! {
     /// The change that the requests of this task belong to.
-    static CHANGE: Change;
+    static CHANGE: ChangeAttempts;
 }
 
 /// One change on its way, which may take several attempts.
 ///
 /// An object store tries again by itself where no answer came, and then tells of the last attempt only. This sees all of them.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
-    condition: Option<Guard>,
+pub(super) struct ChangeAttempts {
+    condition: Option<ObjectCondition>,
     doubtful: Arc<AtomicBool>,
 }
 
 /// What must be there for a change to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Guard {
+pub(super) enum ObjectCondition {
     /// No object.
     Nothing,
     /// An object with this entity tag, and this generation where the service counts them.
@@ -46,14 +46,14 @@ pub(super) enum Guard {
     },
 }
 
-impl Change {
+impl ChangeAttempts {
     /// A change whose request says itself what it depends on.
     pub(super) fn new() -> Self {
         Self { condition: None, doubtful: Arc::default() }
     }
 
     /// A change that `object_store` sends without a condition: where the service takes one, it is added.
-    pub(super) fn on(condition: Guard) -> Self {
+    pub(super) fn on(condition: ObjectCondition) -> Self {
         Self { condition: Some(condition), ..Self::new() }
     }
 
@@ -101,8 +101,8 @@ impl Change {
             _ => false,
         };
         match self.condition.as_ref().filter(|_| decides)? {
-            Guard::Nothing => Some((IF_NONE_MATCH, HeaderValue::from_static("*"))),
-            Guard::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
+            ObjectCondition::Nothing => Some((IF_NONE_MATCH, HeaderValue::from_static("*"))),
+            ObjectCondition::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
         }
     }
 }
@@ -111,9 +111,9 @@ impl Change {
 ///
 /// `object_store` looks at the time only between attempts, so that the last may take as long as the first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limit(Option<Duration>);
+pub(super) struct OperationTimeout(Option<Duration>);
 
-impl Limit {
+impl OperationTimeout {
     /// None: an object store of any kind has its own.
     pub(super) const NONE: Self = Self(None);
 
@@ -123,13 +123,16 @@ impl Limit {
     }
 
     /// The outcome of an operation. One that is ended leaves its change in doubt.
-    pub(super) async fn of<T>(self, operation: impl Future<Output = object_store::Result<T>>) -> Result<T, Fault> {
+    pub(super) async fn of<T>(
+        self,
+        operation: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, BucketError> {
         let Some(limit) = self.0 else { return Ok(operation.await?) };
         if let Ok(outcome) = tokio::time::timeout(limit, operation).await {
             return Ok(outcome?);
         }
-        let _ = CHANGE.try_with(Change::doubt);
-        Err(Fault::unanswered())
+        let _ = CHANGE.try_with(ChangeAttempts::doubt);
+        Err(BucketError::unanswered())
     }
 }
 
@@ -144,7 +147,7 @@ fn is_of_completion(body: &[u8]) -> bool {
 
 /// Whether a service takes the conditions of HTTP in headers that are not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unsigned {
+pub(super) enum UnsignedHeaders {
     /// S3 does.
     Taken,
     /// The others do not.
@@ -154,21 +157,21 @@ pub(super) enum Unsigned {
 
 /// Makes connections.
 #[derive(Debug)]
-pub(super) struct Connector {
+pub(super) struct HttpConnectionFactory {
     /// What the service takes.
-    pub(super) unsigned: Unsigned,
+    pub(super) unsigned: UnsignedHeaders,
     /// How long one request may take.
     pub(super) request_timeout: Duration,
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for HttpConnectionFactory {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let client = self.client(options).map_err(|source| object_store::Error::Generic { store: "HTTP", source })?;
-        Ok(HttpClient::new(Connection { client, unsigned: self.unsigned }))
+        Ok(HttpClient::new(HttpConnection { client, unsigned: self.unsigned }))
     }
 }
 
-impl Connector {
+impl HttpConnectionFactory {
     fn client(&self, options: &ClientOptions) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
         let option = |key| options.get_config_value(&key).filter(|value| !value.is_empty());
         let may_be_open = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
@@ -207,17 +210,17 @@ fn encryption() -> Result<ClientConfig, rustls::Error> {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct HttpConnection {
     client: reqwest::Client,
-    unsigned: Unsigned,
+    unsigned: UnsignedHeaders,
 }
 
 #[async_trait]
-impl HttpService for Connection {
+impl HttpService for HttpConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let as_sent = request.extensions().get::<AsSent>().is_some();
-        let change = CHANGE.try_with(Change::clone).ok();
-        if let Some(change) = change.as_ref().filter(|_| self.unsigned == Unsigned::Taken)
+        let change = CHANGE.try_with(ChangeAttempts::clone).ok();
+        if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaders::Taken)
             && let Some((name, value)) = change.header(&request)
         {
             request.headers_mut().insert(name, value);
@@ -240,7 +243,7 @@ impl HttpService for Connection {
 async fn keep_listing(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (mut parts, body) = response.into_parts();
     let body = body.bytes().await?;
-    let listing = raw::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
+    let listing = list_xml::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
     let rest = listing.without_objects();
     parts.extensions.insert(listing);
     Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(rest)))

@@ -1,11 +1,11 @@
-//! Which object holds which file, and back.
+//! Mapping between object keys and paths.
 
 use std::borrow::Cow;
 
 use object_store::path::Path;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use crate::key::{Key, Namespace};
+use crate::store::{Key, Namespace};
 
 /// The longest key that every service takes, in bytes.
 pub(super) const MAX_KEY: usize = 1024;
@@ -15,14 +15,14 @@ const MARKER: &str = "=";
 
 /// Where the objects of a store are: everything below one prefix of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct KeyLayout {
     /// Empty, or ends in `/`.
     base: String,
 }
 
 /// What the key of an object says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum KeyName {
     /// It holds the file at this path of the namespace.
     File(Namespace, VfsPath),
     /// It stands for a folder, as some tools make them; it is no file.
@@ -31,7 +31,7 @@ pub(super) enum Name {
     Odd,
 }
 
-impl Layout {
+impl KeyLayout {
     /// The objects below `prefix`, or all of the bucket where it is empty.
     pub(super) fn new(prefix: &str) -> Result<Self> {
         let prefix = prefix.trim_matches('/');
@@ -100,19 +100,19 @@ impl Layout {
     }
 
     /// What a key of the store says.
-    pub(super) fn name(&self, key: &str) -> Name {
+    pub(super) fn name(&self, key: &str) -> KeyName {
         if key.is_empty() || key.ends_with('/') {
-            return Name::Folder;
+            return KeyName::Folder;
         }
-        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return Name::Odd };
+        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return KeyName::Odd };
         let (namespace, relative) = match relative.strip_prefix("=/") {
             None => (Namespace::default(), relative),
             Some(rest) => match rest.split_once("/=/").map(|(components, path)| (Namespace::parse(components), path)) {
                 Some((Ok(namespace), path)) if !namespace.as_str().is_empty() => (namespace, path),
-                _ => return Name::Odd,
+                _ => return KeyName::Odd,
             },
         };
-        decode(relative).map_or(Name::Odd, |path| Name::File(namespace, path))
+        decode(relative).map_or(KeyName::Odd, |path| KeyName::File(namespace, path))
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn namespaces_have_nothing_in_common() {
-        let layout = Layout::new("/team/files/").expect("a prefix");
+        let layout = KeyLayout::new("/team/files/").expect("a prefix");
         for (namespace, text, expected) in [
             ("", "/a/b", "team/files/a/b"),
             ("", "/=/org/=/a", "team/files/==/org/==/a"),
@@ -251,15 +251,15 @@ mod tests {
             let namespace = Namespace::parse(namespace).expect("a namespace");
             let key = layout.key(&Key::new(namespace.clone(), path(text))).expect("a key");
             assert_eq!(key.as_ref(), expected);
-            assert_eq!(layout.name(expected), Name::File(namespace, path(text)));
+            assert_eq!(layout.name(expected), KeyName::File(namespace, path(text)));
         }
         for (key, name) in [
-            ("team/files/a/", Name::Folder),
-            ("team/files/=/org", Name::Odd),
-            ("team/files/=/=/a", Name::Odd),
-            ("team/files/=/org/=/", Name::Folder),
-            ("team/files/=/o g/=/a", Name::Odd),
-            ("team/filesa", Name::Odd),
+            ("team/files/a/", KeyName::Folder),
+            ("team/files/=/org", KeyName::Odd),
+            ("team/files/=/=/a", KeyName::Odd),
+            ("team/files/=/org/=/", KeyName::Folder),
+            ("team/files/=/o g/=/a", KeyName::Odd),
+            ("team/filesa", KeyName::Odd),
         ] {
             assert_eq!(layout.name(key), name, "{key}");
         }
@@ -268,15 +268,15 @@ mod tests {
     #[test]
     fn a_prefix_is_plain() {
         for wrong in ["a//b", "a/./b", "..", "=", "a/==/b", "a\nb", &"x".repeat(600)] {
-            assert!(Layout::new(wrong).is_err(), "{wrong}");
+            assert!(KeyLayout::new(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(Layout::new("").expect("no prefix").prefix(), "");
-        assert_eq!(Layout::new("a b/c").expect("a prefix").prefix(), "a b/c");
+        assert_eq!(KeyLayout::new("").expect("no prefix").prefix(), "");
+        assert_eq!(KeyLayout::new("a b/c").expect("a prefix").prefix(), "a b/c");
     }
 
     #[test]
     fn a_key_has_at_most_1024_bytes() {
-        let layout = Layout::new("team").expect("a prefix");
+        let layout = KeyLayout::new("team").expect("a prefix");
         let of_bytes = |count: usize| {
             let name = "x".repeat(200);
             let mut text = format!("/{name}").repeat(count / 201);
@@ -298,8 +298,8 @@ mod tests {
                 let key = encode(path.relative());
                 prop_assert_eq!(decode(&key), Some(path.clone()));
                 prop_assert_eq!(Path::parse(&key).map(String::from).ok(), Some(key.clone()));
-                let layout = Layout::new("p").expect("a prefix");
-                prop_assert_eq!(layout.name(&format!("p/{key}")), Name::File(Namespace::default(), path));
+                let layout = KeyLayout::new("p").expect("a prefix");
+                prop_assert_eq!(layout.name(&format!("p/{key}")), KeyName::File(Namespace::default(), path));
             }
         }
 

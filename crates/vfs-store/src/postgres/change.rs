@@ -1,4 +1,4 @@
-//! Changes: each a transaction, made once however often its connection is lost.
+//! Changes, each in one transaction that is applied at most once.
 
 use deadpool_postgres::Object;
 use futures::future::join;
@@ -8,15 +8,14 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
-use super::patience::Patience;
-use super::plan::{Conditions, Staged, Steps};
-use super::read::CHUNK;
+use super::error::{PostgresError, PostgresResult};
+use super::plan::{ConditionParameters, StagedContent, WriteParameters};
+use super::read::CHUNK_BYTES;
+use super::retry::RetryPolicy;
 use super::row;
 use super::server::Server;
 use super::statement::{Parameter, only};
-use crate::key::Namespace;
-use crate::store::{BatchOutcome, Condition, Stored, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, StoredMeta, Write, WriteId};
 
 const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -43,24 +42,24 @@ const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = nam
                         FROM namespaces WHERE name = $1";
 
 /// How many chunks are on their way at the same time.
-const IN_FLIGHT: usize = 4;
+const MAX_CONCURRENT_CHUNKS: usize = 4;
 
 /// How a try ended that did not end with an answer.
-enum Failed {
+enum AttemptError {
     /// Nothing was made.
-    NotMade(Fault),
+    NotMade(PostgresError),
     /// The commit was asked for and the answer lost. What the answer is if it was made.
     Unknown { transaction: String, outcome: BatchOutcome },
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
+impl From<PostgresError> for AttemptError {
+    fn from(fault: PostgresError) -> Self {
         Self::NotMade(fault)
     }
 }
 
 /// What became of a transaction.
-enum Fate {
+enum TransactionOutcome {
     Made,
     NotMade,
 }
@@ -73,18 +72,19 @@ pub(super) async fn change(
     conditions: &[Condition],
     writes: &[Write],
 ) -> Result<BatchOutcome> {
-    let (name, conditions, steps) = (namespace.as_str(), Conditions::new(conditions), Steps::new(writes)?);
+    let (name, conditions, steps) =
+        (namespace.as_str(), ConditionParameters::new(conditions), WriteParameters::new(writes)?);
     let id = WriteId::random().get().to_be_bytes().to_vec();
-    let change = Change { server, channel, name, id, conditions, steps };
-    let mut patience = Patience::new(server.config.retry_for);
+    let change = PostgresChange { server, channel, name, id, conditions, steps };
+    let mut patience = RetryPolicy::new(server.config.retry_for);
     let _permit = server.writer().await.map_err(|fault| fault.describe(&server.config))?;
     loop {
         let fault = match change.attempt().await {
             Ok(outcome) => return Ok(outcome),
-            Err(Failed::NotMade(fault)) => fault,
-            Err(Failed::Unknown { transaction, outcome }) => match change.fate(&transaction).await? {
-                Fate::Made => return Ok(outcome),
-                Fate::NotMade => Fault::Silence,
+            Err(AttemptError::NotMade(fault)) => fault,
+            Err(AttemptError::Unknown { transaction, outcome }) => match change.fate(&transaction).await? {
+                TransactionOutcome::Made => return Ok(outcome),
+                TransactionOutcome::NotMade => PostgresError::Silence,
             },
         };
         if !(fault.may_pass() && patience.again().await) {
@@ -93,27 +93,27 @@ pub(super) async fn change(
     }
 }
 
-struct Change<'a> {
+struct PostgresChange<'a> {
     server: &'a Server,
     channel: &'a str,
     name: &'a str,
     /// Of the [`WriteId`] of all attempts.
     id: Vec<u8>,
-    conditions: Conditions<'a>,
-    steps: Steps<'a>,
+    conditions: ConditionParameters<'a>,
+    steps: WriteParameters<'a>,
 }
 
-impl Change<'_> {
+impl PostgresChange<'_> {
     /// What became of a transaction whose commit was asked for.
-    async fn fate(&self, transaction: &str) -> Result<Fate> {
+    async fn fate(&self, transaction: &str) -> Result<TransactionOutcome> {
         let config = &self.server.config;
         // The server may not have noticed yet that its client is gone: it does when its session times out.
-        let mut patience = Patience::new(config.retry_for.max(MOST_UNKNOWN));
+        let mut patience = RetryPolicy::new(config.retry_for.max(MIN_OUTCOME_TIMEOUT));
         loop {
             match self.look_up(transaction).await {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
-                Err(fault) if fault.may_pass() || matches!(fault, Fault::PoolTimeout) => {}
+                Err(fault) if fault.may_pass() || matches!(fault, PostgresError::PoolTimeout) => {}
                 Err(fault) => return Err(unknown().with_source(fault.describe(config))),
             }
             if !patience.again().await {
@@ -123,20 +123,20 @@ impl Change<'_> {
     }
 
     /// What became of a transaction; `None` while it is under way.
-    async fn look_up(&self, transaction: &str) -> Tried<Option<Fate>> {
+    async fn look_up(&self, transaction: &str) -> PostgresResult<Option<TransactionOutcome>> {
         let connection = self.server.connection().await?;
         let work = async {
             let status: Option<String> = match self.server.sending.query_alone(&connection, FATE, &[&transaction]).await
             {
                 // The id is in the future: the server crashed before the transaction was durable, and will assign the id again.
                 Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
-                    return Ok(Some(Fate::NotMade));
+                    return Ok(Some(TransactionOutcome::NotMade));
                 }
                 rows => only(rows?)?.try_get(0)?,
             };
             match status.as_deref() {
                 Some("committed") => self.find_evidence(&connection).await.map(Some),
-                Some("aborted") => Ok(Some(Fate::NotMade)),
+                Some("aborted") => Ok(Some(TransactionOutcome::NotMade)),
                 Some(_) => Ok(None),
                 None => Err(unknown().into()),
             }
@@ -146,29 +146,29 @@ impl Change<'_> {
     }
 
     /// Whether the committed transaction is this change: after a crash the server gives the numbers again of those that it lost.
-    async fn find_evidence(&self, connection: &Object) -> Tried<Fate> {
+    async fn find_evidence(&self, connection: &Object) -> PostgresResult<TransactionOutcome> {
         let rows = self.server.sending.query_alone(connection, EVIDENCE, &[&self.name, &self.id]).await?;
-        let Some(row) = rows.first() else { return Ok(Fate::NotMade) };
+        let Some(row) = rows.first() else { return Ok(TransactionOutcome::NotMade) };
         match (row.try_get(0)?, row.try_get(1)?) {
-            (true, _) => Ok(Fate::Made),
-            (false, false) => Ok(Fate::NotMade),
+            (true, _) => Ok(TransactionOutcome::Made),
+            (false, false) => Ok(TransactionOutcome::NotMade),
             (false, true) => Err(unknown().into()),
         }
     }
 
-    async fn attempt(&self) -> Result<BatchOutcome, Failed> {
+    async fn attempt(&self) -> Result<BatchOutcome, AttemptError> {
         let connection = self.server.connection().await?;
         let made = self.make(&connection).await;
         match &made {
             Ok(_) => connection.keep(),
-            Err(Failed::NotMade(Fault::Silence) | Failed::Unknown { .. }) => connection.close(),
+            Err(AttemptError::NotMade(PostgresError::Silence) | AttemptError::Unknown { .. }) => connection.close(),
             // Its transaction is open, and ends with it.
-            Err(Failed::NotMade(_)) => drop(connection),
+            Err(AttemptError::NotMade(_)) => drop(connection),
         }
         made
     }
 
-    async fn make(&self, connection: &Object) -> Result<BatchOutcome, Failed> {
+    async fn make(&self, connection: &Object) -> Result<BatchOutcome, AttemptError> {
         if !self.steps.staged.is_empty()
             && let Some(refused) = self.prepare_to_stage(connection).await?
         {
@@ -181,8 +181,8 @@ impl Change<'_> {
             // Both are on their way before the first is answered. Should it fail alone, the second is a transaction of its own, and
             // the commit that follows one of nothing.
             let work = join(connection.batch_execute(&begin), sending.query(connection, CHANGE, &parameters));
-            let (_, rows) = self.server.within(work.map(Ok::<_, Fault>)).await?;
-            rows.map_err(Fault::from)?
+            let (_, rows) = self.server.within(work.map(Ok::<_, PostgresError>)).await?;
+            rows.map_err(PostgresError::from)?
         } else {
             self.server.within(connection.batch_execute(&begin)).await?;
             let contents = self.stage(connection).await?;
@@ -196,7 +196,7 @@ impl Change<'_> {
         match self.server.within(connection.batch_execute("COMMIT")).await {
             Ok(()) => Ok(outcome),
             // Even an error that the server itself reports may come after the commit.
-            Err(_) => Err(Failed::Unknown { transaction: id, outcome }),
+            Err(_) => Err(AttemptError::Unknown { transaction: id, outcome }),
         }
     }
 
@@ -224,34 +224,34 @@ impl Change<'_> {
     }
 
     /// Makes sure that the namespace is there, and that the contents are not sent for nothing.
-    async fn prepare_to_stage(&self, connection: &Object) -> Tried<Option<BatchOutcome>> {
+    async fn prepare_to_stage(&self, connection: &Object) -> PostgresResult<Option<BatchOutcome>> {
         let work = async {
             let sending = &self.server.sending;
             sending.query_alone(connection, MAKE_NAMESPACE, &[&self.name]).await?;
-            let Conditions { kinds, paths, versions } = &self.conditions;
+            let ConditionParameters { kinds, paths, versions } = &self.conditions;
             let rows = sending.query_alone(connection, REFUSAL, &[&self.name, kinds, paths, versions]).await?;
-            let Some(row) = rows.first() else { return Ok::<_, Fault>(None) };
-            Ok(Some(BatchOutcome::Refused(path(row, 4)?, row::stored(row, 0)?)))
+            let Some(row) = rows.first() else { return Ok::<_, PostgresError>(None) };
+            Ok(Some(BatchOutcome::PreconditionFailed(path(row, 4)?, row::stored(row, 0)?)))
         };
         self.server.within(work).await
     }
 
     /// Sends the contents ahead, before the namespace is locked; the number of each for its step.
-    async fn stage(&self, connection: &Object) -> Tried<Vec<Option<i64>>> {
+    async fn stage(&self, connection: &Object) -> PostgresResult<Vec<Option<i64>>> {
         let prepare = async {
             let sending = &self.server.sending;
             let space: i64 = only(sending.query(connection, FIND_NAMESPACE, &[&self.name]).await?)?.try_get(0)?;
             let count = self.steps.staged.len() as i32;
-            Ok::<_, Fault>((space, sending.query(connection, NEW_CONTENTS, &[&count]).await?))
+            Ok::<_, PostgresError>((space, sending.query(connection, NEW_CONTENTS, &[&count]).await?))
         };
         let (space, numbers) = self.server.within(prepare).await?;
         let mut contents = vec![None; self.steps.kinds.len()];
         let mut on_their_way = FuturesUnordered::new();
-        for (Staged { step, content, is_text }, number) in self.steps.staged.iter().zip(&numbers) {
+        for (StagedContent { step, content, is_text }, number) in self.steps.staged.iter().zip(&numbers) {
             let number: i64 = number.try_get(0)?;
             contents[*step] = Some(number);
-            for (part, data) in (0_i32..).zip(content.chunks(CHUNK)) {
-                if on_their_way.len() == IN_FLIGHT {
+            for (part, data) in (0_i32..).zip(content.chunks(CHUNK_BYTES)) {
+                if on_their_way.len() == MAX_CONCURRENT_CHUNKS {
                     on_their_way.next().await.transpose()?;
                 }
                 on_their_way.push(self.send(connection, Chunk { space, number, part, is_text: *is_text, data }));
@@ -261,7 +261,7 @@ impl Change<'_> {
         Ok(contents)
     }
 
-    async fn send(&self, connection: &Object, chunk: Chunk<'_>) -> Tried<()> {
+    async fn send(&self, connection: &Object, chunk: Chunk<'_>) -> PostgresResult<()> {
         let Chunk { space, number, part, is_text, data } = chunk;
         let parameters: [Parameter<'_>; 5] = [&space, &number, &part, &is_text, &data];
         self.server.within(self.server.sending.query(connection, STAGE, &parameters)).await?;
@@ -279,19 +279,19 @@ struct Chunk<'a> {
 }
 
 /// The answer of the server, and the transaction's id if there is something to commit.
-fn read(rows: &[Row]) -> Tried<(BatchOutcome, Option<String>)> {
-    let Some(last) = rows.last() else { return Ok((BatchOutcome::Done(Vec::new()), None)) };
+fn read(rows: &[Row]) -> PostgresResult<(BatchOutcome, Option<String>)> {
+    let Some(last) = rows.last() else { return Ok((BatchOutcome::Applied(Vec::new()), None)) };
     if !last.try_get::<_, bool>(0)? {
-        return Ok((BatchOutcome::Refused(path(last, 5)?, row::stored(last, 1)?), None));
+        return Ok((BatchOutcome::PreconditionFailed(path(last, 5)?, row::stored(last, 1)?), None));
     }
-    let stored = |row: &Row| -> Tried<Stored> {
+    let stored = |row: &Row| -> PostgresResult<StoredMeta> {
         row::stored(row, 1)?.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no answer; report it").into())
     };
-    let done = rows.iter().map(stored).collect::<Tried<_>>()?;
-    Ok((BatchOutcome::Done(done), Some(last.try_get(6)?)))
+    let done = rows.iter().map(stored).collect::<PostgresResult<_>>()?;
+    Ok((BatchOutcome::Applied(done), Some(last.try_get(6)?)))
 }
 
-fn path(row: &Row, column: usize) -> Tried<VfsPath> {
+fn path(row: &Row, column: usize) -> PostgresResult<VfsPath> {
     Ok(VfsPath::parse(row.try_get(column)?)?)
 }
 
@@ -302,4 +302,4 @@ fn unknown() -> Error {
 }
 
 /// The least time that an unknown outcome is looked into.
-const MOST_UNKNOWN: std::time::Duration = std::time::Duration::from_secs(45);
+const MIN_OUTCOME_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(45);

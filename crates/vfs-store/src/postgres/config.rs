@@ -1,4 +1,4 @@
-//! How a Postgres store is opened.
+//! Configuration of a Postgres store.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::config::Host;
 use vfs_core::{Error, Result};
 
-use crate::url::{Parameters, StoreUrl};
+use crate::admin::url::{Parameters, StoreUrl};
 
 /// How many connections a store can have.
 const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;
@@ -17,9 +17,9 @@ const MAX_PREPARE: Duration = Duration::from_secs(24 * 3600);
 /// The longest name of a schema in bytes; with what is put before it, it is still the name of a channel.
 const MAX_SCHEMA: usize = 48;
 /// What a URL may say that goes to the server as it is.
-const SERVERS_OWN: [&str; 8] =
+const SERVER_PARAMETERS: [&str; 8] =
     ["host", "port", "user", "password", "dbname", "application_name", "target_session_attrs", "channel_binding"];
-const KNOWN: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, \
+const PARAMETER_NAMES: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, \
                      prepare_timeout, retry_for, sslmode, pooled, listen_url, \
                      host, port, user, password, dbname, application_name, target_session_attrs and channel_binding";
 
@@ -122,7 +122,7 @@ impl PostgresConfig {
             let hint = "write it as 'postgres://user:password@host/database'";
             return Err(Error::invalid_argument(format!("'{}' is not the scheme of Postgres; {hint}", bare.scheme())));
         }
-        for name in SERVERS_OWN {
+        for name in SERVER_PARAMETERS {
             if let Some(value) = parameters.take(name) {
                 bare.query_pairs_mut().append_pair(name, &value);
             }
@@ -144,7 +144,7 @@ impl PostgresConfig {
             listener: None,
         };
         config.take(&mut parameters)?;
-        parameters.finish(KNOWN)?;
+        parameters.finish(PARAMETER_NAMES)?;
         config.check()?;
         Ok(config)
     }

@@ -1,4 +1,4 @@
-//! A connection that an operation works with, and what becomes of it where the operation is given up.
+//! Pooled connections, and cleanup after a dropped operation.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -9,20 +9,20 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::{Fault, Tried};
+use super::error::{PostgresError, PostgresResult};
 
 /// How long what was given up may take to its end before the server is asked to cancel it.
-const SOON: Duration = Duration::from_millis(100);
+const CANCEL_GRACE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A connection of the pool, for one operation.
 ///
 /// Where the operation does not say how it ended, as its future was dropped or it failed in the middle, the server may still
 /// work on it. Then a task sees to it that whoever gets the connection next finds it idle and without a transaction: what ends
 /// soon may end, and else the connection is closed and the server asked to cancel.
-pub(super) struct Connection(ScopeGuard<Lent, fn(Lent)>);
+pub(super) struct Connection(ScopeGuard<PooledConnection, fn(PooledConnection)>);
 
 /// A connection, and what it takes to cancel what it does.
-struct Lent {
+struct PooledConnection {
     object: Object,
     tls: MakeRustlsConnect,
     /// How long asking for that may take.
@@ -31,7 +31,7 @@ struct Lent {
 
 impl Connection {
     pub(super) fn new(object: Object, tls: MakeRustlsConnect, limit: Duration) -> Self {
-        Self(scopeguard::guard(Lent { object, tls, limit }, settle))
+        Self(scopeguard::guard(PooledConnection { object, tls, limit }, settle))
     }
 
     /// Gives the connection back with nothing under way on it.
@@ -50,10 +50,10 @@ impl Connection {
     }
 
     /// Gives the connection back or closes it, as `answer` tells what became of the operation.
-    pub(super) fn finish<T>(self, answer: Tried<T>) -> Tried<T> {
+    pub(super) fn finish<T>(self, answer: PostgresResult<T>) -> PostgresResult<T> {
         match &answer {
             Ok(_) => self.keep(),
-            Err(Fault::Silence) => self.close(),
+            Err(PostgresError::Silence) => self.close(),
             Err(_) => drop(self),
         }
         answer
@@ -74,11 +74,11 @@ impl DerefMut for Connection {
     }
 }
 
-fn settle(lent: Lent) {
+fn settle(lent: PooledConnection) {
     let Ok(runtime) = Handle::try_current() else { return drop(Object::take(lent.object)) };
     runtime.spawn(async move {
         // It is answered after all that was asked before; without a transaction it does nothing.
-        let is_idle = timeout(SOON, lent.object.batch_execute("ROLLBACK")).await;
+        let is_idle = timeout(CANCEL_GRACE_TIMEOUT, lent.object.batch_execute("ROLLBACK")).await;
         if !matches!(is_idle, Ok(Ok(()))) {
             cancel(lent).await;
         }
@@ -86,7 +86,7 @@ fn settle(lent: Lent) {
 }
 
 /// Closes the connection, and asks the server to stop what it does for it, as it would notice only at the end that nobody is there.
-async fn cancel(Lent { object, tls, limit }: Lent) {
+async fn cancel(PooledConnection { object, tls, limit }: PooledConnection) {
     let client = Object::take(object);
     let (is_closed, token) = (client.is_closed(), client.cancel_token());
     drop(client);

@@ -1,13 +1,12 @@
-//! Listings.
+//! Listings of values and namespaces.
 
 use tokio_postgres::Row;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
-use super::fault::Tried;
+use super::error::PostgresResult;
 use super::row;
 use super::server::Server;
-use crate::key::Namespace;
-use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
+use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
 const NAMESPACES: &str = "SELECT name FROM namespaces \
                           WHERE EXISTS (SELECT FROM files WHERE namespace = id) ORDER BY name";
@@ -20,17 +19,17 @@ const LEVEL: &str = "SELECT at_name, at_size, at_version, at_created, at_modifie
                      FROM list_level($1, $2, $3, $4, $5)";
 
 /// The most in a page, whatever the limit is.
-const LARGEST_PAGE: usize = 10_000;
+const MAX_PAGE_SIZE: usize = 10_000;
 
 /// Where a page begins, as it is in its token: after a path, after a file's name, or after a directory's.
-enum From<'a> {
+enum PageStart<'a> {
     Start,
     Path(&'a str),
     File(&'a str),
     Directory(&'a str),
 }
 
-impl<'a> From<'a> {
+impl<'a> PageStart<'a> {
     fn read(request: &'a ListRequest) -> Result<Self> {
         let Some(token) = &request.from else { return Ok(Self::Start) };
         let refuse =
@@ -38,9 +37,9 @@ impl<'a> From<'a> {
         let (kind, rest) = token.as_str().split_at_checked(1).ok_or_else(refuse)?;
         match (kind, request.depth) {
             _ if rest.contains('\0') => Err(refuse()),
-            ("a", Listed::All) => Ok(Self::Path(rest)),
-            ("f", Listed::Level) => Ok(Self::File(rest)),
-            ("d", Listed::Level) => Ok(Self::Directory(rest)),
+            ("a", ListDepth::All) => Ok(Self::Path(rest)),
+            ("f", ListDepth::Level) => Ok(Self::File(rest)),
+            ("d", ListDepth::Level) => Ok(Self::Directory(rest)),
             _ => Err(refuse()),
         }
     }
@@ -48,24 +47,24 @@ impl<'a> From<'a> {
 
 pub(super) async fn namespaces(server: &Server) -> Result<Vec<Namespace>> {
     let rows = server.rows(NAMESPACES, &[]).await?;
-    let read = |row: &Row| -> Tried<Namespace> { Ok(Namespace::parse(row.try_get(0)?)?) };
+    let read = |row: &Row| -> PostgresResult<Namespace> { Ok(Namespace::parse(row.try_get(0)?)?) };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
 pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-    let from = From::read(request)?;
-    let limit = request.limit.clamp(1, LARGEST_PAGE);
+    let from = PageStart::read(request)?;
+    let limit = request.limit.clamp(1, MAX_PAGE_SIZE);
     // One more than fits shows whether there is another page.
     let most = limit as i64 + 1;
     let (beginning, beyond) = row::inside(&request.below);
     let rows = match request.depth {
-        Listed::All => {
-            let after = if let From::Path(path) = from { path.max(beginning.as_str()) } else { &beginning };
+        ListDepth::All => {
+            let after = if let PageStart::Path(path) = from { path.max(beginning.as_str()) } else { &beginning };
             server.rows(ALL, &[&namespace.as_str(), &after, &beyond, &most]).await?
         }
-        Listed::Level => {
-            let file = if let From::File(name) = from { Some(name) } else { None };
-            let directory = if let From::Directory(name) = from { Some(name) } else { None };
+        ListDepth::Level => {
+            let file = if let PageStart::File(name) = from { Some(name) } else { None };
+            let directory = if let PageStart::Directory(name) = from { Some(name) } else { None };
             let most = most as i32;
             server.rows(LEVEL, &[&namespace.as_str(), &beginning, &file, &directory, &most]).await?
         }
@@ -73,15 +72,15 @@ pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListR
     page(&rows, limit, request).map_err(|fault| fault.describe(&server.config))
 }
 
-fn page(rows: &[Row], limit: usize, request: &ListRequest) -> Tried<Page> {
+fn page(rows: &[Row], limit: usize, request: &ListRequest) -> PostgresResult<Page> {
     let mut page = Page::default();
     let mut last = None;
     for row in rows.iter().take(limit) {
         let name: &str = row.try_get(0)?;
-        let is_directory = request.depth == Listed::Level && row.try_get(5)?;
+        let is_directory = request.depth == ListDepth::Level && row.try_get(5)?;
         let path = match request.depth {
-            Listed::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
-            Listed::Level => request.below.child(name),
+            ListDepth::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
+            ListDepth::Level => request.below.child(name),
         };
         match path {
             Ok(path) if is_directory => page.directories.push(path),
@@ -89,9 +88,9 @@ fn page(rows: &[Row], limit: usize, request: &ListRequest) -> Tried<Page> {
             Err(error) => page.problems.push(Problem::new(name, &error)),
         }
         let kind = match (request.depth, is_directory) {
-            (Listed::All, _) => 'a',
-            (Listed::Level, false) => 'f',
-            (Listed::Level, true) => 'd',
+            (ListDepth::All, _) => 'a',
+            (ListDepth::Level, false) => 'f',
+            (ListDepth::Level, true) => 'd',
         };
         last = Some((kind, name));
     }

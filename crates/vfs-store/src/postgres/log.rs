@@ -1,4 +1,4 @@
-//! The changes of a namespace, and waiting for them.
+//! Change log of a namespace.
 
 use std::time::Duration;
 
@@ -6,15 +6,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
-use super::listen::Listener;
+use super::error::{PostgresError, PostgresResult};
 use super::row;
 use super::server::Server;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Position, Tell};
+use super::watch::Listener;
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence};
 
 /// How often whoever waits looks for himself, should a notification be lost.
-const LOOK_EVERY: Duration = Duration::from_millis(750);
+const POLL_INTERVAL: Duration = Duration::from_millis(750);
 
 const POSITION: &str = "SELECT sequence FROM namespaces WHERE name = $1";
 
@@ -34,26 +33,26 @@ const WATCH: &str = "INSERT INTO watched (namespace, until) \
                      ON CONFLICT (namespace) DO UPDATE SET until = EXCLUDED.until";
 
 /// The most changes in an answer, whatever the limit is.
-const LARGEST_PAGE: usize = 10_000;
+const MAX_PAGE_SIZE: usize = 10_000;
 
-pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Position> {
-    let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Position(0)) };
-    number(&row, 0).map(Position).map_err(|fault| fault.describe(&server.config))
+pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Sequence> {
+    let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Sequence(0)) };
+    number(&row, 0).map(Sequence).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
-    let most = limit.clamp(1, LARGEST_PAGE) as i64;
+pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
+    let most = limit.clamp(1, MAX_PAGE_SIZE) as i64;
     let after = i64::try_from(seen.0).unwrap_or(i64::MAX);
     let rows = server.rows(SINCE, &[&namespace.as_str(), &after, &most]).await?;
     page(&rows, seen).map_err(|fault| fault.describe(&server.config))
 }
 
-fn page(rows: &[Row], seen: Position) -> Tried<ChangePage> {
+fn page(rows: &[Row], seen: Sequence) -> PostgresResult<ChangePage> {
     let last = rows.first().map_or(Ok(0), |row| number(row, 0))?;
     let mut changes = Vec::new();
     for row in rows {
         if row.try_get::<_, Option<i64>>(1)?.is_some() {
-            changes.push((Position(number(row, 1)?), tell(row)?));
+            changes.push((Sequence(number(row, 1)?), read_record(row)?));
         }
     }
     let is_known = match changes.first() {
@@ -61,24 +60,24 @@ fn page(rows: &[Row], seen: Position) -> Tried<ChangePage> {
         None => seen.0 == last,
     };
     if !is_known {
-        return Ok(ChangePage::Forgotten(Position(last)));
+        return Ok(ChangePage::Expired(Sequence(last)));
     }
     let next = changes.last().map_or(seen, |(position, _)| *position);
     Ok(ChangePage::Changes { changes, next, has_more: next.0 < last })
 }
 
-fn number(row: &Row, column: usize) -> Tried<u64> {
+fn number(row: &Row, column: usize) -> PostgresResult<u64> {
     Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
 }
 
-fn tell(row: &Row) -> Tried<Tell> {
+fn read_record(row: &Row) -> PostgresResult<ChangeRecord> {
     let path = VfsPath::parse(row.try_get(7)?)?;
-    let stored = || row::stored(row, 2)?.ok_or_else(|| Fault::Ours(wrong()));
+    let stored = || row::stored(row, 2)?.ok_or_else(|| PostgresError::Ours(wrong()));
     match row.try_get::<_, i16>(6)? {
-        1 => Ok(Tell::Created(path, stored()?)),
-        2 => Ok(Tell::Changed(path, stored()?)),
-        3 => Ok(Tell::Removed(path)),
-        4 => Ok(Tell::Moved { from: path, to: VfsPath::parse(row.try_get(8)?)?, stored: stored()? }),
+        1 => Ok(ChangeRecord::Created(path, stored()?)),
+        2 => Ok(ChangeRecord::Changed(path, stored()?)),
+        3 => Ok(ChangeRecord::Removed(path)),
+        4 => Ok(ChangeRecord::Moved { from: path, to: VfsPath::parse(row.try_get(8)?)?, stored: stored()? }),
         _ => Err(wrong().into()),
     }
 }
@@ -88,7 +87,7 @@ fn wrong() -> Error {
 }
 
 /// Waits until the last change is not the one that was `seen`.
-pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Position) -> Result<()> {
+pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Sequence) -> Result<()> {
     // Who listens first and looks then misses little that comes in between, and looks again soon.
     let mut news = listener.listen();
     loop {
@@ -110,7 +109,7 @@ pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Na
                 }
             }
         };
-        if tokio::time::timeout(LOOK_EVERY, notified).await.is_ok() {
+        if tokio::time::timeout(POLL_INTERVAL, notified).await.is_ok() {
             return Ok(());
         }
     }

@@ -1,11 +1,11 @@
-//! A change, as the server's own function `change` takes it: in columns.
+//! Column parameters of the SQL function `change`.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::read::CHUNK;
+use super::read::CHUNK_BYTES;
 use super::row;
-use crate::store::{Condition, Expected, NewValue, Write, version_of};
+use crate::store::{Condition, NewValue, Precondition, Write, version_of};
 
 /// The largest value, in bytes.
 pub(super) const MAX_VALUE: u64 = 256 << 20;
@@ -20,20 +20,20 @@ const MICROSECONDS: u16 = 6;
 
 /// What a change depends on.
 #[derive(Default)]
-pub(super) struct Conditions<'a> {
+pub(super) struct ConditionParameters<'a> {
     pub(super) kinds: Vec<i16>,
     pub(super) paths: Vec<&'a str>,
     pub(super) versions: Vec<Option<&'a str>>,
 }
 
-impl<'a> Conditions<'a> {
+impl<'a> ConditionParameters<'a> {
     pub(super) fn new(conditions: &'a [Condition]) -> Self {
         let mut columns = Self::default();
         for condition in conditions {
             match condition {
-                Condition::At(_, Expected::Anything) => {}
-                Condition::At(path, Expected::Nothing) => columns.push(1, path, None),
-                Condition::At(path, Expected::Version(version)) => columns.push(2, path, Some(version.as_str())),
+                Condition::At(_, Precondition::Any) => {}
+                Condition::At(path, Precondition::Absent) => columns.push(1, path, None),
+                Condition::At(path, Precondition::Version(version)) => columns.push(2, path, Some(version.as_str())),
                 Condition::NothingBelow(path) => columns.push(3, path, None),
             }
         }
@@ -50,13 +50,13 @@ impl<'a> Conditions<'a> {
 
 /// The writes of a change.
 #[derive(Default)]
-pub(super) struct Steps<'a> {
+pub(super) struct WriteParameters<'a> {
     pub(super) kinds: Vec<i16>,
     pub(super) parents: Vec<&'a str>,
     pub(super) names: Vec<&'a str>,
     pub(super) sources: Vec<Option<&'a str>>,
     /// Contents that are sent ahead of the change.
-    pub(super) staged: Vec<Staged<'a>>,
+    pub(super) staged: Vec<StagedContent<'a>>,
     pub(super) datas: Vec<Option<&'a [u8]>>,
     pub(super) are_texts: Vec<bool>,
     pub(super) sizes: Vec<Option<i64>>,
@@ -66,14 +66,14 @@ pub(super) struct Steps<'a> {
 }
 
 /// A content that is sent ahead.
-pub(super) struct Staged<'a> {
+pub(super) struct StagedContent<'a> {
     /// Which step it is for.
     pub(super) step: usize,
     pub(super) content: &'a [u8],
     pub(super) is_text: bool,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> WriteParameters<'a> {
     /// The columns of `writes`.
     ///
     /// # Errors
@@ -113,11 +113,11 @@ impl<'a> Steps<'a> {
         self.sizes[step] = Some(size as i64);
         self.versions[step] = Some(version_of(content).as_str().to_owned());
         self.are_texts[step] = is_text;
-        if size <= CHUNK && *inline + size <= MAX_INLINE {
+        if size <= CHUNK_BYTES && *inline + size <= MAX_INLINE {
             *inline += size;
             self.datas[step] = Some(content);
         } else {
-            self.staged.push(Staged { step, content, is_text });
+            self.staged.push(StagedContent { step, content, is_text });
         }
         Ok(())
     }

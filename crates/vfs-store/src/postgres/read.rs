@@ -1,4 +1,4 @@
-//! Getting values.
+//! Reads of values and metadata.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,13 @@ use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::fault::Tried;
+use super::error::PostgresResult;
 use super::row;
 use super::server::Server;
-use crate::key::{Key, Namespace};
-use crate::store::{PathStat, Stored, Value};
+use crate::store::{Key, Namespace, PathStat, StoredMeta, StoredValue};
 
 /// Bytes of content in a row.
-pub(super) const CHUNK: usize = 1 << 20;
+pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 const HEAD: &str = "SELECT size, version, created_at, modified_at FROM files \
                     WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = $2";
@@ -43,32 +42,32 @@ const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, dat
                         WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = ANY ($2::text[]) \
                         AND size <= $3";
 
-pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<Stored>> {
+pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<StoredMeta>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
     let Some(row) = found else { return Ok(None) };
     row::stored(&row, 0).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
     // More than the largest value there can be, and few enough for all sums.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
     let parameters: [super::statement::Parameter<'_>; 4] =
         [&key.namespace.as_str(), &key.path.as_str(), &range.start, &range.end];
     let rows = server.rows(GET, &parameters).await?;
-    let describe = |fault: super::fault::Fault| fault.describe(&server.config).or_path(&key.path);
+    let describe = |fault: super::error::PostgresError| fault.describe(&server.config).or_path(&key.path);
     let Some(first) = rows.first() else { return Ok(None) };
     let Some(stored) = row::stored(first, 0).map_err(describe)? else { return Ok(None) };
     let cut = |at: i64| at.unsigned_abs().min(stored.size);
     let (start, end) = (cut(range.start), cut(range.end));
     let content = assemble(&rows, start, end.max(start)).map_err(describe)?;
-    Ok(Some(Value::new(stored, content)))
+    Ok(Some(StoredValue::new(stored, content)))
 }
 
 pub(super) async fn stat_many(server: &Server, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
     let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
     let rows = server.rows(STAT_MANY, &[&namespace.as_str(), &texts]).await?;
-    let read = |row: &Row| -> Tried<PathStat> { Ok(PathStat::new(row::stored(row, 0)?, row.try_get(4)?)) };
+    let read = |row: &Row| -> PostgresResult<PathStat> { Ok(PathStat::new(row::stored(row, 0)?, row.try_get(4)?)) };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
@@ -78,18 +77,18 @@ pub(super) async fn get_many(
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,
-) -> Result<Vec<Option<Value>>> {
+) -> Result<Vec<Option<StoredValue>>> {
     let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
-    let max = max_size.min(CHUNK as u64) as i64;
+    let max = max_size.min(CHUNK_BYTES as u64) as i64;
     let rows = server.rows(GET_MANY, &[&namespace.as_str(), &texts, &max]).await?;
-    let read = |row: &Row| -> Tried<Option<(String, Value)>> {
+    let read = |row: &Row| -> PostgresResult<Option<(String, StoredValue)>> {
         let Some(stored) = row::stored(row, 1)? else { return Ok(None) };
         let data = row.try_get::<_, Option<&[u8]>>(5)?.unwrap_or_default();
         // One that is damaged is an error where it is gotten on its own.
         if data.len() as u64 != stored.size {
             return Ok(None);
         }
-        Ok(Some((row.try_get(0)?, Value::new(stored, Bytes::copy_from_slice(data)))))
+        Ok(Some((row.try_get(0)?, StoredValue::new(stored, Bytes::copy_from_slice(data)))))
     };
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {
@@ -99,7 +98,7 @@ pub(super) async fn get_many(
 }
 
 /// The bytes from `start` to `end`, of chunks in whatever order.
-fn assemble(rows: &[Row], start: u64, end: u64) -> Tried<Bytes> {
+fn assemble(rows: &[Row], start: u64, end: u64) -> PostgresResult<Bytes> {
     let damaged = || {
         Error::new(
             ErrorKind::InvalidArgument,
@@ -118,7 +117,7 @@ fn assemble(rows: &[Row], start: u64, end: u64) -> Tried<Bytes> {
     for row in rows {
         let Some(part) = row.try_get::<_, Option<i32>>(4)? else { continue };
         let data: &[u8] = row.try_get(5)?;
-        let begin = (u64::from(part.unsigned_abs()) * CHUNK as u64).max(start) - start;
+        let begin = (u64::from(part.unsigned_abs()) * CHUNK_BYTES as u64).max(start) - start;
         let place = usize::try_from(begin).ok().and_then(|begin| content.get_mut(begin..begin + data.len()));
         place.ok_or_else(damaged)?.copy_from_slice(data);
         found += data.len();

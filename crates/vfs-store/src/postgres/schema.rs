@@ -1,4 +1,4 @@
-//! The tables, and how a database comes to have them.
+//! Schema and its migrations.
 
 use deadpool_postgres::{Object, Transaction};
 use tokio::time::timeout;
@@ -8,8 +8,8 @@ use tokio_postgres::types::Type;
 use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
-use super::fault::{Fault, Tried};
-use super::server::{GRACE, Server};
+use super::error::{PostgresError, PostgresResult};
+use super::server::{ANSWER_GRACE_TIMEOUT, Server};
 use super::statement::only;
 
 /// What makes a schema of each version into one of the next; the first makes it of an empty one.
@@ -21,7 +21,7 @@ const STEPS: &[&str] = &[include_str!("schema/1.sql")];
 const VERSION: i32 = STEPS.len() as i32;
 
 /// The oldest server that knows all that is asked of it.
-const OLDEST_SERVER: i32 = 130_000;
+const MIN_SERVER_VERSION: i32 = 130_000;
 
 /// What the lock is called under which tables are made: "vfss".
 const LOCK: i64 = 0x7666_7373;
@@ -41,18 +41,20 @@ const MAKE_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXIS
                           WHERE extname = 'pg_trgm')); END $do$";
 
 /// What a database is like.
-struct Found {
+struct SchemaState {
     has_tables: bool,
     has_trigrams: bool,
     has_index: bool,
 }
 
 /// Brings the schema to this version, at the same time as others may; whether it can be searched.
-pub(super) async fn prepare(server: &Server, connection: &mut Object) -> Tried<bool> {
+pub(super) async fn prepare(server: &Server, connection: &mut Object) -> PostgresResult<bool> {
     let config = &server.config;
     let is_prepared = async {
         let found = look(connection, config).await?;
-        Ok::<_, Fault>(found.has_tables && version(&***connection, &config.schema).await? == VERSION && found.has_index)
+        Ok::<_, PostgresError>(
+            found.has_tables && version(&***connection, &config.schema).await? == VERSION && found.has_index,
+        )
     };
     if server.within(is_prepared).await? {
         return Ok(true);
@@ -61,15 +63,15 @@ pub(super) async fn prepare(server: &Server, connection: &mut Object) -> Tried<b
         make_tables(connection, config).await?;
         make_search(connection, config).await
     };
-    match timeout(config.prepare_timeout + GRACE, making).await {
+    match timeout(config.prepare_timeout + ANSWER_GRACE_TIMEOUT, making).await {
         Ok(Err(fault)) if fault.is_of_time() => Err(takes_too_long(config)),
         Ok(made) => made,
-        Err(_) => Err(Fault::Silence),
+        Err(_) => Err(PostgresError::Silence),
     }
 }
 
 /// What is told of tables that are not there in time. Whether another process makes them, or this one would, cannot be told apart.
-fn takes_too_long(config: &PostgresConfig) -> Fault {
+fn takes_too_long(config: &PostgresConfig) -> PostgresError {
     let message = format!(
         "the tables of the Postgres store at {} were not ready within {}; another process may be making them, or hold a lock: \
          end it if it hangs, or raise 'prepare_timeout'",
@@ -80,7 +82,7 @@ fn takes_too_long(config: &PostgresConfig) -> Fault {
 }
 
 /// Begins a transaction that waits for its turn to make tables. Others may be at it, with a large database for long.
-async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> Tried<Transaction<'a>> {
+async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> PostgresResult<Transaction<'a>> {
     let transaction = connection.transaction().await?;
     let limit = config.prepare_timeout.as_millis();
     let path = &config.schema;
@@ -91,10 +93,10 @@ async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> Tri
     Ok(transaction)
 }
 
-async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
+async fn look(connection: &Object, config: &PostgresConfig) -> PostgresResult<SchemaState> {
     let row = only(connection.query_typed(SERVER, &[(&config.schema, Type::TEXT)]).await?)?;
     let refuse = |message: String| Err(Error::invalid_argument(message).into());
-    if row.try_get::<_, i32>(0)? < OLDEST_SERVER {
+    if row.try_get::<_, i32>(0)? < MIN_SERVER_VERSION {
         return refuse("the Postgres server is older than version 13; use a newer one".to_owned());
     }
     let encoding: &str = row.try_get(1)?;
@@ -113,11 +115,11 @@ async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
             config.address()
         ));
     }
-    Ok(Found { has_tables: row.try_get(3)?, has_trigrams: row.try_get(4)?, has_index: row.try_get(5)? })
+    Ok(SchemaState { has_tables: row.try_get(3)?, has_trigrams: row.try_get(4)?, has_index: row.try_get(5)? })
 }
 
 /// The version of the schema, refused where it is newer than this program.
-async fn version(connection: &impl GenericClient, schema: &str) -> Tried<i32> {
+async fn version(connection: &impl GenericClient, schema: &str) -> PostgresResult<i32> {
     let versions = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
     let row = only(connection.query_typed(&versions, &[]).await?)?;
     let version = row.try_get(0)?;
@@ -131,7 +133,7 @@ async fn version(connection: &impl GenericClient, schema: &str) -> Tried<i32> {
     Ok(version)
 }
 
-async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<()> {
+async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<()> {
     let schema = &config.schema;
     let transaction = in_turn(connection, config).await?;
     // Another process may have been first; and who may use a schema need not be allowed to make one.
@@ -153,7 +155,7 @@ async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<
 }
 
 /// Makes the index that searches ask, where that is possible; whether it is there.
-async fn make_search(connection: &mut Object, config: &PostgresConfig) -> Tried<bool> {
+async fn make_search(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<bool> {
     let found = look(connection, config).await?;
     if found.has_index {
         return Ok(true);
@@ -174,15 +176,15 @@ async fn make_search(connection: &mut Object, config: &PostgresConfig) -> Tried<
     }
 }
 
-async fn under_lock(connection: &mut Object, config: &PostgresConfig, sql: &str) -> Tried<()> {
+async fn under_lock(connection: &mut Object, config: &PostgresConfig, sql: &str) -> PostgresResult<()> {
     let transaction = in_turn(connection, config).await?;
     transaction.batch_execute(sql).await?;
     Ok(transaction.commit().await?)
 }
 
 /// Whether the server said that this user may not, or that it has no such thing.
-fn is_not_allowed(fault: &Fault) -> bool {
-    let Fault::Statement(error) = fault else { return false };
+fn is_not_allowed(fault: &PostgresError) -> bool {
+    let PostgresError::Statement(error) = fault else { return false };
     let states = [
         SqlState::INSUFFICIENT_PRIVILEGE,
         SqlState::FEATURE_NOT_SUPPORTED,

@@ -1,20 +1,19 @@
-//! Which files may hold a text.
+//! Search for candidates with the trigram index or a scan.
 
 use std::collections::BTreeSet;
 
 use vfs_core::{CaseMode, Result, VfsPath};
 
-use super::fault::Fault;
+use super::error::PostgresError;
 use super::row;
 use super::server::Server;
 use super::statement::Parameter;
-use crate::key::Namespace;
-use crate::store::{Candidates, Needles};
+use crate::store::{CandidateKeys, Namespace, TextQuery};
 
 /// The shortest text that the index has an entry for, in letters.
-const SHORTEST: usize = 3;
+const MIN_TEXT_CHARS: usize = 3;
 /// With more texts, looking for them takes longer than it saves.
-const MOST_NEEDLES: usize = 64;
+const MAX_TEXTS: usize = 64;
 /// The most contents that the index finds where case matters. For more, and for texts that the index does not know, the contents
 /// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
 /// looking for bytes.
@@ -31,14 +30,14 @@ pub(super) async fn candidates(
     server: &Server,
     namespace: &Namespace,
     prefix: &VfsPath,
-    needles: &Needles,
-) -> Result<Option<Candidates>> {
+    needles: &TextQuery,
+) -> Result<Option<CandidateKeys>> {
     let texts = &needles.texts;
     // Every file contains the empty text, but an empty file has no row in `chunks`, so that the query would miss it.
-    if texts.is_empty() || texts.len() > MOST_NEEDLES || texts.iter().any(String::is_empty) {
+    if texts.is_empty() || texts.len() > MAX_TEXTS || texts.iter().any(String::is_empty) {
         return Ok(None);
     }
-    let lookup = Lookup { server, namespace, prefix, most: needles.most };
+    let lookup = Lookup { server, namespace, prefix, most: needles.max_candidates };
     let is_sensitive = needles.case == CaseMode::Sensitive;
     let can_scan = is_sensitive && texts.len() <= MAX_SCANNED_TEXTS;
     let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
@@ -47,7 +46,8 @@ pub(super) async fn candidates(
     let is_common = can_scan && patterns.is_some() && lookup.is_common(&bytes).await?;
     if let Some(patterns) = patterns.filter(|_| !is_common) {
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as Parameter<'_>).collect();
-        let most_contents = if is_sensitive { needles.most.min(MAX_RECHECKS) } else { needles.most };
+        let most_contents =
+            if is_sensitive { needles.max_candidates.min(MAX_RECHECKS) } else { needles.max_candidates };
         match lookup.find(TextPredicate::Like, &patterns, most_contents).await? {
             LookupOutcome::Files(files) => return Ok(Some(files)),
             LookupOutcome::TooManyContents => {}
@@ -57,7 +57,7 @@ pub(super) async fn candidates(
     if !can_scan {
         return Ok(None);
     }
-    match lookup.find(TextPredicate::Contains, &bytes, needles.most).await? {
+    match lookup.find(TextPredicate::Contains, &bytes, needles.max_candidates).await? {
         LookupOutcome::Files(files) => Ok(Some(files)),
         LookupOutcome::TooManyContents | LookupOutcome::TooManyFiles => Ok(None),
     }
@@ -84,12 +84,12 @@ impl TextPredicate {
 
 /// The outcome of one lookup.
 enum LookupOutcome {
-    Files(Candidates),
+    Files(CandidateKeys),
     TooManyContents,
     TooManyFiles,
 }
 
-/// A search for the files at and below `prefix`, `most` of them at most.
+/// A search for the files at and below `prefix`, `max_candidates` of them at most.
 struct Lookup<'a> {
     server: &'a Server,
     namespace: &'a Namespace,
@@ -126,7 +126,7 @@ impl Lookup<'_> {
         );
         let rows = self.server.rows_planned(&query, &parameters).await?;
         let count: i64 = match rows.first() {
-            Some(row) => row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?,
+            Some(row) => row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?,
             None => 0,
         };
         Ok(count >= COMMON_THRESHOLD)
@@ -147,10 +147,10 @@ impl Lookup<'_> {
         if rows.len() > self.most {
             return Ok(LookupOutcome::TooManyFiles);
         }
-        let mut files = Candidates::with_capacity(rows.len());
+        let mut files = CandidateKeys::with_capacity(rows.len());
         for row in rows {
             let path: Option<&str> =
-                row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?;
+                row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?;
             let Some(path) = path else { return Ok(LookupOutcome::TooManyContents) };
             // A path that cannot be named cannot be read either; a listing tells of it.
             files.extend(VfsPath::parse(path).ok());
@@ -195,7 +195,7 @@ impl Lookup<'_> {
 }
 
 /// What texts with one of the needles are like, in the letters of the index; `None` where that says too little.
-fn patterns(needles: &Needles) -> Option<BTreeSet<String>> {
+fn patterns(needles: &TextQuery) -> Option<BTreeSet<String>> {
     needles.texts.iter().map(|text| pattern(text, needles.case)).collect()
 }
 
@@ -207,7 +207,7 @@ fn pattern(needle: &str, case: CaseMode) -> Option<String> {
         return None;
     }
     let is_open = |letter: char| !letter.is_ascii() || (case != CaseMode::Sensitive && "kKsS".contains(letter));
-    let runs: Vec<&str> = needle.split(is_open).filter(|run| run.len() >= SHORTEST).collect();
+    let runs: Vec<&str> = needle.split(is_open).filter(|run| run.len() >= MIN_TEXT_CHARS).collect();
     if runs.is_empty() {
         return None;
     }
@@ -248,7 +248,7 @@ mod tests {
         ] {
             assert_eq!(pattern(needle, case).as_deref(), expected, "{needle}");
         }
-        let all = |texts: [&str; 2]| patterns(&Needles::new(texts.map(String::from).to_vec(), CaseMode::Sensitive));
+        let all = |texts: [&str; 2]| patterns(&TextQuery::new(texts.map(String::from).to_vec(), CaseMode::Sensitive));
         assert_eq!(all(["abc", "ab"]), None);
         assert_eq!(all(["abc", "ABC"]), Some(BTreeSet::from(["%abc%".to_owned()])));
     }

@@ -1,4 +1,4 @@
-//! Connections to the server, and questions that change nothing.
+//! Connection pool and read-only queries.
 
 use std::fmt;
 use std::future::Future;
@@ -12,19 +12,19 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::PostgresConfig;
 use super::connection::Connection;
-use super::fault::{Fault, Tried};
-use super::patience::Patience;
-use super::statement::{Parameter, Sending};
+use super::error::{PostgresError, PostgresResult};
+use super::retry::RetryPolicy;
+use super::statement::{Parameter, StatementMode};
 use super::tls;
 
 /// How much longer than the server's own limit a connection is waited for before it counts as lost.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_GRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server and the connections to it.
 pub(super) struct Server {
     pub(super) config: PostgresConfig,
     pub(super) tls: MakeRustlsConnect,
-    pub(super) sending: Sending,
+    pub(super) sending: StatementMode,
     pool: Pool,
     writers: Semaphore,
 }
@@ -55,30 +55,33 @@ impl Server {
         Ok(Self { config, tls, sending, pool, writers })
     }
 
-    pub(super) async fn connection(&self) -> Tried<Connection> {
+    pub(super) async fn connection(&self) -> PostgresResult<Connection> {
         Ok(Connection::new(self.pool.get().await?, self.tls.clone(), self.config.connect_timeout))
     }
 
     /// The right to use a connection for a change, so that readers always find one.
-    pub(super) async fn writer(&self) -> Tried<SemaphorePermit<'_>> {
+    pub(super) async fn writer(&self) -> PostgresResult<SemaphorePermit<'_>> {
         match tokio::time::timeout(self.config.pool_timeout, self.writers.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(Fault::PoolTimeout),
+            Ok(Err(_)) | Err(_) => Err(PostgresError::PoolTimeout),
         }
     }
 
     /// What `work` answers, or that the server is silent. Then the connection is not to be used again.
-    pub(super) async fn within<T, E: Into<Fault>>(&self, work: impl Future<Output = Result<T, E>>) -> Tried<T> {
-        let limit = self.config.statement_timeout + GRACE;
+    pub(super) async fn within<T, E: Into<PostgresError>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> PostgresResult<T> {
+        let limit = self.config.statement_timeout + ANSWER_GRACE_TIMEOUT;
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer.map_err(Into::into),
-            Err(_) => Err(Fault::Silence),
+            Err(_) => Err(PostgresError::Silence),
         }
     }
 
     /// The rows that a prepared question is answered with; asked again where that may help.
     pub(super) async fn rows(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
-        let mut patience = Patience::new(self.config.retry_for);
+        let mut patience = RetryPolicy::new(self.config.retry_for);
         loop {
             match self.rows_once(sql, parameters).await {
                 Ok(rows) => return Ok(rows),
@@ -95,7 +98,7 @@ impl Server {
 
     /// As [`rows`](Self::rows), and planned for these very parameters.
     pub(super) async fn rows_planned(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
-        let mut patience = Patience::new(self.config.retry_for);
+        let mut patience = RetryPolicy::new(self.config.retry_for);
         loop {
             let tried = async {
                 let connection = self.connection().await?;
@@ -110,7 +113,7 @@ impl Server {
         }
     }
 
-    async fn rows_once(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Tried<Vec<Row>> {
+    async fn rows_once(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> PostgresResult<Vec<Row>> {
         let connection = self.connection().await?;
         let answer = self.within(self.sending.query_alone(&connection, sql, parameters)).await;
         connection.finish(answer)

@@ -1,11 +1,11 @@
-//! How connections are made, and with which settings statements are sent on them.
+//! Session settings of connections.
 
 use std::time::Duration;
 
 use tokio_postgres::config::SslMode;
 
 use super::config::{PostgresConfig, PostgresTls};
-use super::statement::Sending;
+use super::statement::StatementMode;
 
 impl PostgresConfig {
     /// How a connection of the pool is made.
@@ -26,12 +26,12 @@ impl PostgresConfig {
     }
 
     /// How statements are sent.
-    pub(super) fn sending(&self) -> Sending {
+    pub(super) fn sending(&self) -> StatementMode {
         if !self.is_pooled {
-            return Sending::Session;
+            return StatementMode::Session;
         }
         let set = self.settings().map(|(name, value)| format!("SET LOCAL {name} = '{value}'"));
-        Sending::Transaction { settings: set.join("; ") }
+        StatementMode::Transaction { settings: set.join("; ") }
     }
 
     /// The settings of the server for each transaction.

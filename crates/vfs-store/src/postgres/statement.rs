@@ -1,4 +1,4 @@
-//! Statements with parameters, prepared where the connection has a session that keeps them.
+//! Statements with typed parameters, prepared if the session allows it.
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
@@ -6,19 +6,19 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use vfs_core::{Error, ErrorKind};
 
-use super::fault::{Fault, Tried};
+use super::error::{PostgresError, PostgresResult};
 
 /// A parameter of a statement that knows its type: behind a pooler nothing is prepared that the server could tell it of.
-pub(super) trait Typed: ToSql + Sync {
+pub(super) trait TypedParameter: ToSql + Sync {
     /// The type that the server knows it as.
     fn sql_type(&self) -> Type;
 }
 
-pub(super) type Parameter<'a> = &'a dyn Typed;
+pub(super) type Parameter<'a> = &'a dyn TypedParameter;
 
 macro_rules! typed {
     ($($rust:ty => $sql:ident),+ $(,)?) => {
-        $(impl Typed for $rust {
+        $(impl TypedParameter for $rust {
             fn sql_type(&self) -> Type {
                 Type::$sql
             }
@@ -48,14 +48,14 @@ typed! {
 
 /// How statements are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sending {
+pub(super) enum StatementMode {
     /// The connection is a session with its settings, in which statements are prepared once.
     Session,
     /// Each transaction may be on another connection of a pooler, and so begins with these settings.
     Transaction { settings: String },
 }
 
-impl Sending {
+impl StatementMode {
     /// The rows of a statement in a transaction that has begun.
     pub(super) async fn query(
         &self,
@@ -128,9 +128,9 @@ impl Sending {
 }
 
 /// The row of a statement that always has one.
-pub(super) fn only(rows: Vec<Row>) -> Tried<Row> {
+pub(super) fn only(rows: Vec<Row>) -> PostgresResult<Row> {
     let none = || Error::new(ErrorKind::Internal, "a statement of the Postgres store has no row; report it");
-    rows.into_iter().next().ok_or_else(|| Fault::Ours(none()))
+    rows.into_iter().next().ok_or_else(|| PostgresError::Ours(none()))
 }
 
 async fn query_unprepared(

@@ -1,4 +1,4 @@
-//! Changes: each one call of a script, conditions included.
+//! Changes, each one call of a script with its conditions.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -6,45 +6,44 @@ use std::time::Duration;
 use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::head::{self, File};
-use super::link::{Attempt, Request, start};
-use super::reply::{self, Parts};
+use super::connection::{Attempt, Request, start};
+use super::head::{self, EncodedFile};
+use super::reply::{self, ReplyParts};
 use super::{MAX_VALUE, RedisStore};
-use crate::key::Namespace;
-use crate::store::{BatchOutcome, Condition, Expected, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, Precondition, Write, WriteId};
 
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
 
 /// How long the outcome of a change is remembered.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+pub(super) const RECEIPT_TTL: Duration = Duration::from_secs(10 * 60);
 /// The most writes and conditions together; a server takes a million arguments.
-const MOST_STEPS: usize = 200_000;
+const MAX_CHANGE_STEPS: usize = 200_000;
 
 /// A write as it is sent.
-enum Step<'a> {
-    Put(&'a VfsPath, File<'a>),
+enum EncodedWrite<'a> {
+    Put(&'a VfsPath, EncodedFile<'a>),
     Delete(&'a VfsPath),
     Move(&'a VfsPath, &'a VfsPath),
     Copy(&'a VfsPath, &'a VfsPath, String),
 }
 
-impl<'a> Step<'a> {
+impl<'a> EncodedWrite<'a> {
     fn new(write: &'a Write) -> Self {
         match write {
-            Write::Put(path, value) => Step::Put(path, File::new(value)),
-            Write::Delete(path) => Step::Delete(path),
-            Write::Move { from, to } => Step::Move(from, to),
-            Write::Copy { from, to, at } => Step::Copy(from, to, head::times(*at, *at)),
+            Write::Put(path, value) => EncodedWrite::Put(path, EncodedFile::new(value)),
+            Write::Delete(path) => EncodedWrite::Delete(path),
+            Write::Move { from, to } => EncodedWrite::Move(from, to),
+            Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, head::times(*at, *at)),
         }
     }
 
     fn add_to(&self, cmd: &mut Cmd) {
         match self {
-            Step::Put(path, file) => cmd.arg("put").arg(path.as_str()).arg("").arg(file),
-            Step::Delete(path) => cmd.arg("delete").arg(path.as_str()).arg("").arg(""),
-            Step::Move(from, to) => cmd.arg("move").arg(from.as_str()).arg(to.as_str()).arg(""),
-            Step::Copy(from, to, times) => cmd.arg("copy").arg(from.as_str()).arg(to.as_str()).arg(times),
+            EncodedWrite::Put(path, file) => cmd.arg("put").arg(path.as_str()).arg("").arg(file),
+            EncodedWrite::Delete(path) => cmd.arg("delete").arg(path.as_str()).arg("").arg(""),
+            EncodedWrite::Move(from, to) => cmd.arg("move").arg(from.as_str()).arg(to.as_str()).arg(""),
+            EncodedWrite::Copy(from, to, times) => cmd.arg("copy").arg(from.as_str()).arg(to.as_str()).arg(times),
         };
     }
 }
@@ -52,30 +51,32 @@ impl<'a> Step<'a> {
 fn add_condition(condition: &Condition, cmd: &mut Cmd) {
     match condition {
         // It always holds; the script need not know.
-        Condition::At(_, Expected::Anything) => cmd,
-        Condition::At(path, Expected::Nothing) => cmd.arg("nothing").arg(path.as_str()).arg(""),
-        Condition::At(path, Expected::Version(version)) => cmd.arg("version").arg(path.as_str()).arg(version.as_str()),
+        Condition::At(_, Precondition::Any) => cmd,
+        Condition::At(path, Precondition::Absent) => cmd.arg("nothing").arg(path.as_str()).arg(""),
+        Condition::At(path, Precondition::Version(version)) => {
+            cmd.arg("version").arg(path.as_str()).arg(version.as_str())
+        }
         Condition::NothingBelow(path) => cmd.arg("below").arg(path.as_str()).arg(""),
     };
 }
 
 /// A change as it is sent, each time.
-struct Change<'a> {
+struct RedisChange<'a> {
     base: String,
     id: WriteId,
     ttl: u64,
     conditions: &'a [Condition],
-    steps: Vec<Step<'a>>,
+    steps: Vec<EncodedWrite<'a>>,
 }
 
-impl Change<'_> {
+impl RedisChange<'_> {
     fn request(&self, attempt: Attempt, is_registered: bool) -> Request<'static> {
-        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Expected::Anything));
+        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
         cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl);
-        cmd.arg(REMEMBERED.as_secs() * 1000);
+        cmd.arg(RECEIPT_TTL.as_secs() * 1000);
         cmd.arg(self.conditions.iter().filter(is_told).count());
         self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
         self.steps.iter().for_each(|step| step.add_to(&mut cmd));
@@ -92,23 +93,23 @@ impl RedisStore {
         writes: &[Write],
     ) -> Result<BatchOutcome> {
         check_sizes(conditions, writes)?;
-        let change = Change {
+        let change = RedisChange {
             base: self.names().base(namespace),
             // Of this call: the same value may be put again, and at another path.
             id: WriteId::random(),
             ttl: self.inner.ttl,
             conditions,
-            steps: writes.iter().map(Step::new).collect(),
+            steps: writes.iter().map(EncodedWrite::new).collect(),
         };
         let answer = self.link().ask(|attempt| change.request(attempt, false)).await?;
         match read(answer)? {
-            Answer::Outcome(outcome) => Ok(outcome),
-            Answer::Unregistered => {
+            ChangeReply::PutOutcome(outcome) => Ok(outcome),
+            ChangeReply::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy may still be on its way, and finds the namespace now.
                 match read(self.link().ask(|_| change.request(Attempt::Again, true)).await?)? {
-                    Answer::Outcome(outcome) => Ok(outcome),
-                    Answer::Unregistered => Err(reply::unexpected()),
+                    ChangeReply::PutOutcome(outcome) => Ok(outcome),
+                    ChangeReply::Unregistered => Err(reply::unexpected()),
                 }
             }
         }
@@ -127,8 +128,9 @@ impl RedisStore {
 
 fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
     let too_large = |message: String| Error::new(ErrorKind::TooLarge, message);
-    if conditions.len() + writes.len() > MOST_STEPS {
-        let message = format!("a batch of over {MOST_STEPS} conditions and changes is too large; make several of it");
+    if conditions.len() + writes.len() > MAX_CHANGE_STEPS {
+        let message =
+            format!("a batch of over {MAX_CHANGE_STEPS} conditions and changes is too large; make several of it");
         return Err(too_large(message));
     }
     let mut all = 0;
@@ -149,29 +151,29 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
     Ok(())
 }
 
-enum Answer {
-    Outcome(BatchOutcome),
+enum ChangeReply {
+    PutOutcome(BatchOutcome),
     Unregistered,
 }
 
-fn read(answer: Value) -> Result<Answer> {
-    let mut parts = Parts::of(answer)?;
+fn read(answer: Value) -> Result<ChangeReply> {
+    let mut parts = ReplyParts::of(answer)?;
     let word = parts.bytes()?;
-    let named = |parts: &mut Parts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
+    let named = |parts: &mut ReplyParts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
     match word.as_slice() {
-        b"register" => Ok(Answer::Unregistered),
+        b"register" => Ok(ChangeReply::Unregistered),
         b"damaged" => Err(reply::damaged(&named(&mut parts)?)),
         b"refused" => {
             let path = reply::path(&parts.bytes()?).unwrap_or_default();
             let found = if parts.is_empty() { None } else { parts.stored()? };
-            Ok(Answer::Outcome(BatchOutcome::Refused(path, found)))
+            Ok(ChangeReply::PutOutcome(BatchOutcome::PreconditionFailed(path, found)))
         }
         b"done" => {
             let mut stored = Vec::new();
             while !parts.is_empty() {
                 stored.push(parts.stored()?.ok_or_else(reply::unexpected)?);
             }
-            Ok(Answer::Outcome(BatchOutcome::Done(stored)))
+            Ok(ChangeReply::PutOutcome(BatchOutcome::Applied(stored)))
         }
         _ => Err(reply::unexpected()),
     }

@@ -1,14 +1,14 @@
-//! Where a Redis server is and how it is used.
+//! Configuration of a Redis store.
 
 use std::fmt;
 use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use super::names::Names;
-use crate::url::StoreUrl;
+use super::names::KeyNames;
+use crate::admin::url::StoreUrl;
 
-const KNOWN: &str = "prefix, ttl, connections, connect_timeout, timeout and patience";
+const PARAMETER_NAMES: &str = "prefix, ttl, connections, connect_timeout, timeout and patience";
 
 /// Where a Redis server is and how it is used.
 ///
@@ -30,7 +30,7 @@ const KNOWN: &str = "prefix, ttl, connections, connect_timeout, timeout and pati
 pub struct RedisConfig {
     /// Without parameters.
     pub(super) url: StoreUrl,
-    pub(super) names: Names,
+    pub(super) names: KeyNames,
     pub(super) ttl: Option<Duration>,
     pub(super) connections: usize,
     pub(super) connect_timeout: Duration,
@@ -74,7 +74,7 @@ impl RedisConfig {
         }
         let mut config = Self {
             url: StoreUrl::parse(bare.as_str())?,
-            names: Names::new("vfs")?,
+            names: KeyNames::new("vfs")?,
             ttl: None,
             connections: 4,
             connect_timeout: Duration::from_secs(5),
@@ -101,7 +101,7 @@ impl RedisConfig {
         if let Some(patience) = parameters.take_as("patience")? {
             config = config.patience(seconds(patience));
         }
-        parameters.finish(KNOWN)?;
+        parameters.finish(PARAMETER_NAMES)?;
         Ok(config)
     }
 
@@ -111,7 +111,7 @@ impl RedisConfig {
     ///
     /// `invalid_argument` unless it has 1 to 100 letters, digits and `-_.:`.
     pub fn prefix(mut self, prefix: &str) -> Result<Self> {
-        self.names = Names::new(prefix)?;
+        self.names = KeyNames::new(prefix)?;
         Ok(self)
     }
 

@@ -1,4 +1,4 @@
-//! What stands before the content of a file, in the same string.
+//! Header of a value, stored before its content.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use ::redis::{RedisWrite, ToRedisArgs};
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::Version;
 
-use crate::store::{NewValue, Stored, version_of};
+use crate::store::{NewValue, StoredMeta, version_of};
 
 /// What every head begins with.
 const MARK: &str = "vfs1 ";
@@ -21,21 +21,21 @@ pub(super) const HEAD: usize = MARK.len() + VERSION + 1 + TIME + 1 + TIME + 1;
 
 /// A file as it is sent to the server: its head and its content.
 #[derive(Debug, Clone)]
-pub(super) struct File<'a> {
-    pub(super) stored: Stored,
+pub(super) struct EncodedFile<'a> {
+    pub(super) stored: StoredMeta,
     value: &'a NewValue,
 }
 
-impl<'a> File<'a> {
+impl<'a> EncodedFile<'a> {
     pub(super) fn new(value: &'a NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
-        let stored = Stored::new(value.content.len() as u64, version_of(&value.content), modified_at)
+        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
             .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
         Self { stored, value }
     }
 }
 
-impl ToRedisArgs for File<'_> {
+impl ToRedisArgs for EncodedFile<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let NewValue { content, created_at, modified_at, .. } = self.value;
         let head = format!("{MARK}{} {}", self.stored.version, times(*created_at, *modified_at));
@@ -53,7 +53,7 @@ pub(super) fn times(created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> St
 }
 
 /// What a `head` says of a file with `size` bytes of content; `None` where another program wrote it.
-pub(super) fn read(head: &[u8], size: i64) -> Option<Stored> {
+pub(super) fn read(head: &[u8], size: i64) -> Option<StoredMeta> {
     let text = std::str::from_utf8(head).ok()?.strip_prefix(MARK)?.strip_suffix('\n')?;
     let (version, times) = text.split_at_checked(VERSION)?;
     let (created, modified) = times.strip_prefix(' ')?.split_once(' ')?;
@@ -62,7 +62,7 @@ pub(super) fn read(head: &[u8], size: i64) -> Option<Stored> {
         return None;
     }
     let size = u64::try_from(size).ok()?;
-    Some(Stored::new(size, Version::new(version), read_time(modified)?).created_at(read_time(created)?))
+    Some(StoredMeta::new(size, Version::new(version), read_time(modified)?).created_at(read_time(created)?))
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     fn what_was_written_is_read() {
         for at in [Utc::now(), DateTime::UNIX_EPOCH, DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
             let value = NewValue::new(Bytes::from("content"), at).created_at(DateTime::UNIX_EPOCH);
-            let file = File::new(&value);
+            let file = EncodedFile::new(&value);
             let sent = file.to_redis_args().remove(0);
             assert_eq!(sent.len(), HEAD + 7);
             assert_eq!(&sent[HEAD..], b"content");
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_others_wrote_is_none_of_ours() {
         let value = NewValue::new(Bytes::new(), Utc::now());
-        let head = File::new(&value).to_redis_args().remove(0);
+        let head = EncodedFile::new(&value).to_redis_args().remove(0);
         assert!(read(&head, 0).is_some());
         assert_eq!(read(&head, -1), None);
         for at in 0..HEAD {

@@ -1,8 +1,8 @@
-//! What the keys are called.
+//! Names of keys.
 
 use vfs_core::{Error, Result};
 
-use crate::key::Namespace;
+use crate::store::Namespace;
 
 /// The longest prefix, in bytes.
 const MAX_PREFIX: usize = 100;
@@ -12,11 +12,11 @@ const MAX_PREFIX: usize = 100;
 /// The keys of a namespace share the part in braces, for which Redis Cluster keeps them together. Neither a prefix nor a
 /// namespace can hold a brace, so that no two namespaces share a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct KeyNames {
     prefix: String,
 }
 
-impl Names {
+impl KeyNames {
     pub(super) fn new(prefix: &str) -> Result<Self> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
         if prefix.is_empty() || prefix.len() > MAX_PREFIX || !prefix.chars().all(is_allowed) {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_namespace_has_keys_of_its_own() {
-        let names = Names::new("app:vfs").expect("a prefix");
+        let names = KeyNames::new("app:vfs").expect("a prefix");
         let namespace = |text: &str| Namespace::parse(text).expect("a namespace");
         assert_eq!(names.base(&namespace("")), "app:vfs:{/}");
         assert_eq!(names.log(&namespace("org/user")), "app:vfs:{/org/user}:log");
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn a_prefix_is_plain() {
         for (prefix, is_right) in [("vfs", true), ("a:b-c_d.9", true), ("", false), ("a{b", false), ("a*", false)] {
-            assert_eq!(Names::new(prefix).is_ok(), is_right, "{prefix}");
+            assert_eq!(KeyNames::new(prefix).is_ok(), is_right, "{prefix}");
         }
-        assert!(Names::new(&"x".repeat(101)).is_err());
+        assert!(KeyNames::new(&"x".repeat(101)).is_err());
     }
 }

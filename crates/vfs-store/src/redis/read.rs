@@ -1,4 +1,4 @@
-//! Reading files, in pieces.
+//! Reads of values in pieces.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -6,23 +6,22 @@ use std::sync::LazyLock;
 use ::redis::Script;
 use vfs_core::{Result, buffer};
 
-use super::link::{Request, start};
-use super::reply::{self, Parts};
+use super::connection::{Request, start};
+use super::reply::{self, ReplyParts};
 use super::{MAX_VALUE, RedisStore};
-use crate::key::Key;
-use crate::store::Value;
+use crate::store::{Key, StoredValue};
 
 static READ: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("read.lua"))));
 
 /// The most bytes of one answer: while it is on its way, others wait for theirs.
-const PIECE: u64 = 4 << 20;
+const PIECE_BYTES: u64 = 4 << 20;
 
 impl RedisStore {
     /// A file, or the `range` of it.
-    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<StoredValue>> {
         let (start, end) = (range.start.min(MAX_VALUE), range.end.min(MAX_VALUE));
-        let mut piece = PIECE;
+        let mut piece = PIECE_BYTES;
         'again: loop {
             let Some(first) = self.piece(key, start..end.min(start + piece)).await? else { return Ok(None) };
             let end = end.min(first.stored.size);
@@ -44,12 +43,12 @@ impl RedisStore {
                 }
                 at = start + content.len() as u64;
             }
-            return Ok(Some(Value::new(first.stored, content.into())));
+            return Ok(Some(StoredValue::new(first.stored, content.into())));
         }
     }
 
     /// What is known of a file, and a `range` of its content.
-    pub(super) async fn piece(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+    pub(super) async fn piece(&self, key: &Key, range: Range<u64>) -> Result<Option<StoredValue>> {
         let base = self.names().base(&key.namespace);
         let ask = |_| {
             let mut cmd = start(&READ, &base);
@@ -60,11 +59,11 @@ impl RedisStore {
             Request::Script(&READ, cmd)
         };
         let answer = self.link().ask(ask).await.map_err(|error| error.or_path(&key.path))?;
-        let mut parts = Parts::of(answer)?;
+        let mut parts = ReplyParts::of(answer)?;
         if parts.is_empty() {
             return Ok(None);
         }
         let stored = parts.stored()?.ok_or_else(|| reply::damaged(key.path.as_str()))?;
-        Ok(Some(Value::new(stored, parts.bytes()?.into())))
+        Ok(Some(StoredValue::new(stored, parts.bytes()?.into())))
     }
 }

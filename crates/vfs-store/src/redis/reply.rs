@@ -1,15 +1,15 @@
-//! Taking answers of the server apart.
+//! Parser of replies.
 
 use ::redis::Value;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::head;
-use crate::store::Stored;
+use crate::store::StoredMeta;
 
 /// Part after part of an answer.
-pub(super) struct Parts(std::vec::IntoIter<Value>);
+pub(super) struct ReplyParts(std::vec::IntoIter<Value>);
 
-impl Parts {
+impl ReplyParts {
     pub(super) fn of(answer: Value) -> Result<Self> {
         match answer {
             Value::Array(parts) => Ok(Self(parts.into_iter())),
@@ -42,7 +42,7 @@ impl Parts {
     }
 
     /// A head and a size.
-    pub(super) fn stored(&mut self) -> Result<Option<Stored>> {
+    pub(super) fn stored(&mut self) -> Result<Option<StoredMeta>> {
         let head = self.bytes()?;
         Ok(head::read(&head, self.number()?))
     }

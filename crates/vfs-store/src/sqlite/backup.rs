@@ -1,4 +1,4 @@
-//! A copy of the file while it is in use.
+//! Online backup of the database file.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use vfs_core::{Error, ErrorKind};
 
 use super::config::SqliteConfig;
 use super::connect;
-use super::fault::Tried;
+use super::error::SqliteResult;
 use super::stop::Asked;
 
 /// Pages that are copied between two looks at whether anyone still waits: 4 MiB.
 const PAGES: i32 = 1024;
 
 /// Copies all that `connection` sees into a new file at `to`; how many bytes it has.
-pub(super) fn backup(connection: &mut Connection, to: &Path, asked: &Asked) -> Tried<u64> {
+pub(super) fn backup(connection: &mut Connection, to: &Path, asked: &Asked) -> SqliteResult<u64> {
     let path = std::path::absolute(to).map_err(|cause| {
         Error::invalid_argument("the path of the copy cannot be made absolute; name a file").with_source(cause)
     })?;

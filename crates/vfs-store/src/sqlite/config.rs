@@ -1,4 +1,4 @@
-//! How a SQLite store is opened.
+//! Configuration of a SQLite store.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use crate::url::{StoreUrl, percent_decoded};
+use crate::admin::url::{StoreUrl, percent_decoded};
 
 /// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);
@@ -15,7 +15,7 @@ const READERS: RangeInclusive<usize> = 1..=64;
 
 /// Where the values are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Location {
+pub(super) enum DatabaseLocation {
     File(PathBuf),
     Memory,
 }
@@ -61,7 +61,7 @@ pub enum SqliteSearchIndex {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteConfig {
-    pub(super) location: Location,
+    pub(super) location: DatabaseLocation,
     pub(super) busy_timeout: Duration,
     pub(super) readers: usize,
     pub(super) durability: SqliteDurability,
@@ -71,15 +71,15 @@ pub struct SqliteConfig {
 impl SqliteConfig {
     /// The file at `path`, which is made where it is missing; the directory that it is in is not.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self::at(Location::File(path.as_ref().to_owned()))
+        Self::at(DatabaseLocation::File(path.as_ref().to_owned()))
     }
 
     /// A database in memory, of one process and gone with the store's last handle.
     pub fn in_memory() -> Self {
-        Self::at(Location::Memory)
+        Self::at(DatabaseLocation::Memory)
     }
 
-    fn at(location: Location) -> Self {
+    fn at(location: DatabaseLocation) -> Self {
         Self {
             location,
             busy_timeout: Duration::from_secs(10),
@@ -176,7 +176,7 @@ impl SqliteConfig {
         if !READERS.contains(&self.readers) {
             return Err(Error::invalid_argument("the readers of a SQLite store are 1 to 64"));
         }
-        if matches!(&self.location, Location::File(path) if path.as_os_str().is_empty()) {
+        if matches!(&self.location, DatabaseLocation::File(path) if path.as_os_str().is_empty()) {
             return Err(Error::invalid_argument(
                 "the SQLite store has no path; write 'sqlite:///path/to/file.db', or 'sqlite::memory:'",
             ));
@@ -203,13 +203,13 @@ mod tests {
     #[test]
     fn a_url_names_a_file_or_memory() {
         for (url, location) in [
-            ("sqlite:///var/lib/a.db", Location::File("/var/lib/a.db".into())),
-            ("sqlite:/var/lib/a.db", Location::File("/var/lib/a.db".into())),
-            ("sqlite:a.db", Location::File("a.db".into())),
-            ("sqlite:./b/a.db", Location::File("./b/a.db".into())),
-            ("sqlite:../a.db", Location::File("../a.db".into())),
-            ("sqlite:///a%20b/%C3%BC%23%3F.db", Location::File("/a b/ü#?.db".into())),
-            ("sqlite::memory:", Location::Memory),
+            ("sqlite:///var/lib/a.db", DatabaseLocation::File("/var/lib/a.db".into())),
+            ("sqlite:/var/lib/a.db", DatabaseLocation::File("/var/lib/a.db".into())),
+            ("sqlite:a.db", DatabaseLocation::File("a.db".into())),
+            ("sqlite:./b/a.db", DatabaseLocation::File("./b/a.db".into())),
+            ("sqlite:../a.db", DatabaseLocation::File("../a.db".into())),
+            ("sqlite:///a%20b/%C3%BC%23%3F.db", DatabaseLocation::File("/a b/ü#?.db".into())),
+            ("sqlite::memory:", DatabaseLocation::Memory),
         ] {
             assert_eq!(from(url).expect(url).location, location, "{url}");
         }

@@ -1,4 +1,4 @@
-//! Connections to the file.
+//! Opening and settings of connections.
 
 use std::path::Path;
 use std::thread;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 use vfs_core::{Error, ErrorKind};
 
-use super::config::{Location, SqliteConfig, SqliteDurability};
-use super::fault::{Fault, Tried};
+use super::config::{DatabaseLocation, SqliteConfig, SqliteDurability};
+use super::error::{SqliteError, SqliteResult};
 use super::schema;
 
 /// How many statements a connection keeps prepared; the store has fewer.
-const STATEMENTS: usize = 64;
+const STATEMENT_CACHE_CAPACITY: usize = 64;
 /// What is left of the log of writes after it was larger, in bytes.
-const LOG_BYTES: i64 = 16 << 20;
+const MAX_WAL_BYTES: i64 = 16 << 20;
 
 /// The first connection: makes the file where it is missing, and sees to it that it is of this version.
-pub(super) fn open(config: &SqliteConfig) -> Tried<Connection> {
+pub(super) fn open(config: &SqliteConfig) -> SqliteResult<Connection> {
     let start = Instant::now();
     loop {
         match try_open(config) {
@@ -28,21 +28,23 @@ pub(super) fn open(config: &SqliteConfig) -> Tried<Connection> {
     }
 }
 
-fn try_open(config: &SqliteConfig) -> Tried<Connection> {
+fn try_open(config: &SqliteConfig) -> SqliteResult<Connection> {
     let mut connection = connect(config)?;
     schema::prepare(&mut connection)?;
     Ok(connection)
 }
 
 /// A connection to a file that [`open`] prepared.
-pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
+pub(super) fn connect(config: &SqliteConfig) -> SqliteResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match &config.location {
-        Location::File(path) => Connection::open_with_flags(path, flags).map_err(|error| why_closed(path, error))?,
-        Location::Memory => Connection::open_in_memory_with_flags(flags)?,
+        DatabaseLocation::File(path) => {
+            Connection::open_with_flags(path, flags).map_err(|error| why_closed(path, error))?
+        }
+        DatabaseLocation::Memory => Connection::open_in_memory_with_flags(flags)?,
     };
     connection.busy_timeout(config.busy_timeout)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     // Where a file may not be written, SQLite opens it for reading without a word.
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(Error::new(
@@ -59,7 +61,7 @@ pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     Ok(connection)
 }
 
@@ -70,7 +72,7 @@ pub(super) fn pause() {
 
 /// SQLite says only that it cannot open a file; the directory tells why.
 #[expect(clippy::disallowed_methods, reason = "the file is SQLite's, and in no backend")]
-fn why_closed(path: &Path, error: rusqlite::Error) -> Fault {
+fn why_closed(path: &Path, error: rusqlite::Error) -> SqliteError {
     if error.sqlite_error_code() != Some(rusqlite::ErrorCode::CannotOpen) {
         return error.into();
     }

@@ -1,4 +1,4 @@
-//! Content, in pieces.
+//! Contents in pieces.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use rusqlite::Connection;
 use vfs_core::buffer;
 
-use super::fault::{Fault, Tried};
+use super::error::{SqliteError, SqliteResult};
 
 /// Bytes of a piece.
-pub(super) const PIECE: u64 = 1 << 20;
+pub(super) const PIECE_BYTES: u64 = 1 << 20;
 /// How many bits of a place are the piece's number.
 const NUMBER_BITS: u32 = 20;
 /// The largest value. A change of this size holds the file for seconds, and others wait that long.
@@ -26,40 +26,40 @@ pub(super) fn of_place(place: i64) -> (i64, u64) {
 }
 
 /// Reads the part `range` of the content of the file `id`, which has `size` bytes.
-pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Range<u64>>) -> Tried<Bytes> {
+pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Range<u64>>) -> SqliteResult<Bytes> {
     let range = range.unwrap_or(0..size);
     let (start, end) = (range.start.min(size), range.end.min(size));
     if start >= end {
         return Ok(Bytes::new());
     }
-    let wanted = usize::try_from(end - start).map_err(|_| Fault::damaged())?;
+    let wanted = usize::try_from(end - start).map_err(|_| SqliteError::damaged())?;
     let mut content = buffer::with_capacity(wanted.min(usize::try_from(MAX_VALUE).unwrap_or(wanted)))?;
     let mut statement =
         connection.prepare_cached("SELECT place, content FROM chunks WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
-    let mut rows = statement.query((place(id, start / PIECE), place(id, (end - 1) / PIECE)))?;
+    let mut rows = statement.query((place(id, start / PIECE_BYTES), place(id, (end - 1) / PIECE_BYTES)))?;
     while let Some(row) = rows.next()? {
-        let begins = of_place(row.get(0)?).1 * PIECE;
-        let piece = row.get_ref(1)?.as_blob().map_err(|_| Fault::damaged())?;
+        let begins = of_place(row.get(0)?).1 * PIECE_BYTES;
+        let piece = row.get_ref(1)?.as_blob().map_err(|_| SqliteError::damaged())?;
         let cut = |at: u64| usize::try_from(at.saturating_sub(begins)).unwrap_or(usize::MAX).min(piece.len());
         content.extend_from_slice(&piece[cut(start)..cut(end)]);
     }
     if content.len() != wanted {
-        return Err(Fault::damaged());
+        return Err(SqliteError::damaged());
     }
     Ok(content.into())
 }
 
 /// Writes the content of the file `id`, which has none.
-pub(super) fn write(connection: &Connection, id: i64, content: &[u8]) -> Tried<()> {
+pub(super) fn write(connection: &Connection, id: i64, content: &[u8]) -> SqliteResult<()> {
     let mut statement = connection.prepare_cached("INSERT INTO chunks (place, content) VALUES (?1, ?2)")?;
-    for (number, piece) in (0..).zip(content.chunks(usize::try_from(PIECE).unwrap_or(usize::MAX))) {
+    for (number, piece) in (0..).zip(content.chunks(usize::try_from(PIECE_BYTES).unwrap_or(usize::MAX))) {
         statement.execute((place(id, number), piece))?;
     }
     Ok(())
 }
 
 /// Gives the file `to`, which has none, the content of the file `from`.
-pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Tried<()> {
+pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> SqliteResult<()> {
     let sql = "INSERT INTO chunks (place, content)
                SELECT place - ?1 + ?2, content FROM chunks WHERE place >= ?1 AND place < ?3";
     connection.prepare_cached(sql)?.execute((place(from, 0), place(to, 0), place(from + 1, 0)))?;
@@ -67,7 +67,7 @@ pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Tried<()> {
 }
 
 /// Removes the content of the file `id`.
-pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
+pub(super) fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
     let mut statement = connection.prepare_cached("DELETE FROM chunks WHERE place >= ?1 AND place < ?2")?;
     statement.execute((place(id, 0), place(id + 1, 0)))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Which files may hold a text: an index of all three characters in a row.
+//! Trigram index of contents.
 //!
 //! What is indexed is folded first, each letter to one that is the same for all cases of it, where that is an ASCII letter;
 //! other letters stay as they are. A needle is folded in the same way, so whatever holds it holds the same three characters
@@ -14,24 +14,24 @@ use rusqlite::Connection;
 use vfs_core::{CaseMode, VfsPath};
 
 use super::content;
-use super::fault::Tried;
-use super::rows::{self, Indexed};
-use crate::store::{Candidates, Needles, Write};
+use super::error::SqliteResult;
+use super::rows::{self, IndexState};
+use crate::store::{CandidateKeys, TextQuery, Write};
 
 /// The largest content that is indexed, in bytes.
 pub(super) const MAX_INDEXED: usize = 8 << 20;
 /// How many files wait at most, and how many bytes they have together: a search reads them all.
-const MAX_WAITING: u64 = 64;
-const MAX_WAITING_BYTES: u64 = 1 << 20;
+const MAX_PENDING_ENTRIES: u64 = 64;
+const MAX_PENDING_BYTES: u64 = 1 << 20;
 /// A change that removes at least so many files does not remove them from the index.
 const BULK_DELETE_THRESHOLD: usize = 64;
 /// How many of these a later change removes from the index. Others wait for some 10 ms.
-const PURGED_AT_ONCE: u16 = 1000;
+const MAX_PURGE_BATCH: u16 = 1000;
 /// How many segments of one level are merged; SQLite's default.
 const AUTOMERGE: i64 = 4;
 /// Most threes that are looked for of one needle, and most needles.
-const MAX_THREES: usize = 24;
-const MAX_NEEDLES: usize = 64;
+const MAX_TRIGRAMS: usize = 24;
+const MAX_TEXTS: usize = 64;
 
 /// Whether `content` is to be indexed.
 pub(super) fn is_text(content: &[u8]) -> bool {
@@ -96,17 +96,17 @@ impl IndexTiming {
         let deleted = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
         // A file may be moved onto each of the others.
         let purge_passes =
-            if deleted < BULK_DELETE_THRESHOLD { 0 } else { 1 + writes.len().div_ceil(PURGED_AT_ONCE.into()) };
-        Self { indexes_immediately: written as u64 >= MAX_WAITING, purge_passes }
+            if deleted < BULK_DELETE_THRESHOLD { 0 } else { 1 + writes.len().div_ceil(MAX_PURGE_BATCH.into()) };
+        Self { indexes_immediately: written as u64 >= MAX_PENDING_ENTRIES, purge_passes }
     }
 }
 
 /// Indexes all files that wait, if they are many.
-pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
+pub(super) fn catch_up(connection: &Connection) -> SqliteResult<()> {
     let sql = "SELECT count(*), coalesce(sum(size), 0) FROM files WHERE indexed >= 2";
     let (files, bytes): (i64, i64) =
         connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if files.unsigned_abs() < MAX_WAITING && bytes.unsigned_abs() < MAX_WAITING_BYTES {
+    if files.unsigned_abs() < MAX_PENDING_ENTRIES && bytes.unsigned_abs() < MAX_PENDING_BYTES {
         return Ok(());
     }
     purge_removed(connection)?;
@@ -130,25 +130,25 @@ pub(super) fn write(
     connection: &Connection,
     namespace: i64,
     id: i64,
-    indexed: Indexed,
+    indexed: IndexState,
     content: &[u8],
-) -> Tried<Indexed> {
+) -> SqliteResult<IndexState> {
     if indexed.has_row() {
         remove(connection, id)?;
     }
-    let Some(text) = folded(namespace, content) else { return Ok(Indexed::Never) };
+    let Some(text) = folded(namespace, content) else { return Ok(IndexState::Never) };
     connection.prepare_cached("INSERT INTO texts (rowid, body) VALUES (?1, ?2)")?.execute((id, text))?;
-    Ok(Indexed::Current)
+    Ok(IndexState::Current)
 }
 
 /// Removes the file `id`, which is there.
-pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
+pub(super) fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
     connection.prepare_cached("DELETE FROM texts WHERE rowid = ?1")?.execute([id])?;
     Ok(())
 }
 
 /// Leaves the file `id`, which is there, to [`purge_removed`].
-pub(super) fn remove_later(connection: &Connection, id: i64) -> Tried<()> {
+pub(super) fn remove_later(connection: &Connection, id: i64) -> SqliteResult<()> {
     connection.prepare_cached("INSERT INTO removed (id) VALUES (?1)")?.execute([id])?;
     Ok(())
 }
@@ -158,20 +158,20 @@ pub(super) fn remove_later(connection: &Connection, id: i64) -> Tried<()> {
 /// SQLite merges segments of the index when it commits removals, which takes seconds in a large index while others wait: 10 s for
 /// 12,000 of 200,000 files. The removals themselves take microseconds each, and what they leave behind goes with the merges that
 /// later writes bring about.
-pub(super) fn purge_removed(connection: &Connection) -> Tried<bool> {
+pub(super) fn purge_removed(connection: &Connection) -> SqliteResult<bool> {
     let mut statement = connection.prepare_cached("SELECT id FROM removed ORDER BY id LIMIT ?1")?;
-    let ids = statement.query_map([PURGED_AT_ONCE], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    let ids = statement.query_map([MAX_PURGE_BATCH], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
     let Some(last) = ids.last() else { return Ok(false) };
     set_automerge(connection, 0)?;
     ids.iter().try_for_each(|id| remove(connection, *id))?;
     connection.prepare_cached("INSERT INTO texts (texts) VALUES ('flush')")?.execute([])?;
     set_automerge(connection, AUTOMERGE)?;
     connection.prepare_cached("DELETE FROM removed WHERE id <= ?1")?.execute([last])?;
-    Ok(ids.len() == usize::from(PURGED_AT_ONCE))
+    Ok(ids.len() == usize::from(MAX_PURGE_BATCH))
 }
 
 /// Sets how many segments of one level are merged; 0 for none. A rollback takes it back.
-fn set_automerge(connection: &Connection, segments: i64) -> Tried<()> {
+fn set_automerge(connection: &Connection, segments: i64) -> SqliteResult<()> {
     connection.prepare_cached("INSERT INTO texts (texts, rank) VALUES ('automerge', ?1)")?.execute([segments])?;
     Ok(())
 }
@@ -181,10 +181,10 @@ pub(super) fn candidates(
     connection: &Connection,
     namespace: i64,
     prefix: &VfsPath,
-    needles: &Needles,
-) -> Tried<Option<Candidates>> {
-    let Some(question) = question(namespace, needles) else { return Ok(None) };
-    let mut found = Candidates::new();
+    query: &TextQuery,
+) -> SqliteResult<Option<CandidateKeys>> {
+    let Some(question) = question(namespace, query) else { return Ok(None) };
+    let mut found = CandidateKeys::new();
     // Adds a path, and says whether they are not too many yet.
     let mut add = |text: &str| {
         // A path that cannot be named cannot be read either; checking the store tells of it.
@@ -193,7 +193,7 @@ pub(super) fn candidates(
         {
             found.insert(path);
         }
-        found.len() <= needles.most
+        found.len() <= query.max_candidates
     };
     let sql = "SELECT files.path FROM texts CROSS JOIN files ON files.id = texts.rowid
                WHERE texts MATCH ?1 AND files.namespace = ?2";
@@ -217,12 +217,12 @@ pub(super) fn candidates(
 }
 
 /// What to ask the index; `None` where it cannot tell.
-fn question(namespace: i64, needles: &Needles) -> Option<String> {
-    if needles.texts.is_empty() || needles.texts.len() > MAX_NEEDLES {
+fn question(namespace: i64, query: &TextQuery) -> Option<String> {
+    if query.texts.is_empty() || query.texts.len() > MAX_TEXTS {
         return None;
     }
-    let each = needles.texts.iter().map(|needle| {
-        let quoted: Vec<_> = threes(needle, needles.case)?.iter().map(quote).collect();
+    let each = query.texts.iter().map(|needle| {
+        let quoted: Vec<_> = threes(needle, query.case)?.iter().map(quote).collect();
         Some(format!("({})", quoted.join(" AND ")))
     });
     let any = each.collect::<Option<Vec<_>>>()?.join(" OR ");
@@ -236,7 +236,7 @@ fn threes(needle: &str, case: CaseMode) -> Option<BTreeSet<[char; 3]>> {
     let is_safe = |letter: &char| *letter != '\0' && (case == CaseMode::Sensitive || letter.is_ascii());
     let all: BTreeSet<[char; 3]> =
         folded.array_windows().filter(|three: &&[char; 3]| three.iter().all(is_safe)).copied().collect();
-    let step = all.len().div_ceil(MAX_THREES).max(1);
+    let step = all.len().div_ceil(MAX_TRIGRAMS).max(1);
     if all.is_empty() { None } else { Some(all.into_iter().step_by(step).collect()) }
 }
 

@@ -1,15 +1,15 @@
-//! Listings, in the order of paths.
+//! Listings in path order.
 
 use rusqlite::Connection;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use super::fault::{Fault, Tried};
+use super::error::{SqliteError, SqliteResult};
 use super::rows::{self, columns};
-use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
+use crate::store::{Entry, ListDepth, ListRequest, Page, PageToken};
 
 /// How far a listing came.
 #[derive(Debug, Clone)]
-enum Passed {
+enum ListPosition {
     /// To before everything.
     Nothing,
     /// To the file with this path.
@@ -18,7 +18,7 @@ enum Passed {
     Directory(String),
 }
 
-impl Passed {
+impl ListPosition {
     fn parse(token: &PageToken) -> Result<Self> {
         match token.as_str().split_at_checked(1) {
             Some(("f", path)) => Ok(Self::File(path.to_owned())),
@@ -48,9 +48,9 @@ impl Passed {
 /// A page of a listing.
 ///
 /// For one level the listing goes along the index of paths, and over each directory in one step, however much is below it.
-pub(super) fn list(connection: &Connection, namespace: i64, request: &ListRequest) -> Tried<Page> {
+pub(super) fn list(connection: &Connection, namespace: i64, request: &ListRequest) -> SqliteResult<Page> {
     let (beginning, end) = rows::below(&request.below);
-    let mut passed = request.from.as_ref().map_or(Ok(Passed::Nothing), Passed::parse)?;
+    let mut passed = request.from.as_ref().map_or(Ok(ListPosition::Nothing), ListPosition::parse)?;
     let mut page = Page::default();
     let sql = concat!(
         "SELECT path, ",
@@ -66,23 +66,23 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
                 page.next = passed.token();
                 break 'steps;
             }
-            let text = row.get_ref(0)?.as_str().map_err(|_| Fault::damaged())?;
-            let name = text.strip_prefix(&beginning).ok_or_else(Fault::damaged)?;
-            if request.depth == Listed::Level
+            let text = row.get_ref(0)?.as_str().map_err(|_| SqliteError::damaged())?;
+            let name = text.strip_prefix(&beginning).ok_or_else(SqliteError::damaged)?;
+            if request.depth == ListDepth::Level
                 && let Some((directory, _)) = name.split_once('/')
             {
                 match request.below.child(directory) {
                     Ok(directory) => page.directories.push(directory),
                     Err(error) => page.problems.push(Problem::new(text, &error)),
                 }
-                passed = Passed::Directory(format!("{beginning}{directory}"));
+                passed = ListPosition::Directory(format!("{beginning}{directory}"));
                 continue 'steps;
             }
             match entry(text, rows::found(row, 1)) {
                 Ok(entry) => page.entries.push(entry),
                 Err(error) => page.problems.push(Problem::new(text, &error)),
             }
-            passed = Passed::File(text.to_owned());
+            passed = ListPosition::File(text.to_owned());
         }
         break;
     }
@@ -91,7 +91,7 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
     Ok(page)
 }
 
-fn entry(text: &str, found: Tried<rows::Found>) -> Result<Entry> {
+fn entry(text: &str, found: SqliteResult<rows::FileRow>) -> Result<Entry> {
     let path = VfsPath::parse(text)?;
     if path.as_str() != text {
         return Err(Error::of(ErrorKind::InvalidPath));

@@ -1,16 +1,15 @@
-//! The newest changes of a namespace.
+//! Bounded change log of a namespace.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::{Fault, Tried};
+use super::error::{SqliteError, SqliteResult};
 use super::rows;
-use crate::key::Namespace;
-use crate::store::{ChangePage, Position, Stored, Tell};
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, StoredMeta};
 
 /// How many changes are remembered at least.
-const REMEMBERED: i64 = 4096;
+const MIN_LOG_LENGTH: i64 = 4096;
 /// Old ones are forgotten this many at a time.
-const FORGOTTEN_AT_ONCE: i64 = 64;
+const LOG_TRIM_STEP: i64 = 64;
 
 const CREATED: i64 = 1;
 const CHANGED: i64 = 2;
@@ -18,14 +17,19 @@ const REMOVED: i64 = 3;
 const MOVED: i64 = 4;
 
 /// Remembers a change.
-pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, tell: &Tell) -> Tried<()> {
-    let (kind, path, origin, stored) = match tell {
-        Tell::Created(path, stored) => (CREATED, path, None, Some(stored)),
-        Tell::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
-        Tell::Removed(path) => (REMOVED, path, None, None),
-        Tell::Moved { from, to, stored } => (MOVED, to, Some(from), Some(stored)),
+pub(super) fn append(
+    connection: &Connection,
+    namespace: i64,
+    sequence: i64,
+    record: &ChangeRecord,
+) -> SqliteResult<()> {
+    let (kind, path, origin, stored) = match record {
+        ChangeRecord::Created(path, stored) => (CREATED, path, None, Some(stored)),
+        ChangeRecord::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
+        ChangeRecord::Removed(path) => (REMOVED, path, None, None),
+        ChangeRecord::Moved { from, to, stored } => (MOVED, to, Some(from), Some(stored)),
         // Whether it can be read is for whoever reads it to say.
-        Tell::Unreadable(tell, _) => return append(connection, namespace, sequence, tell),
+        ChangeRecord::Unreadable(record, _) => return append(connection, namespace, sequence, record),
     };
     let sql = "INSERT INTO changes (namespace, sequence, kind, path, origin, size, version, created, modified)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -45,34 +49,39 @@ pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, tel
 
 /// Whether the change `sequence` is forgotten when `last` is made, in the same transaction.
 pub(super) fn is_forgotten_at(sequence: i64, last: i64) -> bool {
-    sequence <= last - REMEMBERED
+    sequence <= last - MIN_LOG_LENGTH
 }
 
 /// Forgets old changes, now that `last` was made after `before`.
-pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last: i64) -> Tried<()> {
-    if before / FORGOTTEN_AT_ONCE != last / FORGOTTEN_AT_ONCE {
+pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last: i64) -> SqliteResult<()> {
+    if before / LOG_TRIM_STEP != last / LOG_TRIM_STEP {
         let mut statement = connection.prepare_cached("DELETE FROM changes WHERE namespace = ?1 AND sequence <= ?2")?;
-        statement.execute((namespace, last - REMEMBERED))?;
+        statement.execute((namespace, last - MIN_LOG_LENGTH))?;
     }
     Ok(())
 }
 
 /// The number of the newest change.
-pub(super) fn position(connection: &Connection, namespace: &Namespace) -> Tried<Position> {
+pub(super) fn position(connection: &Connection, namespace: &Namespace) -> SqliteResult<Sequence> {
     let mut statement = connection.prepare_cached("SELECT sequence FROM namespaces WHERE name = ?1")?;
     let sequence: Option<i64> = statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?;
-    Ok(Position(u64::try_from(sequence.unwrap_or(0)).map_err(|_| Fault::damaged())?))
+    Ok(Sequence(u64::try_from(sequence.unwrap_or(0)).map_err(|_| SqliteError::damaged())?))
 }
 
 /// At most `limit` changes after `seen`.
-pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Position, limit: usize) -> Tried<ChangePage> {
+pub(super) fn since(
+    connection: &Connection,
+    namespace: &Namespace,
+    seen: Sequence,
+    limit: usize,
+) -> SqliteResult<ChangePage> {
     let last = position(connection, namespace)?;
     let namespace = rows::namespace_id(connection, namespace)?.unwrap_or_default();
     let mut statement = connection.prepare_cached("SELECT min(sequence) FROM changes WHERE namespace = ?1")?;
     let oldest: Option<i64> = statement.query_row([namespace], |row| row.get(0))?;
     let forgotten = oldest.map_or(last.0, |oldest| oldest.cast_unsigned().saturating_sub(1));
     if !(forgotten..=last.0).contains(&seen.0) {
-        return Ok(ChangePage::Forgotten(last));
+        return Ok(ChangePage::Expired(last));
     }
     let sql = "SELECT sequence, kind, path, origin, size, version, created, modified FROM changes
                WHERE namespace = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
@@ -81,23 +90,23 @@ pub(super) fn since(connection: &Connection, namespace: &Namespace, seen: Positi
     let mut rows = statement.query((namespace, seen.0.cast_signed(), limit))?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        changes.push((Position(row.get::<_, i64>(0)?.cast_unsigned()), tell(row)?));
+        changes.push((Sequence(row.get::<_, i64>(0)?.cast_unsigned()), tell(row)?));
     }
     let next = changes.last().map_or(seen, |(position, _)| *position);
     Ok(ChangePage::Changes { changes, next, has_more: next < last })
 }
 
-fn tell(row: &Row<'_>) -> Tried<Tell> {
-    let path = rows::path(row.get_ref(2)?.as_str().map_err(|_| Fault::damaged())?)?;
-    let stored = || -> Tried<Stored> { rows::stored(row, 4) };
+fn tell(row: &Row<'_>) -> SqliteResult<ChangeRecord> {
+    let path = rows::path(row.get_ref(2)?.as_str().map_err(|_| SqliteError::damaged())?)?;
+    let stored = || -> SqliteResult<StoredMeta> { rows::stored(row, 4) };
     match row.get(1)? {
-        CREATED => Ok(Tell::Created(path, stored()?)),
-        CHANGED => Ok(Tell::Changed(path, stored()?)),
-        REMOVED => Ok(Tell::Removed(path)),
+        CREATED => Ok(ChangeRecord::Created(path, stored()?)),
+        CHANGED => Ok(ChangeRecord::Changed(path, stored()?)),
+        REMOVED => Ok(ChangeRecord::Removed(path)),
         MOVED => {
-            let from = rows::path(row.get_ref(3)?.as_str().map_err(|_| Fault::damaged())?)?;
-            Ok(Tell::Moved { from, to: path, stored: stored()? })
+            let from = rows::path(row.get_ref(3)?.as_str().map_err(|_| SqliteError::damaged())?)?;
+            Ok(ChangeRecord::Moved { from, to: path, stored: stored()? })
         }
-        _ => Err(Fault::damaged()),
+        _ => Err(SqliteError::damaged()),
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that are lent to one operation each, off the async threads.
+//! Connection pool for blocking work outside of async threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use vfs_search::{run_blocking, without_size_signal};
 
 use super::config::SqliteConfig;
 use super::connect;
-use super::fault::{Fault, Tried};
-use super::reserve::Reserve;
+use super::error::{SqliteError, SqliteResult};
+use super::reserve::DiskReserve;
 use super::schema;
 
 /// Some connections to one file, opened when they are first needed.
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 
 /// Whether a transaction is kept.
 #[derive(Debug)]
-pub(super) enum Ending<T> {
+pub(super) enum TransactionEnd<T> {
     Commit(T),
     RollBack(T),
 }
@@ -45,10 +45,10 @@ impl Pool {
     pub(super) async fn run<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,
     {
         let ended = match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => self.open_tree(permit, work).await,
+            Ok(permit) => self.run_with_permit(permit, work).await,
             // A task of its own takes its turn and goes on: a caller who does not look at its future for a while would keep
             // all who come after it waiting. The set ends the task where the caller gives up.
             Err(_) => {
@@ -56,7 +56,7 @@ impl Pool {
                 let mut waiting = JoinSet::new();
                 waiting.spawn(async move {
                     let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed_error())?;
-                    pool.open_tree(permit, work).await
+                    pool.run_with_permit(permit, work).await
                 });
                 match waiting.join_next().await {
                     Some(Ok(tried)) => tried,
@@ -68,10 +68,10 @@ impl Pool {
         ended.map_err(Error::from)
     }
 
-    async fn open_tree<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> Tried<T>
+    async fn run_with_permit<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> SqliteResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,
     {
         let pool = Arc::clone(self);
         let lent = move || {
@@ -80,7 +80,7 @@ impl Pool {
             pool.idle().push(connection);
             drop(permit);
             result.map_err(|_| {
-                Fault::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked"))
+                SqliteError::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked"))
             })?
         };
         match run_blocking(&Handle::current(), lent).await {
@@ -95,7 +95,7 @@ impl Pool {
     pub(super) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        F: FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     {
         self.run(|connection| {
             let transaction = connection.transaction()?;
@@ -111,12 +111,12 @@ impl Pool {
     pub(super) async fn change<T, F>(
         self: &Arc<Self>,
         work: F,
-        reserve: Option<Arc<Reserve>>,
+        reserve: Option<Arc<DiskReserve>>,
         committed: impl Fn() + Send + 'static,
     ) -> Result<T>
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> Tried<Ending<T>> + Send + 'static,
+        F: Fn(&Connection) -> SqliteResult<TransactionEnd<T>> + Send + 'static,
     {
         let config = Arc::clone(&self.config);
         self.run(move |connection| {
@@ -136,7 +136,7 @@ impl Pool {
         .await
     }
 
-    fn take(&self) -> Tried<Connection> {
+    fn take(&self) -> SqliteResult<Connection> {
         let idle = self.idle().pop();
         idle.map_or_else(|| within_size_limit(|| connect::connect(&self.config)), Ok)
     }
@@ -154,7 +154,7 @@ impl Drop for Pool {
 }
 
 /// Runs `work`, which writes. If it fails where the file would grow beyond the process's limit, it is `too_large`.
-pub(super) fn within_size_limit<T>(work: impl FnOnce() -> Tried<T>) -> Tried<T> {
+pub(super) fn within_size_limit<T>(work: impl FnOnce() -> SqliteResult<T>) -> SqliteResult<T> {
     let (tried, met_limit) = without_size_signal(work);
     tried.map_err(|fault| {
         if !met_limit {
@@ -169,18 +169,18 @@ pub(super) fn within_size_limit<T>(work: impl FnOnce() -> Tried<T>) -> Tried<T> 
 fn change<T>(
     connection: &Connection,
     config: &SqliteConfig,
-    work: &impl Fn(&Connection) -> Tried<Ending<T>>,
+    work: &impl Fn(&Connection) -> SqliteResult<TransactionEnd<T>>,
     committed: &impl Fn(),
-) -> Tried<T> {
+) -> SqliteResult<T> {
     let transaction = begin(connection, config)?;
     schema::require_current(&transaction)?;
     match work(&transaction)? {
-        Ending::Commit(done) => {
+        TransactionEnd::Commit(done) => {
             transaction.commit()?;
             committed();
             Ok(done)
         }
-        Ending::RollBack(found) => {
+        TransactionEnd::RollBack(found) => {
             transaction.rollback()?;
             Ok(found)
         }
@@ -199,7 +199,7 @@ fn closed_error() -> Error {
 }
 
 /// Begins a change. SQLite's own way of waiting grows to steps of 100 ms, in which others pass by again and again.
-fn begin<'a>(connection: &'a Connection, config: &SqliteConfig) -> Tried<Transaction<'a>> {
+fn begin<'a>(connection: &'a Connection, config: &SqliteConfig) -> SqliteResult<Transaction<'a>> {
     let start = Instant::now();
     connection.busy_timeout(std::time::Duration::ZERO)?;
     let begun = loop {

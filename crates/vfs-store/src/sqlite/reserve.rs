@@ -1,21 +1,21 @@
-//! Space that is set aside on the disk, for the removal of files once it is full.
+//! Disk space reserved for removals from a full disk.
 //!
 //! SQLite writes the pages that a removal changes to its log before any are free, and the log to the file before it is short
 //! again: nothing can be removed from a file on a full disk.
 
-use super::config::Location;
+use super::config::DatabaseLocation;
 
 /// A file of zeros beside that of the store, which has its space on the disk. Only Linux can make one without writing all of it.
 #[derive(Debug)]
-pub(super) struct Reserve {
+pub(super) struct DiskReserve {
     /// `None` in memory, and where it cannot be made.
     #[cfg(target_os = "linux")]
     path: Option<std::path::PathBuf>,
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Reserve {
-    pub(super) fn beside(_location: &Location) -> Self {
+impl DiskReserve {
+    pub(super) fn beside(_location: &DatabaseLocation) -> Self {
         Self {}
     }
 
@@ -36,7 +36,7 @@ mod linux {
     use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
     use vfs_search::without_size_signal;
 
-    use super::{Location, Reserve};
+    use super::{DatabaseLocation, DiskReserve};
 
     /// The most that is set aside, in bytes: what the log has before SQLite writes it to the file (4 MiB), and what removals add.
     const MAX_BYTES: u64 = 6 << 20;
@@ -45,10 +45,10 @@ mod linux {
     /// Bytes of a block in what the system counts.
     const BLOCK: u64 = 512;
 
-    impl Reserve {
+    impl DiskReserve {
         /// For the file at `location`, which is there.
-        pub(in super::super) fn beside(location: &Location) -> Self {
-            let Location::File(file) = location else { return Self { path: None } };
+        pub(in super::super) fn beside(location: &DatabaseLocation) -> Self {
+            let DatabaseLocation::File(file) = location else { return Self { path: None } };
             // SQLite has its own files beside the file itself, and not beside a link to it.
             let path = fs::canonicalize(file).ok().map(|file| {
                 let mut path = file.into_os_string();

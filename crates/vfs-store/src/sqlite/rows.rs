@@ -1,28 +1,27 @@
-//! Rows of files, as values and back.
+//! Conversion of file rows.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 use vfs_core::{Version, VfsPath};
 
-use super::fault::{Fault, Tried};
-use crate::key::Namespace;
-use crate::store::Stored;
+use super::error::{SqliteError, SqliteResult};
+use crate::store::{Namespace, StoredMeta};
 
 /// How many digits of a second's fraction are kept.
 const MICROSECONDS: u16 = 6;
 
 /// A file as its row has it.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FileRow {
     pub(super) id: i64,
-    pub(super) stored: Stored,
-    pub(super) indexed: Indexed,
+    pub(super) stored: StoredMeta,
+    pub(super) indexed: IndexState,
 }
 
 /// What the search index knows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Indexed {
+pub(super) enum IndexState {
     /// Nothing, as it is not to.
     Never,
     /// Its content.
@@ -33,14 +32,14 @@ pub(super) enum Indexed {
     Stale,
 }
 
-impl Indexed {
+impl IndexState {
     /// Whether the index has anything of it.
     pub(super) fn has_row(self) -> bool {
         matches!(self, Self::Current | Self::Stale)
     }
 }
 
-impl ToSql for Indexed {
+impl ToSql for IndexState {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::from(match self {
             Self::Never => 0,
@@ -51,7 +50,7 @@ impl ToSql for Indexed {
     }
 }
 
-impl FromSql for Indexed {
+impl FromSql for IndexState {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value.as_i64()? {
             0 => Ok(Self::Never),
@@ -72,20 +71,20 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// Whether there are files below `path`.
-pub(super) fn has_below(connection: &Connection, namespace: i64, path: &VfsPath) -> Tried<bool> {
+pub(super) fn has_below(connection: &Connection, namespace: i64, path: &VfsPath) -> SqliteResult<bool> {
     let (start, end) = below(path);
     let sql = "SELECT EXISTS (SELECT 1 FROM files WHERE namespace = ?1 AND path >= ?2 AND path < ?3)";
     Ok(connection.prepare_cached(sql)?.query_row((namespace, start, end), |row| row.get(0))?)
 }
 
 /// The id of `namespace`, where it was ever written to.
-pub(super) fn namespace_id(connection: &Connection, namespace: &Namespace) -> Tried<Option<i64>> {
+pub(super) fn namespace_id(connection: &Connection, namespace: &Namespace) -> SqliteResult<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM namespaces WHERE name = ?1")?;
     Ok(statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?)
 }
 
 /// The file at `path`.
-pub(super) fn find(connection: &Connection, namespace: i64, path: &str) -> Tried<Option<Found>> {
+pub(super) fn find(connection: &Connection, namespace: i64, path: &str) -> SqliteResult<Option<FileRow>> {
     let sql = concat!("SELECT ", columns!(), " FROM files WHERE namespace = ?1 AND path = ?2");
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((namespace, path))?;
@@ -93,21 +92,21 @@ pub(super) fn find(connection: &Connection, namespace: i64, path: &str) -> Tried
 }
 
 /// Reads the [`columns`] that begin at column `first`.
-pub(super) fn found(row: &Row<'_>, first: usize) -> Tried<Found> {
-    Ok(Found { stored: stored(row, first)?, id: row.get(first + 4)?, indexed: row.get(first + 5)? })
+pub(super) fn found(row: &Row<'_>, first: usize) -> SqliteResult<FileRow> {
+    Ok(FileRow { stored: stored(row, first)?, id: row.get(first + 4)?, indexed: row.get(first + 5)? })
 }
 
 /// Reads size, version and times, beginning at column `first`.
-pub(super) fn stored(row: &Row<'_>, first: usize) -> Tried<Stored> {
-    let size = u64::try_from(row.get::<_, i64>(first)?).map_err(|_| Fault::damaged())?;
+pub(super) fn stored(row: &Row<'_>, first: usize) -> SqliteResult<StoredMeta> {
+    let size = u64::try_from(row.get::<_, i64>(first)?).map_err(|_| SqliteError::damaged())?;
     let version = row.get::<_, [u8; 16]>(first + 1)?;
     let created_at = time(row.get(first + 2)?)?;
-    Ok(Stored::new(size, version_text(version), time(row.get(first + 3)?)?).created_at(created_at))
+    Ok(StoredMeta::new(size, version_text(version), time(row.get(first + 3)?)?).created_at(created_at))
 }
 
 /// A path, which nobody but a store writes.
-pub(super) fn path(text: &str) -> Tried<VfsPath> {
-    VfsPath::parse(text).ok().filter(|path| path.as_str() == text).ok_or_else(Fault::damaged)
+pub(super) fn path(text: &str) -> SqliteResult<VfsPath> {
+    VfsPath::parse(text).ok().filter(|path| path.as_str() == text).ok_or_else(SqliteError::damaged)
 }
 
 /// The beginning of what is below `directory`, and the end of it.
@@ -121,8 +120,8 @@ pub(super) fn version_text(version: [u8; 16]) -> Version {
     Version::new(format!("{:032x}", u128::from_be_bytes(version)))
 }
 
-fn time(microseconds: i64) -> Tried<DateTime<Utc>> {
-    DateTime::from_timestamp_micros(microseconds).ok_or_else(Fault::damaged)
+fn time(microseconds: i64) -> SqliteResult<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(microseconds).ok_or_else(SqliteError::damaged)
 }
 
 /// `time` as precisely as it is kept.
@@ -131,6 +130,6 @@ pub(super) fn kept(time: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 /// The version of `stored`, which this store gave.
-pub(super) fn version_bytes(stored: &Stored) -> Tried<[u8; 16]> {
-    u128::from_str_radix(stored.version.as_str(), 16).map(u128::to_be_bytes).map_err(|_| Fault::damaged())
+pub(super) fn version_bytes(stored: &StoredMeta) -> SqliteResult<[u8; 16]> {
+    u128::from_str_radix(stored.version.as_str(), 16).map(u128::to_be_bytes).map_err(|_| SqliteError::damaged())
 }

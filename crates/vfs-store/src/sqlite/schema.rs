@@ -1,9 +1,9 @@
-//! The tables, and how a file comes to have them.
+//! Schema and its migrations.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use vfs_core::{Error, ErrorKind};
 
-use super::fault::Tried;
+use super::error::SqliteResult;
 
 /// Marks a SQLite file as one of ours: "vfss".
 const APPLICATION: i32 = 0x7666_7373;
@@ -17,7 +17,7 @@ const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sq
 pub(super) const VERSION: usize = STEPS.len();
 
 /// Brings the file to this version, at the same time as others may.
-pub(super) fn prepare(connection: &mut Connection) -> Tried<()> {
+pub(super) fn prepare(connection: &mut Connection) -> SqliteResult<()> {
     let found = version(&connection.transaction()?)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" && mode != "memory" {
@@ -40,7 +40,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Tried<()> {
 
 /// Refuses to change a file that has another version than when it was opened: a newer program upgraded it, or another file was put
 /// in its place.
-pub(super) fn require_current(connection: &Connection) -> Tried<()> {
+pub(super) fn require_current(connection: &Connection) -> SqliteResult<()> {
     let version: i64 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
     let message = match usize::try_from(version) {
         Ok(VERSION) => return Ok(()),
@@ -59,7 +59,7 @@ fn unknown_version(version: i64) -> String {
 }
 
 /// The version that the file is of; 0 where it is empty.
-fn version(transaction: &Transaction<'_>) -> Tried<usize> {
+fn version(transaction: &Transaction<'_>) -> SqliteResult<usize> {
     let application: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

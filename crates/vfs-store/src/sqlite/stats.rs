@@ -1,8 +1,8 @@
-//! How much there is.
+//! Counts of a store.
 
 use rusqlite::Connection;
 
-use super::fault::Tried;
+use super::error::SqliteResult;
 use crate::store::StoreStats;
 
 /// How large a SQLite file is, and what is in it beside the values.
@@ -23,7 +23,7 @@ pub struct SqliteStats {
     pub schema_version: u64,
 }
 
-pub(super) fn stats(connection: &Connection) -> Tried<StoreStats> {
+pub(super) fn stats(connection: &Connection) -> SqliteResult<StoreStats> {
     Ok(StoreStats {
         namespaces: number(connection, "SELECT count(*) FROM namespaces WHERE files > 0")?,
         files: number(connection, "SELECT coalesce(sum(files), 0) FROM namespaces")?,
@@ -31,7 +31,7 @@ pub(super) fn stats(connection: &Connection) -> Tried<StoreStats> {
     })
 }
 
-pub(super) fn file_stats(connection: &Connection) -> Tried<SqliteStats> {
+pub(super) fn file_stats(connection: &Connection) -> SqliteResult<SqliteStats> {
     Ok(SqliteStats {
         pages: number(connection, "PRAGMA page_count")?,
         free_pages: number(connection, "PRAGMA freelist_count")?,
@@ -42,7 +42,7 @@ pub(super) fn file_stats(connection: &Connection) -> Tried<SqliteStats> {
     })
 }
 
-fn number(connection: &Connection, sql: &str) -> Tried<u64> {
+fn number(connection: &Connection, sql: &str) -> SqliteResult<u64> {
     let value: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     Ok(u64::try_from(value).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! Long work on another thread that ends when nobody waits for it any more.
+//! Interruption of long work whose caller is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,30 +6,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, InterruptHandle};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::fault::Tried;
+use super::error::SqliteResult;
 
 /// Held by who waits; its end asks the work to stop.
 #[derive(Debug, Default)]
-pub(super) struct Stop(Arc<Shared>);
+pub(super) struct Stop(Arc<InterruptState>);
 
 /// Held by the work.
 #[derive(Debug)]
-pub(super) struct Asked(Arc<Shared>);
+pub(super) struct Asked(Arc<InterruptState>);
 
 #[derive(Default)]
-struct Shared {
+struct InterruptState {
     is_asked: AtomicBool,
     /// The connection that works, as long as it does: whatever comes after it must not be interrupted.
     working: Mutex<Option<InterruptHandle>>,
 }
 
-impl Shared {
+impl InterruptState {
     fn working(&self) -> MutexGuard<'_, Option<InterruptHandle>> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for InterruptState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("is_asked", &self.is_asked).finish_non_exhaustive()
     }
@@ -60,19 +60,19 @@ impl Asked {
     pub(super) fn interruptible<T>(
         &self,
         connection: &mut Connection,
-        work: impl FnOnce(&mut Connection) -> Tried<T>,
-    ) -> Tried<T> {
+        work: impl FnOnce(&mut Connection) -> SqliteResult<T>,
+    ) -> SqliteResult<T> {
         *self.0.working() = Some(connection.get_interrupt_handle());
-        let _working = Working(&self.0);
+        let _working = RunningWork(&self.0);
         self.go_on()?;
         work(connection)
     }
 }
 
 /// Ends with the work, also where that panics.
-struct Working<'a>(&'a Shared);
+struct RunningWork<'a>(&'a InterruptState);
 
-impl Drop for Working<'_> {
+impl Drop for RunningWork<'_> {
     fn drop(&mut self) {
         *self.0.working() = None;
     }
@@ -94,9 +94,10 @@ mod tests {
         let (sender, begun) = mpsc::channel();
         let work = thread::spawn(move || {
             let mut connection = Connection::open_in_memory().expect("a connection");
-            let tell = move |_: &rusqlite::functions::Context<'_>| Ok(sender.send(()).is_ok());
-            connection.create_scalar_function("tell", 0, FunctionFlags::SQLITE_UTF8, tell).expect("a function");
-            let endless = "WITH RECURSIVE n(i) AS (SELECT tell() UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+            let record = move |_: &rusqlite::functions::Context<'_>| Ok(sender.send(()).is_ok());
+            connection.create_scalar_function("record", 0, FunctionFlags::SQLITE_UTF8, record).expect("a function");
+            let endless =
+                "WITH RECURSIVE n(i) AS (SELECT record() UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
             let count =
                 |connection: &mut Connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?);
             let first = asked.interruptible(&mut connection, count).map_err(Error::from);

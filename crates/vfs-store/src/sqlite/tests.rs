@@ -50,10 +50,10 @@ async fn memory() -> SqliteStore {
     SqliteStore::open(SqliteConfig::in_memory()).await.expect("it opens")
 }
 
-async fn put(store: &SqliteStore, at: &str, content: impl Into<Bytes>) -> Stored {
-    match store.put(&key(at), value(content), &Expected::Anything).await.expect("it writes") {
-        Outcome::Done(stored) => stored,
-        Outcome::Refused(found) => panic!("refused: {found:?}"),
+async fn put(store: &SqliteStore, at: &str, content: impl Into<Bytes>) -> StoredMeta {
+    match store.put(&key(at), value(content), &Precondition::Any).await.expect("it writes") {
+        PutOutcome::Applied(stored) => stored,
+        PutOutcome::PreconditionFailed(found) => panic!("refused: {found:?}"),
     }
 }
 
@@ -67,9 +67,9 @@ async fn settle(store: &SqliteStore) {
     let names = || (0..64).map(|number| path(&format!("/{number}")));
     for name in names() {
         let key = Key::new(namespace.clone(), name);
-        let outcome = store.put(&key, value("padding"), &Expected::Anything).await.expect("it writes");
-        assert!(matches!(outcome, Outcome::Done(_)));
+        let outcome = store.put(&key, value("padding"), &Precondition::Any).await.expect("it writes");
+        assert!(matches!(outcome, PutOutcome::Applied(_)));
     }
     let writes = names().map(Write::Delete).collect();
-    assert!(matches!(store.batch(&namespace, &[], writes).await.expect("it deletes"), BatchOutcome::Done(_)));
+    assert!(matches!(store.batch(&namespace, &[], writes).await.expect("it deletes"), BatchOutcome::Applied(_)));
 }

@@ -1,4 +1,4 @@
-//! Waiting for changes, those of other processes too.
+//! Notification of changes, also by other processes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,31 +11,31 @@ use vfs_core::Result;
 use super::pool::Pool;
 
 /// How often the file is asked whether another process changed it, while anyone waits.
-const PERIOD: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Tells all who wait that there may be a change.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ChangeNotifier {
     event: Event,
     /// One connection of its own, as SQLite tells each what others changed. None where there are no other processes.
     pool: Option<Arc<Pool>>,
-    asked: Mutex<Asked>,
+    asked: Mutex<LastPoll>,
 }
 
 /// When the file was asked the last time, and what it said.
 #[derive(Debug, Default)]
-struct Asked {
+struct LastPoll {
     at: Option<Instant>,
     version: Option<i64>,
 }
 
-impl Watch {
+impl ChangeNotifier {
     pub(super) fn new(pool: Option<Pool>) -> Self {
         Self { event: Event::new(), pool: pool.map(Arc::new), asked: Mutex::default() }
     }
 
     /// Tells of a change of this process.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         self.event.notify(usize::MAX);
     }
 
@@ -52,13 +52,13 @@ impl Watch {
         };
         tokio::pin!(news);
         loop {
-            if tokio::time::timeout(PERIOD, &mut news).await.is_ok() {
+            if tokio::time::timeout(POLL_INTERVAL, &mut news).await.is_ok() {
                 return Ok(());
             }
             if self.is_due() {
                 let version = pool.run(|connection| Ok(data_version(connection)?)).await?;
                 if self.is_news(version) {
-                    self.tell();
+                    self.notify();
                 }
             }
         }
@@ -67,7 +67,7 @@ impl Watch {
     /// Whether nobody asked lately. Who is told so is the one to ask.
     fn is_due(&self) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = asked.at.is_none_or(|at| at.elapsed() >= PERIOD / 2);
+        let is_due = asked.at.is_none_or(|at| at.elapsed() >= POLL_INTERVAL / 2);
         if is_due {
             asked.at = Some(Instant::now());
         }

@@ -1,92 +1,91 @@
-//! What a store tells of its changes.
+//! Change log of a namespace.
 
 use async_trait::async_trait;
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::key::Namespace;
-use crate::store::Stored;
+use super::key::Namespace;
+use super::values::StoredMeta;
 
-/// A place in the changes of one namespace: the number of the last that was seen. It is the same for every process.
+/// Sequence number of a change in the log of its namespace, the same for every process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
+pub struct Sequence(pub u64);
 
-/// One change, as a store remembers it.
+/// One change in the log of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Tell {
-    /// A value was put where none was.
-    Created(VfsPath, Stored),
-    /// A value was put in the place of another.
-    Changed(VfsPath, Stored),
-    /// A value is gone.
+pub enum ChangeRecord {
+    /// A value was created.
+    Created(VfsPath, StoredMeta),
+    /// A value was replaced.
+    Changed(VfsPath, StoredMeta),
+    /// A value was removed.
     Removed(VfsPath),
-    /// A value was moved, in place of what was at its new path.
+    /// A value was moved, and replaced a value at its target if there was one.
     Moved {
-        /// Where it was.
+        /// Source path.
         from: VfsPath,
-        /// Where it is.
+        /// Target path.
         to: VfsPath,
-        /// What is known of it.
-        stored: Stored,
+        /// Metadata of the moved value.
+        stored: StoredMeta,
     },
-    /// What is told happened, with a value that is there and cannot be read: a listing has this problem in its place.
-    Unreadable(Box<Tell>, Problem),
+    /// The change was made, but the value cannot be read: a listing has this problem instead of an entry.
+    Unreadable(Box<ChangeRecord>, Problem),
 }
 
-impl Tell {
-    /// The value that the change left, and where it is.
-    pub(crate) fn value_mut(&mut self) -> Option<(&VfsPath, &mut Stored)> {
+impl ChangeRecord {
+    /// Returns the value that the change left, with its path.
+    pub(crate) fn value_mut(&mut self) -> Option<(&VfsPath, &mut StoredMeta)> {
         match self {
-            Tell::Created(path, stored) | Tell::Changed(path, stored) => Some((path, stored)),
-            Tell::Moved { to, stored, .. } => Some((to, stored)),
-            Tell::Unreadable(tell, _) => tell.value_mut(),
-            Tell::Removed(_) => None,
+            ChangeRecord::Created(path, stored) | ChangeRecord::Changed(path, stored) => Some((path, stored)),
+            ChangeRecord::Moved { to, stored, .. } => Some((to, stored)),
+            ChangeRecord::Unreadable(record, _) => record.value_mut(),
+            ChangeRecord::Removed(_) => None,
         }
     }
 
-    /// The paths at which something is another or gone.
+    /// Returns the paths whose values changed.
     pub(crate) fn paths(&self) -> Vec<&VfsPath> {
         match self {
-            Tell::Created(path, _) | Tell::Changed(path, _) | Tell::Removed(path) => vec![path],
-            Tell::Moved { from, to, .. } => vec![from, to],
-            Tell::Unreadable(tell, _) => tell.paths(),
+            ChangeRecord::Created(path, _) | ChangeRecord::Changed(path, _) | ChangeRecord::Removed(path) => vec![path],
+            ChangeRecord::Moved { from, to, .. } => vec![from, to],
+            ChangeRecord::Unreadable(record, _) => record.paths(),
         }
     }
 }
 
-/// Some changes, in their order.
+/// One page of the change log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangePage {
-    /// These, in the order in which they were made. Empty where there are none.
+    /// Changes after the requested sequence number, in order.
     Changes {
-        /// Each with its place.
-        changes: Vec<(Position, Tell)>,
-        /// Where to go on.
-        next: Position,
-        /// Whether there is more by now.
+        /// Changes with their sequence numbers; empty if there are none.
+        changes: Vec<(Sequence, ChangeRecord)>,
+        /// Sequence number to continue from.
+        next: Sequence,
+        /// `true` if more changes follow.
         has_more: bool,
     },
-    /// What happened after the place that was asked for is no longer remembered, or no change was ever made there, as in a store
-    /// that was put back to an earlier state: list again, and go on from here.
-    Forgotten(Position),
+    /// The log no longer has the changes after the requested sequence number, or never had that number, as after the store was
+    /// restored to an earlier state. The caller lists again and continues from this number.
+    Expired(Sequence),
 }
 
-/// Tells of the changes of a namespace, made by whatever process, in one order for all.
+/// Change log of each namespace, with the changes of all processes in one order.
 ///
 /// # Behaviour
 ///
-/// A change has the number after that of the one before it, and is there for everyone as soon as it is acknowledged; nobody
-/// ever sees a change without those before it. The newest are remembered, at least 4,096 of them.
+/// Sequence numbers have no gaps. A change is visible to every reader once it is acknowledged, and never before an earlier one. The log
+/// keeps at least the last 4,096 changes.
 #[async_trait]
 pub trait Changes: Send + Sync {
-    /// The place after the last change; 0 where there never was one.
-    async fn position(&self, namespace: &Namespace) -> Result<Position>;
+    /// Returns the sequence number of the last change, or 0 if there was none.
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence>;
 
-    /// At most `limit` changes after `seen`.
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage>;
+    /// Returns at most `limit` changes after `seen`.
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage>;
 
-    /// Waits until there may be a change after `seen`. It may come back for nothing, but never misses one for longer than
-    /// a second.
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()>;
+    /// Waits until there may be a change after `seen`. May return without a change, but never more than a second after one.
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()>;
 }

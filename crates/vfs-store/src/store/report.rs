@@ -1,27 +1,27 @@
-//! What a look at a whole store found.
+//! Reports about whole stores.
 
 use serde::Serialize;
 use vfs_core::Problem;
 
-/// What a verification of every value found.
+/// Result of the verification of every value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Values that were read.
+    /// Number of values that were read.
     pub files: u64,
     /// Bytes of content that were read.
     pub bytes: u64,
-    /// What is not as it should be; empty where all is well.
+    /// Defects that were found.
     pub problems: Vec<Problem>,
 }
 
-/// How much a store holds.
+/// Counts of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoreStats {
-    /// Namespaces that hold a value.
+    /// Number of namespaces with a value.
     pub namespaces: u64,
-    /// Values.
+    /// Number of values.
     pub files: u64,
     /// Bytes of content.
     pub bytes: u64,

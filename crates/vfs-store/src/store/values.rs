@@ -1,4 +1,4 @@
-//! What is put into a store and what comes out.
+//! Values, preconditions, listings and capabilities of stores.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,12 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 use vfs_core::{Problem, Version, VfsPath};
 
-/// The version of `content` where the store has none of its own: the first half of its hash, in hex. Equal versions mean equal
-/// content, in this process and in any other.
+/// Returns the version of `content` for stores without versions: the first half of its BLAKE3 hash in hexadecimal digits.
 pub(crate) fn version_of(content: &[u8]) -> Version {
     Version::new(&blake3::hash(content).to_hex()[..32])
 }
 
-/// Tells one write from every other, so that whoever lost the answer can find out whether it was made.
+/// Unique id of a write, by which a client whose connection was lost finds out whether the write was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WriteId(u128);
 
@@ -23,33 +22,33 @@ impl WriteId {
         Self(Uuid::new_v4().as_u128())
     }
 
-    /// The number.
+    /// Returns the id as a number.
     pub fn get(self) -> u128 {
         self.0
     }
 }
 
-/// A value to be put.
+/// A value to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewValue {
     /// The content.
     pub content: Bytes,
-    /// When the file was made.
+    /// Creation time of the file.
     pub created_at: DateTime<Utc>,
-    /// When its content was last changed.
+    /// Time of the last change of the content.
     pub modified_at: DateTime<Utc>,
-    /// Which write this is.
+    /// Id of this write.
     pub id: WriteId,
 }
 
 impl NewValue {
-    /// `content`, made and changed at `at`, as a write of its own.
+    /// Returns a value with a new write id, created and modified at `at`.
     pub fn new(content: Bytes, at: DateTime<Utc>) -> Self {
         Self { content, created_at: at, modified_at: at, id: WriteId::random() }
     }
 
-    /// As it is, of a file made at `at`.
+    /// Sets the creation time of the file.
     #[must_use]
     pub fn created_at(mut self, at: DateTime<Utc>) -> Self {
         self.created_at = at;
@@ -57,155 +56,160 @@ impl NewValue {
     }
 }
 
-/// What is known of a value.
+/// Metadata of a stored value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct StoredMeta {
     /// Bytes of content.
     pub size: u64,
-    /// Equal versions of a path mean equal content.
+    /// Version of the content; equal versions of a path mean equal content.
     pub version: Version,
-    /// When the file was made, where it is known.
+    /// Creation time of the file, or `None` if the store does not know it.
     pub created_at: Option<DateTime<Utc>>,
-    /// When its content was last changed.
+    /// Time of the last change of the content.
     pub modified_at: DateTime<Utc>,
 }
 
-impl Stored {
-    /// A value of `size` bytes.
+impl StoredMeta {
+    /// Returns metadata without a creation time.
     pub fn new(size: u64, version: Version, modified_at: DateTime<Utc>) -> Self {
         Self { size, version, created_at: None, modified_at }
     }
 
-    /// As it is, of a file made at `at`.
+    /// Sets the creation time of the file.
     #[must_use]
     pub fn created_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.created_at = at.into();
         self
     }
+
+    /// Returns the creation time, or the modification time if the store does not know it.
+    pub(crate) fn creation_time(&self) -> DateTime<Utc> {
+        self.created_at.unwrap_or(self.modified_at)
+    }
 }
 
-/// A value that was got.
+/// A value that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Value {
-    /// What is known of it, as a whole.
-    pub stored: Stored,
-    /// The content, or the part that was asked for.
+pub struct StoredValue {
+    /// Metadata of the whole value.
+    pub stored: StoredMeta,
+    /// The content, or the requested range of it.
     pub content: Bytes,
 }
 
-impl Value {
-    /// `content` of `stored`.
-    pub fn new(stored: Stored, content: Bytes) -> Self {
+impl StoredValue {
+    /// Returns the value of `stored` with `content`.
+    pub fn new(stored: StoredMeta, content: Bytes) -> Self {
         Self { stored, content }
     }
 }
 
-/// What is at a path, and below it.
+/// Presence of values at and below a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStat {
-    /// The value at the path, if there is one.
-    pub stored: Option<Stored>,
-    /// Whether there are values below the path.
+    /// Metadata of the value at the path, if there is one.
+    pub stored: Option<StoredMeta>,
+    /// `true` if there are values below the path.
     pub has_below: bool,
 }
 
 impl PathStat {
-    /// What a store found.
-    pub fn new(stored: Option<Stored>, has_below: bool) -> Self {
+    /// Returns the presence that a store found.
+    pub fn new(stored: Option<StoredMeta>, has_below: bool) -> Self {
         Self { stored, has_below }
     }
 }
 
-/// What must be there for a change to be made.
+/// Precondition of a change of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
-    /// Anything, or nothing.
-    Anything,
-    /// No value.
-    Nothing,
-    /// A value of this version.
+pub enum Precondition {
+    /// None: the change is applied whatever exists.
+    Any,
+    /// No value exists.
+    Absent,
+    /// The value has this version.
     Version(Version),
 }
 
-impl Expected {
-    /// Whether `found` is what is expected.
-    pub fn holds(&self, found: Option<&Stored>) -> bool {
+impl Precondition {
+    /// Returns `true` if the current value `found` meets the precondition.
+    pub fn holds(&self, found: Option<&StoredMeta>) -> bool {
         match self {
-            Expected::Anything => true,
-            Expected::Nothing => found.is_none(),
-            Expected::Version(version) => found.is_some_and(|stored| stored.version == *version),
+            Precondition::Any => true,
+            Precondition::Absent => found.is_none(),
+            Precondition::Version(version) => found.is_some_and(|stored| stored.version == *version),
         }
     }
 }
 
-/// What became of a change.
+/// Outcome of a conditional change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum Outcome {
-    /// It was made. What is there now; of a removal, what was there.
-    Done(Stored),
-    /// It was not made, as something else is there than was expected: this, or nothing.
-    Refused(Option<Stored>),
+pub enum PutOutcome {
+    /// The change was applied. Metadata of the new value; of a removal, of the removed value.
+    Applied(StoredMeta),
+    /// The precondition failed, and nothing was changed. Metadata of the current value, if there is one.
+    PreconditionFailed(Option<StoredMeta>),
 }
 
-/// What a whole batch depends on.
+/// Precondition of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// At the path there is what is expected.
-    At(VfsPath, Expected),
-    /// Below the path there is no value; at the path itself there may be one.
+    /// The value at the path meets the precondition.
+    At(VfsPath, Precondition),
+    /// No value exists below the path; at the path itself one may exist.
     NothingBelow(VfsPath),
 }
 
 /// One change of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Puts a value in place of what is there.
+    /// Stores a value, replacing an existing one.
     Put(VfsPath, NewValue),
     /// Removes a value.
     Delete(VfsPath),
-    /// Moves a value with all that is known of it, in place of what is there.
+    /// Moves a value with its metadata, replacing an existing one.
     Move {
-        /// Where it is.
+        /// Source path.
         from: VfsPath,
-        /// Where it will be.
+        /// Target path.
         to: VfsPath,
     },
-    /// Copies a value in place of what is there; the copy is made at `at`.
+    /// Copies a value, replacing an existing one.
     Copy {
-        /// Where it is.
+        /// Source path.
         from: VfsPath,
-        /// Where it will be too.
+        /// Target path.
         to: VfsPath,
-        /// When the copy is made and changed.
+        /// Creation and modification time of the copy.
         at: DateTime<Utc>,
     },
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum BatchOutcome {
-    /// All of it was made. What is there now for each write, in their order; of a removal, what was there.
-    Done(Vec<Stored>),
-    /// Nothing was made, as the first condition that did not hold is about this path, where this was found.
-    Refused(VfsPath, Option<Stored>),
+    /// The batch was applied. Metadata of the new value for each write, in their order; of a removal, of the removed value.
+    Applied(Vec<StoredMeta>),
+    /// A condition failed, and nothing was changed. The path of the first one that failed, and the metadata of its value.
+    PreconditionFailed(VfsPath, Option<StoredMeta>),
 }
 
-/// Asks for a page of a listing.
+/// Request for one page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListRequest {
     /// The directory to list below; the value at this path itself is not listed.
     pub below: VfsPath,
-    /// One level, or all.
-    pub depth: Listed,
-    /// Where to begin: [`Page::next`] of the page before.
+    /// Depth of the listing.
+    pub depth: ListDepth,
+    /// Start of the page: [`Page::next`] of the page before.
     pub from: Option<PageToken>,
-    /// The most entries and directories in all; at least one. A page may have fewer.
+    /// Upper bound on the number of entries and directories of the page, at least 1. A page may have fewer.
     pub limit: usize,
 }
 
@@ -213,24 +217,24 @@ impl ListRequest {
     /// The default of [`limit`](Self::limit).
     pub const DEFAULT_LIMIT: usize = 1000;
 
-    /// All values below `below`, at any depth.
+    /// Requests all values below `below`, at any depth.
     pub fn all(below: VfsPath) -> Self {
-        Self { below, depth: Listed::All, from: None, limit: Self::DEFAULT_LIMIT }
+        Self { below, depth: ListDepth::All, from: None, limit: Self::DEFAULT_LIMIT }
     }
 
-    /// One level of `below`: its values, and the names that others are below.
+    /// Requests one level of `below`: its values, and the directories that deeper values imply.
     pub fn level(below: VfsPath) -> Self {
-        Self { depth: Listed::Level, ..Self::all(below) }
+        Self { depth: ListDepth::Level, ..Self::all(below) }
     }
 
-    /// The page that begins at `token`.
+    /// Sets the start of the page.
     #[must_use]
     pub fn from(mut self, token: PageToken) -> Self {
         self.from = Some(token);
         self
     }
 
-    /// At most `limit` in a page.
+    /// Sets the upper bound on the number of entries and directories.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit.max(1);
@@ -238,35 +242,35 @@ impl ListRequest {
     }
 }
 
-/// How deep a listing goes.
+/// Depth of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Listed {
-    /// One level: deeper values stand for the directory they are in.
+pub enum ListDepth {
+    /// One level; deeper values appear as their directory.
     Level,
-    /// Every value, however deep.
+    /// All values at any depth.
     All,
 }
 
-/// One value of a listing.
+/// Value of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is.
+    /// Path of the value.
     pub path: VfsPath,
-    /// What is known of it.
-    pub stored: Stored,
+    /// Metadata of the value.
+    pub stored: StoredMeta,
 }
 
-/// Where a page of a listing begins, in the words of the store that gave it.
+/// Opaque token of the start of a page, valid for the store that issued it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PageToken(String);
 
 impl PageToken {
-    /// A token of a store's own text.
+    /// Returns a token with the text of a store.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text of the token.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -274,122 +278,122 @@ impl PageToken {
 
 /// A page of a listing.
 ///
-/// Its entries are sorted by path, and its directories too. The entries of all pages of a [`Listed::All`] listing are sorted
-/// together. What is there from the first page to the last is on one page, once.
+/// Entries are sorted by path, and so are directories. The entries of all pages of a [`ListDepth::All`] listing together are sorted. A
+/// value that exists from the first page to the last appears exactly once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {
     /// Values.
     pub entries: Vec<Entry>,
-    /// Directories of a [`Listed::Level`] listing. One may have the path of a value.
+    /// Directories of a [`ListDepth::Level`] listing. One may have the path of a value.
     pub directories: Vec<VfsPath>,
-    /// What is there and cannot be named as a path, or read.
+    /// Values that cannot be named by a path, or cannot be read.
     pub problems: Vec<Problem>,
-    /// Where the next page begins. `None` at the end; a page that is not the last may be empty.
+    /// Start of the next page, or `None` after the last. A page before the last may be empty.
     pub next: Option<PageToken>,
 }
 
-/// Texts of which a searched file holds at least one.
+/// Literals of which every matching file contains at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Needles {
-    /// The texts.
+pub struct TextQuery {
+    /// The literals.
     pub texts: Vec<String>,
-    /// Whether letters match whatever their case.
+    /// Case sensitivity of the literals.
     pub case: vfs_core::CaseMode,
-    /// Upper bound on the number of candidates. If more values may hold a text, the store says only that, and the search reads all.
-    pub most: usize,
+    /// Upper bound on the number of candidates. If more values could match, the store returns `None` and the caller scans all of them.
+    pub max_candidates: usize,
 }
 
-impl Needles {
-    /// The default of [`most`](Self::most).
-    pub const DEFAULT_MOST: usize = 400_000;
+impl TextQuery {
+    /// The default of [`max_candidates`](Self::max_candidates).
+    pub const DEFAULT_MAX_CANDIDATES: usize = 400_000;
 
-    /// At least one of `texts`.
+    /// Requires at least one of `texts`.
     pub fn new(texts: Vec<String>, case: vfs_core::CaseMode) -> Self {
-        Self { texts, case, most: Self::DEFAULT_MOST }
+        Self { texts, case, max_candidates: Self::DEFAULT_MAX_CANDIDATES }
     }
 
-    /// Where no more than `most` values may hold one.
+    /// Sets the upper bound on the number of candidates.
     #[must_use]
-    pub fn most(mut self, most: usize) -> Self {
-        self.most = most;
+    pub fn max_candidates(mut self, max_candidates: usize) -> Self {
+        self.max_candidates = max_candidates;
         self
     }
 }
 
-/// The values that may hold a text.
-pub type Candidates = HashSet<VfsPath>;
+/// Paths of the values that may contain a literal of a [`TextQuery`].
+pub type CandidateKeys = HashSet<VfsPath>;
 
-/// Whether changes of several values can be one.
+/// Scope of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Atomicity {
-    /// One value at a time.
-    Value,
-    /// All values of a namespace.
+pub enum TransactionSupport {
+    /// Each change is of a single value.
+    SingleValue,
+    /// A batch changes any values of one namespace atomically.
     Namespace,
 }
 
-/// The source of modification times.
+/// Source of modification times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Times {
+pub enum TimestampSource {
     /// The store keeps the times of [`NewValue`], to the microsecond.
     #[default]
-    Kept,
+    Caller,
     /// Listings return the time at which the store received the value, and no creation time, as in object storage.
-    OfStore,
+    Store,
 }
 
-/// In which order the pages of a [`Listed::Level`] listing come.
+/// Order of the pages of a [`ListDepth::Level`] listing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LevelOrder {
-    /// In none that can be relied on: who wants the first names lists all of them.
+    /// Unspecified: to get the first names, a caller lists all of them.
     #[default]
     Any,
-    /// By key, where a directory stands where the values below it do, as its name with a `/` after it.
+    /// By key; the key of a directory is its name followed by `/`.
     Keys,
 }
 
-/// What a store can do.
+/// Limits and optional features of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Abilities {
-    /// The largest value, in bytes.
+pub struct StoreCapabilities {
+    /// Maximum size of a value in bytes.
     pub max_value: u64,
-    /// The longest path, in bytes.
+    /// Maximum length of a path in bytes.
     pub max_path: usize,
-    /// Whether changes of several values can be one: then [`Store::as_batch`](super::Store::as_batch) is there.
-    pub atomicity: Atomicity,
-    /// In which order the pages of one level come.
+    /// Scope of transactions; with [`TransactionSupport::Namespace`], [`Store::as_batch`](super::Store::as_batch) returns `Some`.
+    pub transactions: TransactionSupport,
+    /// Order of the pages of one level.
     pub level_order: LevelOrder,
-    /// The source of modification times. If it is the store, [`StoreBackend`](crate::StoreBackend) refuses writes that set one.
-    pub times: Times,
-    /// Whether [`Store::get_many`](super::Store::get_many) is faster than as many single requests: then searches prefetch files.
+    /// Source of modification times. If it is the store, [`StoreBackend`](crate::StoreBackend) refuses writes that set one.
+    pub timestamps: TimestampSource,
+    /// `true` if [`Store::get_many`](super::Store::get_many) is faster than single requests; searches then prefetch files.
     pub bulk_reads: bool,
 }
 
-impl Abilities {
-    /// Values of up to `max_value` bytes at any path, one change at a time.
+impl StoreCapabilities {
+    /// Returns capabilities of a store without optional features, for values of up to `max_value` bytes.
     pub fn new(max_value: u64) -> Self {
         Self {
             max_value,
             max_path: 4096,
-            atomicity: Atomicity::Value,
+            transactions: TransactionSupport::SingleValue,
             level_order: LevelOrder::Any,
-            times: Times::Kept,
+            timestamps: TimestampSource::Caller,
             bulk_reads: false,
         }
     }
 
-    /// With batches.
+    /// Sets the scope of transactions.
     #[must_use]
-    pub fn atomicity(mut self, atomicity: Atomicity) -> Self {
-        self.atomicity = atomicity;
+    pub fn transactions(mut self, transactions: TransactionSupport) -> Self {
+        self.transactions = transactions;
         self
     }
 
-    /// With the pages of one level in this order.
+    /// Sets the order of the pages of one level.
     #[must_use]
     pub fn level_order(mut self, order: LevelOrder) -> Self {
         self.level_order = order;
@@ -398,19 +402,19 @@ impl Abilities {
 
     /// Sets the source of modification times.
     #[must_use]
-    pub fn times(mut self, times: Times) -> Self {
-        self.times = times;
+    pub fn timestamps(mut self, timestamps: TimestampSource) -> Self {
+        self.timestamps = timestamps;
         self
     }
 
-    /// Sets whether many values are read faster by one request.
+    /// Sets whether reading many values by one request is faster.
     #[must_use]
     pub fn bulk_reads(mut self, bulk_reads: bool) -> Self {
         self.bulk_reads = bulk_reads;
         self
     }
 
-    /// With paths of up to `bytes` bytes.
+    /// Sets the maximum length of a path in bytes.
     #[must_use]
     pub fn max_path(mut self, bytes: usize) -> Self {
         self.max_path = bytes;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hyper::Method;
 use vfs_core::{Error, ErrorKind};
-use vfs_store::{BucketConfig, BucketStore, Expected, ListRequest, Namespace, NewValue, Outcome, Store};
+use vfs_store::{BucketConfig, BucketStore, ListRequest, Namespace, NewValue, Precondition, PutOutcome, Store};
 
 use crate::servers::{Fate, Gate, Server};
 use crate::{at, content, done, key, path, put, refused, value};
@@ -21,11 +21,11 @@ async fn a_put_whose_answer_was_lost_is_done_once() {
     for fate in [Fate::Lost, Fate::Cut, FAULT] {
         let name = key(&format!("/{fate:?}"));
         server.plan(Method::PUT, [fate.clone()]);
-        let first = done(store.put(&name, value("one"), &Expected::Nothing).await.expect("a put"));
+        let first = done(store.put(&name, value("one"), &Precondition::Absent).await.expect("a put"));
         server.plan(Method::PUT, [fate.clone(), fate.clone()]);
-        let second = done(store.put(&name, value("two"), &Expected::Version(first.version)).await.expect("a put"));
+        let second = done(store.put(&name, value("two"), &Precondition::Version(first.version)).await.expect("a put"));
         server.plan(Method::PUT, [fate.clone()]);
-        let third = done(store.put(&name, value("three"), &Expected::Anything).await.expect("a put"));
+        let third = done(store.put(&name, value("three"), &Precondition::Any).await.expect("a put"));
         assert_ne!(second.version, third.version);
         assert_eq!(store.head(&name).await.expect("an answer"), Some(third), "{fate:?}");
         assert_eq!(content(&store, &name).await.as_deref(), Some("three"));
@@ -39,7 +39,7 @@ async fn a_large_put_whose_answer_was_lost_is_done_once() {
     let large = NewValue::new(Bytes::from(vec![1; (16 << 20) + 1]), at(5)).created_at(at(1));
     // The first request begins the upload, the second ends it.
     server.plan(Method::POST, [FAULT, Fate::Cut, Fate::Lost]);
-    let stored = done(store.put(&key("/large"), large, &Expected::Nothing).await.expect("a put"));
+    let stored = done(store.put(&key("/large"), large, &Precondition::Absent).await.expect("a put"));
     assert_eq!(store.head(&key("/large")).await.expect("an answer"), Some(stored));
 }
 
@@ -54,7 +54,7 @@ async fn a_large_put_that_was_half_answered_is_looked_up() {
         for fate in [Fate::Cropped, Fate::DoneBut(200, error), Fate::DoneBut(200, "<Nonsense/>")] {
             let name = key(&format!("/{retries}/{}", fastrand::u64(..)));
             server.plan(Method::POST, [Fate::Done, fate.clone()]);
-            let outcome = store.put(&name, large(), &Expected::Nothing).await;
+            let outcome = store.put(&name, large(), &Precondition::Absent).await;
             let stored = done(outcome.unwrap_or_else(|error| panic!("{retries} {fate:?}: {error}")));
             assert_eq!(store.head(&name).await.expect("an answer"), Some(stored));
         }
@@ -62,7 +62,7 @@ async fn a_large_put_that_was_half_answered_is_looked_up() {
     // It was not made.
     let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
     server.plan(Method::POST, [Fate::Done, Fate::Status(200, error)]);
-    let error = store.put(&key("/not"), large(), &Expected::Nothing).await.expect_err("it failed");
+    let error = store.put(&key("/not"), large(), &Precondition::Absent).await.expect_err("it failed");
     assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
     assert_eq!(store.head(&key("/not")).await.expect("an answer"), None);
 }
@@ -79,7 +79,7 @@ async fn a_put_that_takes_too_long_says_that_it_may_be_made() {
         }
     };
     server.plan(Method::PUT, [Fate::Never]);
-    let error = store.put(&key("/a"), value("one"), &Expected::Nothing).await.expect_err("no answer");
+    let error = store.put(&key("/a"), value("one"), &Precondition::Absent).await.expect_err("no answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
     assert!(error.for_model().contains("read the file again"), "{}", error.for_model());
@@ -91,7 +91,7 @@ async fn a_network_that_is_dead_fails_each_operation_after_35_s() {
     let server = Server::start().await;
     let store = server.store().await;
     let large = || NewValue::new(Bytes::from(vec![1; (16 << 20) + 1]), at(5));
-    let _ = done(store.put(&key("/a"), value("one"), &Expected::Nothing).await.expect("a put"));
+    let _ = done(store.put(&key("/a"), value("one"), &Precondition::Absent).await.expect("a put"));
     for method in [Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE] {
         server.plan(method, vec![Fate::Never; 100]);
     }
@@ -101,9 +101,9 @@ async fn a_network_that_is_dead_fails_each_operation_after_35_s() {
         ("head", Box::pin(async { store.head(&a).await.expect_err("no answer") })),
         ("get", Box::pin(async { store.get(&a, None).await.expect_err("no answer") })),
         ("list", Box::pin(async { store.list(&namespace, &request).await.expect_err("no answer") })),
-        ("delete", Box::pin(async { store.delete(&a, &Expected::Anything).await.expect_err("no answer") })),
-        ("put", Box::pin(async { store.put(&new, value("two"), &Expected::Nothing).await.expect_err("no answer") })),
-        ("large", Box::pin(async { store.put(&new, large(), &Expected::Nothing).await.expect_err("no answer") })),
+        ("delete", Box::pin(async { store.delete(&a, &Precondition::Any).await.expect_err("no answer") })),
+        ("put", Box::pin(async { store.put(&new, value("two"), &Precondition::Absent).await.expect_err("no answer") })),
+        ("large", Box::pin(async { store.put(&new, large(), &Precondition::Absent).await.expect_err("no answer") })),
     ];
     for (operation, failure) in failures {
         let start = tokio::time::Instant::now();
@@ -123,7 +123,7 @@ async fn a_large_value_is_read_in_pieces_of_one_version() {
     let hasty = BucketStore::open(hasty).await.expect("a store");
     let content: Vec<u8> = (0..(20 << 20) + 7_u32).map(|at| (at % 251) as u8).collect();
     let large = NewValue::new(Bytes::from(content.clone()), at(5));
-    let _ = done(store.put(&key("/large"), large, &Expected::Nothing).await.expect("a put"));
+    let _ = done(store.put(&key("/large"), large, &Precondition::Absent).await.expect("a put"));
 
     // No answer is ever longer than 10 MiB: an object of more takes longer than any time that there is for one.
     server.plan(Method::GET, vec![Fate::Stalls(10 << 20); 8]);
@@ -137,7 +137,7 @@ async fn a_large_value_is_read_in_pieces_of_one_version() {
         let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
         assert!(found.content == content[within(range.start)..within(range.end)], "{range:?}");
     }
-    let _ = done(store.put(&key("/empty"), value(""), &Expected::Nothing).await.expect("a put"));
+    let _ = done(store.put(&key("/empty"), value(""), &Precondition::Absent).await.expect("a put"));
     assert_eq!(content_of(&store, "/empty").await, "");
 
     // Between the first piece and the others another process puts a new version.
@@ -150,7 +150,7 @@ async fn a_large_value_is_read_in_pieces_of_one_version() {
     gate.is_reached().await;
     let new = vec![7; 20 << 20];
     let put = NewValue::new(Bytes::from(new.clone()), at(6));
-    let _ = done(store.put(&key("/large"), put, &Expected::Anything).await.expect("a put"));
+    let _ = done(store.put(&key("/large"), put, &Precondition::Any).await.expect("a put"));
     gate.open();
     assert!(reading.await.expect("no panic") == new);
 }
@@ -166,7 +166,7 @@ async fn a_removal_whose_answer_was_lost_is_done() {
     for fate in [Fate::Lost, Fate::Cut, FAULT] {
         let stored = put(&store, &key("/a"), "one").await;
         server.plan(Method::DELETE, [fate]);
-        let expected = Expected::Version(stored.version.clone());
+        let expected = Precondition::Version(stored.version.clone());
         assert_eq!(done(store.delete(&key("/a"), &expected).await.expect("an answer")), stored);
         assert_eq!(store.head(&key("/a")).await.expect("an answer"), None);
     }
@@ -178,7 +178,7 @@ async fn what_cannot_be_known_is_said() {
     let patient = server.store().await;
     let hasty = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
     let first = put(&patient, &key("/a"), "one").await;
-    let expected = Expected::Version(first.version);
+    let expected = Precondition::Version(first.version);
 
     server.plan(Method::PUT, [Fate::Cut]);
     let error = hasty.put(&key("/a"), value("two"), &expected).await.expect_err("it was cut");
@@ -187,15 +187,15 @@ async fn what_cannot_be_known_is_said() {
 
     server.plan(Method::PUT, [Fate::Lost]);
     let outcome = hasty.put(&key("/a"), value("two"), &expected).await.expect("it was made, and that can be seen");
-    assert!(matches!(outcome, Outcome::Done(_)));
+    assert!(matches!(outcome, PutOutcome::Applied(_)));
 
     server.plan(Method::PUT, [Fate::Lost]);
-    let second = done(patient.put(&key("/a"), value("three"), &Expected::Anything).await.expect("a put"));
+    let second = done(patient.put(&key("/a"), value("three"), &Precondition::Any).await.expect("a put"));
     assert_eq!(patient.head(&key("/a")).await.expect("an answer"), Some(second.clone()));
 
     // Another has changed it since, so that its mark is gone.
     server.plan(Method::PUT, [FAULT]);
-    let stale = Expected::Version("0".into());
+    let stale = Precondition::Version("0".into());
     let error = patient.put(&key("/a"), value("four"), &stale).await.expect_err("one attempt had no answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("not known"), "{error}");
@@ -223,7 +223,7 @@ async fn a_refusal_is_no_fault_and_is_not_tried_again() {
     let store = server.store().await;
     let stored = put(&store, &key("/a"), "one").await;
     server.take_seen(&Method::PUT);
-    assert_eq!(refused(store.put(&key("/a"), value("two"), &Expected::Nothing).await.expect("a put")), Some(stored));
+    assert_eq!(refused(store.put(&key("/a"), value("two"), &Precondition::Absent).await.expect("a put")), Some(stored));
     assert_eq!(server.take_seen(&Method::PUT), 1);
 }
 
@@ -280,7 +280,7 @@ async fn credentials_that_expire_are_named() {
     put(&store, &key("/a"), "one").await;
     let expired = "<Error><Code>ExpiredToken</Code><Message>m</Message><Token-0>hidden</Token-0></Error>";
     server.plan(Method::PUT, [Fate::Status(400, expired)]);
-    let error = store.put(&key("/b"), value("x"), &Expected::Nothing).await.expect_err("they expired");
+    let error = store.put(&key("/b"), value("x"), &Precondition::Absent).await.expect_err("they expired");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.message().contains("expired") && !format!("{error:?}").contains("hidden"), "{error:?}");
     server.plan(Method::HEAD, [Fate::Status(403, "")]);

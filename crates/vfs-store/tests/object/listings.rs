@@ -8,7 +8,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{Attributes, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, Expected, Inspect, ListRequest, Namespace, Outcome, Page, PageToken, Store};
+use vfs_store::{BucketStore, Inspect, ListRequest, Namespace, Page, PageToken, Precondition, PutOutcome, Store};
 
 use crate::{everywhere, key, key_in, path, put};
 
@@ -215,8 +215,8 @@ async fn nothing_is_missed_while_others_remove_and_put(store: BucketStore) {
     let mut request = ListRequest::all(path("/")).limit(400);
     let first = store.list(&Namespace::default(), &request).await.expect("a page");
     for removed in &names[..5] {
-        let removal = store.delete(&key_in("", removed), &Expected::Anything).await.expect("it is removed");
-        assert!(matches!(removal, Outcome::Done(_)));
+        let removal = store.delete(&key_in("", removed), &Precondition::Any).await.expect("it is removed");
+        assert!(matches!(removal, PutOutcome::Applied(_)));
     }
     put(&store, &key_in("", "/x 500+"), "text").await;
     request = request.from(first.next.clone().expect("there is more"));

@@ -10,7 +10,7 @@ mod values;
 use bytes::Bytes;
 use chrono::{DateTime, TimeZone, Utc};
 use vfs_core::VfsPath;
-use vfs_store::{BucketStore, Expected, Key, Namespace, NewValue, Outcome, Store, Stored};
+use vfs_store::{BucketStore, Key, Namespace, NewValue, Precondition, PutOutcome, Store, StoredMeta};
 
 fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a path")
@@ -32,22 +32,22 @@ fn value(text: &str) -> NewValue {
     NewValue::new(Bytes::copy_from_slice(text.as_bytes()), at(5)).created_at(at(1))
 }
 
-fn done(outcome: Outcome) -> Stored {
+fn done(outcome: PutOutcome) -> StoredMeta {
     match outcome {
-        Outcome::Done(stored) => stored,
-        Outcome::Refused(found) => panic!("refused: {found:?}"),
+        PutOutcome::Applied(stored) => stored,
+        PutOutcome::PreconditionFailed(found) => panic!("refused: {found:?}"),
     }
 }
 
-fn refused(outcome: Outcome) -> Option<Stored> {
+fn refused(outcome: PutOutcome) -> Option<StoredMeta> {
     match outcome {
-        Outcome::Refused(found) => found,
-        Outcome::Done(stored) => panic!("done: {stored:?}"),
+        PutOutcome::PreconditionFailed(found) => found,
+        PutOutcome::Applied(stored) => panic!("done: {stored:?}"),
     }
 }
 
-async fn put(store: &BucketStore, key: &Key, text: &str) -> Stored {
-    done(store.put(key, value(text), &Expected::Anything).await.expect("a put"))
+async fn put(store: &BucketStore, key: &Key, text: &str) -> StoredMeta {
+    done(store.put(key, value(text), &Precondition::Any).await.expect("a put"))
 }
 
 async fn content(store: &BucketStore, key: &Key) -> Option<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tokio::sync::Barrier;
-use vfs_store::{BucketStore, Expected, Outcome, Store};
+use vfs_store::{BucketStore, Precondition, PutOutcome, Store};
 
 use crate::{content, key, put, value};
 
@@ -62,14 +62,14 @@ async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     join_all(acts.collect::<Vec<_>>()).await.into_iter().map(|done| done.expect("no panic")).collect()
 }
 
-fn count_done(outcomes: &[Outcome]) -> usize {
-    outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Done(_))).count()
+fn count_done(outcomes: &[PutOutcome]) -> usize {
+    outcomes.iter().filter(|outcome| matches!(outcome, PutOutcome::Applied(_))).count()
 }
 
 async fn of_those_who_expect_one_version_one_is_done(stores: Vec<BucketStore>) {
     let mut version = put(&stores[0], &key("/a"), "start").await.version;
     for round in 0..ROUNDS {
-        let expected = Expected::Version(version.clone());
+        let expected = Precondition::Version(version.clone());
         let outcomes =
             at_once(&stores, |number, store| {
                 let expected = expected.clone();
@@ -79,7 +79,7 @@ async fn of_those_who_expect_one_version_one_is_done(stores: Vec<BucketStore>) {
             })
             .await;
         assert_eq!(count_done(&outcomes), 1, "{outcomes:?}");
-        let winner = outcomes.iter().position(|outcome| matches!(outcome, Outcome::Done(_))).expect("a winner");
+        let winner = outcomes.iter().position(|outcome| matches!(outcome, PutOutcome::Applied(_))).expect("a winner");
         assert_eq!(content(&stores[0], &key("/a")).await, Some(format!("{round} {winner}")));
         version = stores[0].head(&key("/a")).await.expect("an answer").expect("a value").version;
     }
@@ -88,14 +88,13 @@ async fn of_those_who_expect_one_version_one_is_done(stores: Vec<BucketStore>) {
 async fn of_those_who_expect_nothing_one_is_done(stores: Vec<BucketStore>) {
     for round in 0..ROUNDS {
         let name = format!("/{round}");
-        let outcomes =
-            at_once(&stores, |number, store| {
-                let name = name.clone();
-                async move {
-                    store.put(&key(&name), value(&number.to_string()), &Expected::Nothing).await.expect("an answer")
-                }
-            })
-            .await;
+        let outcomes = at_once(&stores, |number, store| {
+            let name = name.clone();
+            async move {
+                store.put(&key(&name), value(&number.to_string()), &Precondition::Absent).await.expect("an answer")
+            }
+        })
+        .await;
         assert_eq!(count_done(&outcomes), 1, "{outcomes:?}");
     }
 }
@@ -103,7 +102,7 @@ async fn of_those_who_expect_nothing_one_is_done(stores: Vec<BucketStore>) {
 async fn of_those_who_remove_one_version_one_is_done(stores: Vec<BucketStore>) {
     for round in 0..ROUNDS {
         let version = put(&stores[0], &key("/a"), &round.to_string()).await.version;
-        let expected = Expected::Version(version);
+        let expected = Precondition::Version(version);
         let outcomes = at_once(&stores, |number, store| {
             let expected = expected.clone();
             async move {
@@ -121,7 +120,7 @@ async fn of_those_who_remove_one_version_one_is_done(stores: Vec<BucketStore>) {
 
 async fn those_who_expect_anything_are_all_done(stores: Vec<BucketStore>) {
     let outcomes = at_once(&stores, |number, store| async move {
-        store.put(&key("/a"), value(&number.to_string()), &Expected::Anything).await.expect("an answer")
+        store.put(&key("/a"), value(&number.to_string()), &Precondition::Any).await.expect("an answer")
     })
     .await;
     assert_eq!(count_done(&outcomes), WRITERS, "{outcomes:?}");
@@ -134,8 +133,10 @@ async fn every_addition_is_in_the_file(stores: Vec<BucketStore>) {
             loop {
                 let now = store.get(&key("/log"), None).await.expect("an answer").expect("a value");
                 let text = String::from_utf8(now.content.to_vec()).expect("text") + &format!("{number}.{line}\n");
-                let expected = Expected::Version(now.stored.version);
-                if let Outcome::Done(_) = store.put(&key("/log"), value(&text), &expected).await.expect("an answer") {
+                let expected = Precondition::Version(now.stored.version);
+                if let PutOutcome::Applied(_) =
+                    store.put(&key("/log"), value(&text), &expected).await.expect("an answer")
+                {
                     break;
                 }
             }

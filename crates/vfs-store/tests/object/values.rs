@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chrono::TimeDelta;
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, Expected, Inspect, NewValue, Outcome, Store};
+use vfs_store::{BucketStore, Inspect, NewValue, Precondition, PutOutcome, Store};
 
 use crate::{at, content, done, everywhere, key, key_in, put, refused, value};
 
@@ -23,7 +23,7 @@ async fn a_value_comes_back_with_all_that_is_known_of_it(store: BucketStore) {
     assert_eq!(store.head(&key).await.expect("an answer"), None);
     assert_eq!(store.get(&key, None).await.expect("an answer"), None);
     let nanoseconds = NewValue::new(Bytes::from("héllo"), at(5) + TimeDelta::nanoseconds(789)).created_at(at(1));
-    let stored = done(store.put(&key, nanoseconds, &Expected::Nothing).await.expect("a put"));
+    let stored = done(store.put(&key, nanoseconds, &Precondition::Absent).await.expect("a put"));
     assert_eq!((stored.size, stored.created_at, stored.modified_at), (6, Some(at(1)), at(5)));
     assert!(!stored.version.as_str().contains('"'), "{}", stored.version);
     assert_eq!(store.head(&key).await.expect("an answer").as_ref(), Some(&stored));
@@ -33,35 +33,42 @@ async fn a_value_comes_back_with_all_that_is_known_of_it(store: BucketStore) {
 
 async fn a_condition_is_kept(store: BucketStore) {
     let key = key("/a");
-    let first = done(store.put(&key, value("one"), &Expected::Nothing).await.expect("a put"));
-    assert_eq!(refused(store.put(&key, value("two"), &Expected::Nothing).await.expect("a put")), Some(first.clone()));
+    let first = done(store.put(&key, value("one"), &Precondition::Absent).await.expect("a put"));
+    assert_eq!(
+        refused(store.put(&key, value("two"), &Precondition::Absent).await.expect("a put")),
+        Some(first.clone())
+    );
     for wrong in ["none", "a\nb", "\"", "ü", "", "*"] {
-        let outcome = store.put(&key, value("two"), &Expected::Version(wrong.into())).await.expect("a put");
+        let outcome = store.put(&key, value("two"), &Precondition::Version(wrong.into())).await.expect("a put");
         assert_eq!(refused(outcome), Some(first.clone()), "{wrong:?}");
     }
-    let second = done(store.put(&key, value("two"), &Expected::Version(first.version.clone())).await.expect("a put"));
+    let second =
+        done(store.put(&key, value("two"), &Precondition::Version(first.version.clone())).await.expect("a put"));
     assert_ne!(second.version, first.version);
-    let outcome = store.put(&key, value("three"), &Expected::Version(first.version)).await.expect("a put");
+    let outcome = store.put(&key, value("three"), &Precondition::Version(first.version)).await.expect("a put");
     assert_eq!(refused(outcome), Some(second));
     assert_eq!(content(&store, &key).await.as_deref(), Some("two"));
     put(&store, &key, "four").await;
     assert_eq!(content(&store, &key).await.as_deref(), Some("four"));
-    let missing = store.put(&crate::key("/b"), value("x"), &Expected::Version("none".into())).await.expect("a put");
+    let missing = store.put(&crate::key("/b"), value("x"), &Precondition::Version("none".into())).await.expect("a put");
     assert_eq!(refused(missing), None);
 }
 
 async fn a_removal_has_conditions_too(store: BucketStore) {
     let key = key("/a");
-    assert_eq!(refused(store.delete(&key, &Expected::Anything).await.expect("an answer")), None);
+    assert_eq!(refused(store.delete(&key, &Precondition::Any).await.expect("an answer")), None);
     let first = put(&store, &key, "one").await;
     let second = put(&store, &key, "two").await;
     assert_eq!(
-        refused(store.delete(&key, &Expected::Version(first.version)).await.expect("an answer")),
+        refused(store.delete(&key, &Precondition::Version(first.version)).await.expect("an answer")),
         Some(second.clone())
     );
-    assert_eq!(refused(store.delete(&key, &Expected::Nothing).await.expect("an answer")), Some(second.clone()));
-    assert_eq!(done(store.delete(&key, &Expected::Version(second.version.clone())).await.expect("an answer")), second);
-    assert_eq!(refused(store.delete(&key, &Expected::Version(second.version)).await.expect("an answer")), None);
+    assert_eq!(refused(store.delete(&key, &Precondition::Absent).await.expect("an answer")), Some(second.clone()));
+    assert_eq!(
+        done(store.delete(&key, &Precondition::Version(second.version.clone())).await.expect("an answer")),
+        second
+    );
+    assert_eq!(refused(store.delete(&key, &Precondition::Version(second.version)).await.expect("an answer")), None);
     assert_eq!(content(&store, &key).await, None);
 }
 
@@ -106,7 +113,7 @@ async fn odd_names_are_names(store: BucketStore) {
     let long = format!("/{}", vec!["x".repeat(200); 6].join("/"));
     for error in [
         store.head(&key(&long)).await.expect_err("it is too long"),
-        store.put(&key(&long), value(""), &Expected::Anything).await.expect_err("it is too long"),
+        store.put(&key(&long), value(""), &Precondition::Any).await.expect_err("it is too long"),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidPath);
         assert!(error.for_model().contains("1024"), "{error}");
@@ -134,13 +141,13 @@ async fn namespaces_have_nothing_in_common(store: BucketStore) {
 async fn a_large_value_is_put_in_parts(store: BucketStore) {
     let key = key("/large");
     let large = |byte: u8| NewValue::new(Bytes::from(vec![byte; (20 << 20) + 1]), at(5)).created_at(at(1));
-    let stored = done(store.put(&key, large(1), &Expected::Nothing).await.expect("a put"));
+    let stored = done(store.put(&key, large(1), &Precondition::Absent).await.expect("a put"));
     assert_eq!(store.head(&key).await.expect("an answer").as_ref(), Some(&stored));
-    assert_eq!(refused(store.put(&key, large(2), &Expected::Nothing).await.expect("a put")), Some(stored.clone()));
-    let wrong = Expected::Version("none".into());
+    assert_eq!(refused(store.put(&key, large(2), &Precondition::Absent).await.expect("a put")), Some(stored.clone()));
+    let wrong = Precondition::Version("none".into());
     assert_eq!(refused(store.put(&key, large(2), &wrong).await.expect("a put")), Some(stored.clone()));
-    let outcome = store.put(&key, large(3), &Expected::Version(stored.version)).await.expect("a put");
-    assert!(matches!(outcome, Outcome::Done(_)));
+    let outcome = store.put(&key, large(3), &Precondition::Version(stored.version)).await.expect("a put");
+    assert!(matches!(outcome, PutOutcome::Applied(_)));
     let end = store.get(&key, Some((20 << 20)..u64::MAX)).await.expect("an answer").expect("a value");
     assert_eq!((end.stored.size, end.content), ((20 << 20) + 1, Bytes::from(vec![3])));
 }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use vfs_store::{
-    Batch, Changes, Condition, Expected, Inspect, Key, ListRequest, Listed, MemoryStore, NewValue, Page, Position,
-    PostgresStore, Store, Stored, Write,
+    Batch, Changes, Condition, Inspect, Key, ListDepth, ListRequest, MemoryStore, NewValue, Page, PostgresStore,
+    Precondition, Sequence, Store, StoredMeta, Write,
 };
 
 use crate::lab::{in_lab, key, namespace, path, value};
@@ -24,11 +24,11 @@ fn a_value(rng: &mut Rng) -> NewValue {
     NewValue::new(content, at).created_at(at - chrono::TimeDelta::nanoseconds(1_234_567_891))
 }
 
-fn an_expectation(rng: &mut Rng, versions: &[Stored]) -> Expected {
+fn an_expectation(rng: &mut Rng, versions: &[StoredMeta]) -> Precondition {
     match rng.u8(..4) {
-        0 => Expected::Nothing,
-        1 if !versions.is_empty() => Expected::Version(versions[rng.usize(..versions.len())].version.clone()),
-        _ => Expected::Anything,
+        0 => Precondition::Absent,
+        1 if !versions.is_empty() => Precondition::Version(versions[rng.usize(..versions.len())].version.clone()),
+        _ => Precondition::Any,
     }
 }
 
@@ -41,7 +41,7 @@ fn a_write(rng: &mut Rng) -> Write {
     }
 }
 
-fn a_condition(rng: &mut Rng, versions: &[Stored]) -> Condition {
+fn a_condition(rng: &mut Rng, versions: &[StoredMeta]) -> Condition {
     match rng.u8(..3) {
         0 => Condition::NothingBelow(if rng.u8(..8) == 0 { path("/") } else { a_path(rng) }),
         _ => Condition::At(a_path(rng), an_expectation(rng, versions)),
@@ -64,7 +64,7 @@ async fn all_pages(store: &dyn Store, request: ListRequest) -> Page {
             break;
         }
     }
-    assert!(request.depth == Listed::Level || all.entries.is_sorted_by_key(|entry| &entry.path));
+    assert!(request.depth == ListDepth::Level || all.entries.is_sorted_by_key(|entry| &entry.path));
     all.entries.sort_by(|a, b| a.path.cmp(&b.path));
     all.directories.sort();
     all
@@ -84,10 +84,10 @@ async fn compare(postgres: &PostgresStore, memory: &MemoryStore, rng: &mut Rng) 
         assert_eq!(postgres.head(&key).await, memory.head(&key).await);
         assert_eq!(postgres.get(&key, range.clone()).await, memory.get(&key, range.clone()).await, "{text} {range:?}");
     }
-    let seen = Position(rng.u64(..20));
+    let seen = Sequence(rng.u64(..20));
     let limit = rng.usize(1..50);
     assert_eq!(postgres.since(&namespace(), seen, limit).await, memory.since(&namespace(), seen, limit).await);
-    assert_eq!(postgres.position(&namespace()).await, memory.position(&namespace()).await);
+    assert_eq!(postgres.last_sequence(&namespace()).await, memory.last_sequence(&namespace()).await);
     assert_eq!(postgres.namespaces().await, memory.namespaces().await);
 }
 
@@ -107,7 +107,7 @@ async fn random_changes_have_the_same_outcomes() {
                     let value = a_value(&mut rng);
                     let ours = postgres.put(&key, value.clone(), &expected).await;
                     assert_eq!(ours, memory.put(&key, value, &expected).await, "{key:?}");
-                    if let Ok(vfs_store::Outcome::Done(stored)) = ours {
+                    if let Ok(vfs_store::PutOutcome::Applied(stored)) = ours {
                         versions.push(stored);
                     }
                 }
@@ -137,7 +137,7 @@ async fn large_values_come_back_whole_and_in_parts() {
         for size in [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000] {
             let content: Bytes = std::iter::repeat_with(|| rng.u8(..)).take(size).collect();
             let key = key(&format!("/large/{size}"));
-            let _ = store.put(&key, value(content.clone()), &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key, value(content.clone()), &Precondition::Absent).await.expect("it is put");
             let size = size as u64;
             let mut ranges =
                 vec![None, Some(0..0), Some(0..u64::MAX), Some(u64::MAX - 1..u64::MAX), Some(size..size + 9)];
@@ -165,8 +165,8 @@ async fn large_values_come_back_whole_and_in_parts() {
             let found = store.get(&key(text), None).await.expect("it is got").expect("it is there");
             assert!(found.content.len() == 1 << 20 && found.content.iter().all(|found| *found == byte), "{text}");
         }
-        let refused = store.put(&key("/large/5000000"), value(vec![0; 3 << 20]), &Expected::Nothing).await;
-        assert!(matches!(refused, Ok(vfs_store::Outcome::Refused(Some(_)))), "{refused:?}");
+        let refused = store.put(&key("/large/5000000"), value(vec![0; 3 << 20]), &Precondition::Absent).await;
+        assert!(matches!(refused, Ok(vfs_store::PutOutcome::PreconditionFailed(Some(_)))), "{refused:?}");
         let report = store.check().await.expect("it can be checked");
         assert_eq!((report.problems, report.files), (vec![], 6 + 40));
         let stats = store.stats().await.expect("it is counted");
@@ -179,20 +179,20 @@ async fn large_values_come_back_whole_and_in_parts() {
 async fn what_is_over_a_limit_is_refused() {
     in_lab(async |lab| {
         let store = lab.store().await;
-        let limits = store.abilities();
+        let limits = store.capabilities();
         // Letters that nothing can press together, so that an entry of an index is as long as it gets.
         let mut rng = Rng::with_seed(1);
         let mut component = || std::iter::repeat_with(|| rng.alphanumeric()).take(255).collect::<String>();
         let mut longest: String = (0..8).map(|_| format!("/{}", component())).collect();
         assert_eq!(longest.len(), limits.max_path);
-        let _ = store.put(&key(&longest), value("x"), &Expected::Nothing).await.expect("it fits");
+        let _ = store.put(&key(&longest), value("x"), &Precondition::Absent).await.expect("it fits");
         assert_eq!(store.list(&namespace(), &ListRequest::all(path("/"))).await.expect("a page").entries.len(), 1);
         longest.truncate(limits.max_path - 1);
         longest.push_str("/x");
-        let error = store.put(&key(&longest), value("x"), &Expected::Nothing).await.expect_err("too long");
+        let error = store.put(&key(&longest), value("x"), &Precondition::Absent).await.expect_err("too long");
         assert_eq!(error.kind(), vfs_core::ErrorKind::InvalidPath);
         let huge = value(vec![0; limits.max_value as usize + 1]);
-        let error = store.put(&key("/huge"), huge, &Expected::Nothing).await.expect_err("too large");
+        let error = store.put(&key("/huge"), huge, &Precondition::Absent).await.expect_err("too large");
         assert_eq!(error.kind(), vfs_core::ErrorKind::TooLarge);
     })
     .await;

@@ -1,6 +1,6 @@
 //! Two handles see each other's changes.
 
-use vfs_store::{ChangePage, Changes, Expected, Inspect, Position, Store};
+use vfs_store::{ChangePage, Changes, Inspect, Precondition, Sequence, Store};
 
 use crate::lab::{HANG_TIMEOUT, in_lab, key, namespace, value};
 
@@ -8,20 +8,20 @@ use crate::lab::{HANG_TIMEOUT, in_lab, key, namespace, value};
 async fn a_change_is_told_to_another_handle() {
     in_lab(async |lab| {
         let (one, other) = (lab.store().await, lab.store().await);
-        let _ = one.put(&key("/0"), value("x"), &Expected::Anything).await.expect("it is put");
-        let mut seen = Position(0);
+        let _ = one.put(&key("/0"), value("x"), &Precondition::Any).await.expect("it is put");
+        let mut seen = Sequence(0);
         for round in 0..50 {
             let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
             reader.changed(&namespace(), seen).await.expect("it is told");
             let page = reader.since(&namespace(), seen, 10).await.expect("a page");
             let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?}") };
-            assert_eq!((changes.len(), next, has_more), (1, Position(seen.0 + 1), false));
+            assert_eq!((changes.len(), next, has_more), (1, Sequence(seen.0 + 1), false));
             seen = next;
             let waiting = tokio::spawn({
                 let (reader, namespace) = (reader.clone(), namespace());
                 async move { reader.changed(&namespace, seen).await }
             });
-            let _ = writer.put(&key(&format!("/{round}")), value("x"), &Expected::Anything).await.expect("it is put");
+            let _ = writer.put(&key(&format!("/{round}")), value("x"), &Precondition::Any).await.expect("it is put");
             waiting.await.expect("no panic").expect("it is told");
         }
     })
@@ -32,10 +32,10 @@ async fn a_change_is_told_to_another_handle() {
 async fn a_notification_comes_by_itself() {
     in_lab(async |lab| {
         let store = lab.store().await;
-        let _ = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect("it is put");
         let waiting = tokio::spawn({
             let (store, namespace) = (store.clone(), namespace());
-            async move { store.changed(&namespace, Position(1)).await }
+            async move { store.changed(&namespace, Sequence(1)).await }
         });
         // Whoever listens is told by the server itself, not only found out by looking.
         let (listening, mut connection) =
@@ -53,7 +53,7 @@ async fn a_notification_comes_by_itself() {
         while lab.client.query_one(is_watched, &[]).await.expect("an answer").get::<_, i64>(0) == 0 {
             tokio::task::yield_now().await;
         }
-        let _ = store.put(&key("/b"), value("x"), &Expected::Anything).await.expect("it is put");
+        let _ = store.put(&key("/b"), value("x"), &Precondition::Any).await.expect("it is put");
         let told = tokio::time::timeout(HANG_TIMEOUT, told.recv()).await.expect("in time");
         assert_eq!(told.as_deref(), Some("2 acme/ann"));
         waiting.await.expect("no panic").expect("it is told");
@@ -68,12 +68,12 @@ async fn a_lost_listener_comes_back_and_nothing_is_missed() {
         for round in 0..6 {
             let waiting = tokio::spawn({
                 let (store, namespace) = (store.clone(), namespace());
-                async move { store.changed(&namespace, Position(round)).await }
+                async move { store.changed(&namespace, Sequence(round)).await }
             });
             let kill =
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"vfs:' || $1 || '\"'";
             lab.client.query(kill, &[&lab.schema]).await.expect("an answer");
-            let _ = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect("it is put");
+            let _ = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect("it is put");
             waiting.await.expect("no panic").expect("it is told");
         }
     })
@@ -91,11 +91,11 @@ async fn the_newest_changes_are_remembered() {
         for _ in 0..6 {
             let _ = batch.batch(&namespace(), &[], writes(1000)).await.expect("it is made");
         }
-        let last = store.position(&namespace()).await.expect("a position");
-        assert_eq!(last, Position(6000));
-        assert_eq!(store.since(&namespace(), Position(0), 10).await, Ok(ChangePage::Forgotten(last)));
-        assert_eq!(store.since(&namespace(), Position(6001), 10).await, Ok(ChangePage::Forgotten(last)));
-        let page = store.since(&namespace(), Position(6000 - 4096), 10_000).await.expect("a page");
+        let last = store.last_sequence(&namespace()).await.expect("a position");
+        assert_eq!(last, Sequence(6000));
+        assert_eq!(store.since(&namespace(), Sequence(0), 10).await, Ok(ChangePage::Expired(last)));
+        assert_eq!(store.since(&namespace(), Sequence(6001), 10).await, Ok(ChangePage::Expired(last)));
+        let page = store.since(&namespace(), Sequence(6000 - 4096), 10_000).await.expect("a page");
         assert!(matches!(&page, ChangePage::Changes { changes, .. } if changes.len() == 4096), "{page:?}");
         let rows: i64 = lab.client.query_one("SELECT count(*) FROM changes", &[]).await.expect("an answer").get(0);
         assert!((4096..=4096 + 2048).contains(&rows), "{rows}");

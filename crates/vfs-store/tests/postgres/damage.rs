@@ -1,7 +1,7 @@
 //! What others do to the tables is found.
 
 use vfs_core::ErrorKind;
-use vfs_store::{Expected, Inspect, Store};
+use vfs_store::{Inspect, Precondition, Store};
 
 use crate::lab::{in_lab, key, value};
 
@@ -22,7 +22,7 @@ async fn a_check_finds_what_is_wrong() {
             ("UPDATE namespaces SET sequence = 7", "changes"),
         ] {
             lab.client.batch_execute("TRUNCATE files, chunks, changes, namespaces").await.expect("an empty store");
-            let _ = store.put(&key("/a"), value("hello"), &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key("/a"), value("hello"), &Precondition::Absent).await.expect("it is put");
             assert_eq!(store.check().await.expect("it can be checked").problems, [], "{harm}");
             lab.client.batch_execute(harm).await.expect("it is done");
             let problems = store.check().await.expect("it can be checked").problems;
@@ -36,7 +36,7 @@ async fn a_check_finds_what_is_wrong() {
 async fn half_a_content_is_an_error() {
     in_lab(async |lab| {
         let store = lab.store().await;
-        let _ = store.put(&key("/a"), value(vec![1; 3 << 20]), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/a"), value(vec![1; 3 << 20]), &Precondition::Absent).await.expect("it is put");
         lab.client.batch_execute("DELETE FROM chunks WHERE part = 1").await.expect("it is done");
         let error = store.get(&key("/a"), None).await.expect_err("half of it");
         assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/a")));
@@ -53,7 +53,7 @@ async fn a_schema_that_is_gone_is_an_error_that_says_so() {
         lab.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", lab.schema)).await.expect("it is dropped");
         let error = store.head(&key("/a")).await.expect_err("no table");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-        let error = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect_err("no table");
+        let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("no table");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     })
     .await;

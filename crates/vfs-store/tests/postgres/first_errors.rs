@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind};
-use vfs_store::{Expected, PostgresConfig, PostgresStore, Store};
+use vfs_store::{PostgresConfig, PostgresStore, Precondition, Store};
 
 use crate::lab::{Lab, at, connect, in_lab, key, patient, until_ok, value};
 
@@ -71,7 +71,7 @@ async fn rights_that_are_missing_are_named() {
             .await
             .expect("a schema");
         let store = PostgresStore::open(theirs()).await.expect("a schema that is there is enough");
-        let _ = store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("x"), &Precondition::Absent).await.expect("it is put");
         lab.client
             .batch_execute(&format!(
                 "REVOKE ALL ON SCHEMA {0} FROM {user}; ALTER SCHEMA {0} OWNER TO CURRENT_USER",
@@ -111,17 +111,17 @@ async fn a_full_pool_and_a_held_lock_are_busy() {
         let config = patient(named.schema(&lab.schema)).pool_size(2).pool_timeout(short);
         let store = PostgresStore::open(config).await.expect("it opens");
         let impatient = PostgresStore::open(lab.config().lock_timeout(short).retry_for(short)).await.expect("it opens");
-        let _ = store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("x"), &Precondition::Absent).await.expect("it is put");
 
         let holder = connect(&lab.url).await;
         let lock = format!("BEGIN; SELECT FROM {}.namespaces FOR UPDATE", lab.schema);
         holder.batch_execute(&lock).await.expect("it is locked");
-        let error = impatient.put(&key("/a"), value("y"), &Expected::Anything).await.expect_err("it is locked");
+        let error = impatient.put(&key("/a"), value("y"), &Precondition::Any).await.expect_err("it is locked");
         has(&error, ErrorKind::Busy, &["others changed the same namespace"]);
 
         let waiting = tokio::spawn({
             let store = store.clone();
-            async move { store.put(&key("/a"), value("y"), &Expected::Anything).await }
+            async move { store.put(&key("/a"), value("y"), &Precondition::Any).await }
         });
         // Tests beside this one have statements that wait, too.
         let is_waiting = "SELECT count(*) FROM pg_stat_activity \
@@ -131,7 +131,7 @@ async fn a_full_pool_and_a_held_lock_are_busy() {
         }
         // Whoever reads finds a connection, and waits for nobody.
         assert!(store.head(&key("/a")).await.expect("an answer").is_some());
-        let error = store.put(&key("/b"), value("y"), &Expected::Anything).await.expect_err("no connection");
+        let error = store.put(&key("/b"), value("y"), &Precondition::Any).await.expect_err("no connection");
         has(&error, ErrorKind::Busy, &["connections of the Postgres store were in use for 100ms", "pool_size"]);
         holder.batch_execute("ROLLBACK").await.expect("it is free");
         let _ = waiting.await.expect("no panic").expect("it is put");

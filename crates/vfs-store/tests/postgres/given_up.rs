@@ -2,7 +2,7 @@
 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use vfs_store::{Expected, Inspect, PostgresConfig, PostgresStore, Store};
+use vfs_store::{Inspect, PostgresConfig, PostgresStore, Precondition, Store};
 
 use crate::lab::{HANG_TIMEOUT, Lab, connect, in_lab, key, namespace, patient, value};
 
@@ -23,7 +23,7 @@ async fn give_up<T: Send + 'static>(lab: &Lab, store: &PostgresStore, operation:
     assert!(operation.await.is_err_and(|ended| ended.is_cancelled()));
     // There is one connection only.
     let namespace = namespace();
-    let position = store.as_changes().expect("it tells").position(&namespace);
+    let position = store.as_changes().expect("it tells").last_sequence(&namespace);
     let position = timeout(HANG_TIMEOUT, position).await.expect("a connection that is free").expect("a position");
     assert_eq!(position.0, 1);
     waiting(lab, 0).await;
@@ -34,7 +34,7 @@ async fn what_is_given_up_is_stopped_and_its_connection_is_free() {
     in_lab(async |lab| {
         let config = PostgresConfig::new(&format!("{}?application_name={}", lab.url, lab.schema)).expect("a URL");
         let store = PostgresStore::open(patient(config.schema(&lab.schema)).pool_size(1)).await.expect("it opens");
-        let _ = store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put");
         let holder = connect(&lab.url).await;
         holder.batch_execute(&format!("BEGIN; LOCK TABLE {}.files", lab.schema)).await.expect("it is locked");
 
@@ -45,14 +45,14 @@ async fn what_is_given_up_is_stopped_and_its_connection_is_free() {
         give_up(lab, &store, tokio::spawn(async move { checking.check().await })).await;
         for content in ["2".to_owned(), "2".repeat(3 << 20)] {
             let changing = same();
-            let change = async move { changing.put(&key("/a"), value(content), &Expected::Anything).await };
+            let change = async move { changing.put(&key("/a"), value(content), &Precondition::Any).await };
             give_up(lab, &store, tokio::spawn(change)).await;
         }
 
         holder.batch_execute("ROLLBACK").await.expect("it is free");
         let found = store.get(&key("/a"), None).await.expect("it is got").expect("it is there");
         assert_eq!(found.content, "1");
-        let _ = store.put(&key("/a"), value("3"), &Expected::Anything).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("3"), &Precondition::Any).await.expect("it is put");
         assert_eq!(store.check().await.expect("it can be checked").problems, []);
     })
     .await;
@@ -62,7 +62,7 @@ async fn what_is_given_up_is_stopped_and_its_connection_is_free() {
 async fn what_ends_soon_keeps_its_connection() {
     in_lab(async |lab| {
         let store = PostgresStore::open(lab.config().pool_size(1)).await.expect("it opens");
-        let _ = store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put");
         for round in 0..50 {
             let reading = store.clone();
             let read = tokio::spawn(async move { reading.head(&key("/a")).await });

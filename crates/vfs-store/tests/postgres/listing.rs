@@ -1,6 +1,6 @@
 //! What a listing costs.
 
-use vfs_store::{Expected, ListRequest, Store};
+use vfs_store::{ListRequest, Precondition, Store};
 
 use crate::lab::{in_lab, key, namespace, path, value};
 
@@ -25,7 +25,7 @@ async fn a_level_costs_what_the_directory_holds() {
     in_lab(async |lab| {
         let store = lab.store().await;
         for text in ["/d/a", "/d/b", "/d/e/f"] {
-            let _ = store.put(&key(text), value("x"), &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key(text), value("x"), &Precondition::Absent).await.expect("it is put");
         }
         let level = "SELECT * FROM list_level('acme/ann', '/d/', NULL, NULL, 1001)";
         let all = "SELECT path, size FROM files WHERE namespace = (SELECT id FROM namespaces WHERE name = 'acme/ann') \

@@ -1,12 +1,12 @@
 //! The Postgres store on a real server, whose URL is in `VFS_TEST_POSTGRES`; `.ci/postgres` starts one.
 //!
-//! `VFS_TEST_POSTGRES_EDITS` is how many edits the crowd makes; default 2,000.
+//! `VFS_TEST_POSTGRES_EDITS` is how many edits the competing processes make; default 2,000.
 
 #![cfg(feature = "postgres")]
 
 mod alike;
 mod changes;
-mod crowd;
+mod contention;
 mod damage;
 mod first_errors;
 mod given_up;

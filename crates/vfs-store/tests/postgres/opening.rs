@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use vfs_core::ErrorKind;
-use vfs_store::{Expected, Inspect, PostgresConfig, PostgresStore, PostgresTls, Store};
+use vfs_store::{Inspect, PostgresConfig, PostgresStore, PostgresTls, Precondition, Store};
 
 use crate::lab::{connect, in_lab, key, patient, value};
 
@@ -16,7 +16,7 @@ async fn eight_open_at_once() {
             join_all(tasks).await.into_iter().map(|open| open.expect("no panic").expect("it opens")).collect();
         for (number, store) in stores.iter().enumerate() {
             assert!(store.as_search().is_some());
-            let _ = store.put(&key(&format!("/{number}")), value("x"), &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key(&format!("/{number}")), value("x"), &Precondition::Absent).await.expect("it is put");
         }
         let versions = lab.client.query("SELECT version FROM schema_version", &[]).await.expect("an answer");
         assert_eq!(versions.len(), 1);

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use futures::future::join_all;
 use vfs_core::{CaseMode, ErrorKind};
 use vfs_store::{
-    Batch as _, BatchOutcome, ChangePage, Changes as _, Condition, Expected, Inspect as _, ListRequest, Needles,
-    Outcome, PostgresConfig, PostgresStore, Search as _, Store as _, Write,
+    Batch as _, BatchOutcome, ChangePage, Changes as _, Condition, Inspect as _, ListRequest, PostgresConfig,
+    PostgresStore, Precondition, PutOutcome, Search as _, Store as _, TextQuery, Write,
 };
 
 use crate::lab::{HANG_TIMEOUT, Lab, in_lab, key, namespace, path, patient, value};
@@ -34,14 +34,14 @@ async fn many_clients_change_one_file_and_none_is_lost() {
     in_lab(async |lab| {
         let stores = join_all((0..4).map(|_| open(config(&url, lab)))).await;
         let direct = lab.store().await;
-        let _ = direct.put(&key("/count"), value("0"), &Expected::Nothing).await.expect("it is put");
+        let _ = direct.put(&key("/count"), value("0"), &Precondition::Absent).await.expect("it is put");
         let add = async |store: &PostgresStore| loop {
             let found = store.get(&key("/count"), None).await.expect("it is read").expect("it is there");
             let count: u32 = std::str::from_utf8(&found.content).expect("text").parse().expect("a number");
-            let expected = Expected::Version(found.stored.version);
+            let expected = Precondition::Version(found.stored.version);
             let outcome =
                 store.put(&key("/count"), value((count + 1).to_string()), &expected).await.expect("an answer");
-            if matches!(outcome, Outcome::Done(_)) {
+            if matches!(outcome, PutOutcome::Applied(_)) {
                 return;
             }
         };
@@ -60,13 +60,13 @@ async fn large_contents_batches_listings_and_searches_are_those_of_a_session() {
     in_lab(async |lab| {
         let (pooled, direct) = (open(config(&url, lab)).await, lab.store().await);
         let large = Bytes::from((0..40 << 20).map(|at: u32| (at % 251) as u8).collect::<Vec<_>>());
-        let put = pooled.put(&key("/large"), value(large.clone()), &Expected::Nothing).await.expect("it is put");
-        assert!(matches!(put, Outcome::Done(_)));
-        let refused = pooled.put(&key("/large"), value(large.clone()), &Expected::Nothing).await.expect("an answer");
-        assert!(matches!(refused, Outcome::Refused(Some(_))), "{refused:?}");
+        let put = pooled.put(&key("/large"), value(large.clone()), &Precondition::Absent).await.expect("it is put");
+        assert!(matches!(put, PutOutcome::Applied(_)));
+        let refused = pooled.put(&key("/large"), value(large.clone()), &Precondition::Absent).await.expect("an answer");
+        assert!(matches!(refused, PutOutcome::PreconditionFailed(Some(_))), "{refused:?}");
         let writes = (0..100).map(|n| Write::Put(path(&format!("/d/{n}")), value(format!("text {n}\n")))).collect();
         let made = pooled.batch(&namespace(), &[Condition::NothingBelow(path("/d"))], writes).await.expect("an answer");
-        assert!(matches!(made, BatchOutcome::Done(_)), "{made:?}");
+        assert!(matches!(made, BatchOutcome::Applied(_)), "{made:?}");
 
         for range in [None, Some((5 << 20) - 3..(7 << 20) + 2)] {
             let found = pooled.get(&key("/large"), range.clone()).await.expect("it is read").expect("it is there");
@@ -81,7 +81,7 @@ async fn large_contents_batches_listings_and_searches_are_those_of_a_session() {
             let (one, other) = (one.expect("a page"), other.expect("a page"));
             assert_eq!((one.entries, one.directories, one.next), (other.entries, other.directories, other.next));
         }
-        let needles = Needles::new(vec!["text 42".into()], CaseMode::Sensitive);
+        let needles = TextQuery::new(vec!["text 42".into()], CaseMode::Sensitive);
         let found = pooled.candidates(&namespace(), &path("/d"), &needles).await.expect("an answer");
         assert_eq!(found, direct.candidates(&namespace(), &path("/d"), &needles).await.expect("an answer"));
         assert!(found.is_some_and(|found| found.contains(&path("/d/42"))));
@@ -99,12 +99,12 @@ async fn changes_arrive_by_polling_and_by_a_connection_of_their_own() {
         let listening = polling.clone().listen_url(&lab.url).expect("a URL");
         for config in [polling, listening] {
             let (pooled, direct) = (open(config).await, lab.store().await);
-            let seen = pooled.position(&namespace()).await.expect("a position");
+            let seen = pooled.last_sequence(&namespace()).await.expect("a position");
             let name = key(&format!("/{}", seen.0));
             let place = namespace();
             let changed = pooled.changed(&place, seen);
             let change = async {
-                let _ = direct.put(&name, value("1"), &Expected::Nothing).await.expect("it is put");
+                let _ = direct.put(&name, value("1"), &Precondition::Absent).await.expect("it is put");
             };
             let both = futures::future::join(changed, change);
             let (changed, ()) = tokio::time::timeout(HANG_TIMEOUT, both).await.expect("the change arrives");

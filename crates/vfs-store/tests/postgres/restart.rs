@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tokio::process::Command;
-use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
+use vfs_store::{Inspect, ListRequest, PostgresConfig, PostgresStore, Precondition, PutOutcome, Store};
 
 use crate::lab::{key, namespace, path, patient, server, value};
 
@@ -32,8 +32,8 @@ async fn a_server_that_starts_again_loses_nothing() {
         async move {
             let mut made = 0;
             while !*stopped.borrow_and_update() {
-                let put = store.put(&key(&format!("/{made}")), value("x"), &Expected::Nothing).await;
-                assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+                let put = store.put(&key(&format!("/{made}")), value("x"), &Precondition::Absent).await;
+                assert!(matches!(put, Ok(PutOutcome::Applied(_))), "{put:?}");
                 made += 1;
             }
             made
@@ -42,7 +42,7 @@ async fn a_server_that_starts_again_loses_nothing() {
     // In the second, nobody has time to say good-bye.
     for mode in ["fast", "immediate"] {
         run(&["restart", place, mode]).await;
-        let _ = store.put(&key(&format!("/{mode}")), value("x"), &Expected::Nothing).await.expect("it is back");
+        let _ = store.put(&key(&format!("/{mode}")), value("x"), &Precondition::Absent).await.expect("it is back");
     }
     stop.send(true).expect("it writes");
     let made: usize = writer.await.expect("no panic");

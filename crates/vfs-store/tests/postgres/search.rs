@@ -1,7 +1,7 @@
 //! Candidates of a search.
 
 use vfs_core::CaseMode;
-use vfs_store::{Candidates, Expected, Key, MemoryStore, Namespace, Needles, Store};
+use vfs_store::{CandidateKeys, Key, MemoryStore, Namespace, Precondition, Store, TextQuery};
 
 use crate::lab::{in_lab, key, namespace, path, value};
 
@@ -24,7 +24,7 @@ const TEXTS: [&str; 14] = [
     "aaaaaaaaaa",
 ];
 
-async fn candidates(store: &dyn Store, below: &str, needles: &Needles) -> Option<Candidates> {
+async fn candidates(store: &dyn Store, below: &str, needles: &TextQuery) -> Option<CandidateKeys> {
     let search = store.as_search().expect("it searches");
     search.candidates(&namespace(), &path(below), needles).await.expect("an answer")
 }
@@ -36,7 +36,7 @@ async fn no_file_is_missed() {
         for (number, text) in TEXTS.iter().enumerate() {
             for store in [&postgres as &dyn Store, &memory] {
                 let key = key(&format!("/d{}/{number}", number % 3));
-                let _ = store.put(&key, value(*text), &Expected::Nothing).await.expect("it is put");
+                let _ = store.put(&key, value(*text), &Precondition::Absent).await.expect("it is put");
             }
         }
         let mut answers = 0;
@@ -47,7 +47,7 @@ async fn no_file_is_missed() {
                     let needle: String = window.iter().collect();
                     for needle in [needle.to_lowercase(), needle.to_uppercase(), needle] {
                         for case in CASES {
-                            let needles = Needles::new(vec![needle.clone()], case);
+                            let needles = TextQuery::new(vec![needle.clone()], case);
                             let Some(ours) = candidates(&postgres, "/", &needles).await else { continue };
                             let theirs = candidates(&memory, "/", &needles).await.expect("it always can");
                             assert!(ours.is_superset(&theirs), "{needle:?} {case:?}: {ours:?} {theirs:?}");
@@ -69,20 +69,21 @@ async fn a_rare_text_leaves_few_files() {
         for number in 0..200 {
             let text = format!("fn function_{number}() {{ return {number}; }}");
             let _ = store
-                .put(&key(&format!("/src/{number}.rs")), value(text), &Expected::Nothing)
+                .put(&key(&format!("/src/{number}.rs")), value(text), &Precondition::Absent)
                 .await
                 .expect("it is put");
         }
         let binary =
             [("/binary", vec![0, 1, 2]), ("/utf16", vec![0xff, 0xfe, b'a', 0]), ("/long", vec![b'a'; 130 << 10])];
         for (text, content) in binary {
-            let _ = store.put(&key(text), value(content), &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key(text), value(content), &Precondition::Absent).await.expect("it is put");
         }
         let other = Key::new(Namespace::parse("acme").expect("a namespace"), path("/src/77.rs"));
-        let _ = store.put(&other, value("FUNCTION_77"), &Expected::Nothing).await.expect("it is put");
-        let needles =
-            |texts: &[&str]| Needles::new(texts.iter().map(|text| (*text).to_owned()).collect(), CaseMode::Insensitive);
-        let paths = |texts: &[&str]| Some(texts.iter().map(|text| path(text)).collect::<Candidates>());
+        let _ = store.put(&other, value("FUNCTION_77"), &Precondition::Absent).await.expect("it is put");
+        let needles = |texts: &[&str]| {
+            TextQuery::new(texts.iter().map(|text| (*text).to_owned()).collect(), CaseMode::Insensitive)
+        };
+        let paths = |texts: &[&str]| Some(texts.iter().map(|text| path(text)).collect::<CandidateKeys>());
         let always = ["/binary", "/utf16", "/long"];
         let found = candidates(&store, "/", &needles(&["FuncTion_77("])).await;
         assert_eq!(found, paths(&[&always[..], &["/src/77.rs"]].concat()));
@@ -115,10 +116,10 @@ async fn no_more_are_told_than_are_worth_it() {
         let store = lab.store().await;
         for number in 0..5 {
             let (key, value) = (key(&format!("/{number}")), value(format!("needle {number}")));
-            let _ = store.put(&key, value, &Expected::Nothing).await.expect("it is put");
+            let _ = store.put(&key, value, &Precondition::Absent).await.expect("it is put");
         }
         for (most, expected) in [(5, Some(5)), (4, None), (0, None)] {
-            let needles = Needles::new(vec!["needle".to_owned()], CaseMode::Sensitive).most(most);
+            let needles = TextQuery::new(vec!["needle".to_owned()], CaseMode::Sensitive).max_candidates(most);
             let found = candidates(&store, "/", &needles).await;
             assert_eq!(found.map(|found| found.len()), expected);
         }
@@ -134,9 +135,9 @@ async fn texts_that_are_nearly_everywhere_or_short_are_looked_for_without_the_in
         let content = |number| if number % 10 == 0 { "nothing" } else { "the Needle and the Größe" };
         let put = |number| vfs_store::Write::Put(path(&format!("/d{}/{number}", number % 7)), value(content(number)));
         let _ = batch.batch(&namespace(), &[], (0..2500).map(put).collect()).await.expect("it is made");
-        let _ = store.put(&key("/binary"), value("a\0b"), &Expected::Nothing).await.expect("it is put");
+        let _ = store.put(&key("/binary"), value("a\0b"), &Precondition::Absent).await.expect("it is put");
         let count = async |below: &str, needle: &str, case| {
-            candidates(&store, below, &Needles::new(vec![needle.to_owned()], case)).await.map(|found| found.len())
+            candidates(&store, below, &TextQuery::new(vec![needle.to_owned()], case)).await.map(|found| found.len())
         };
         for needle in ["the Needle", "Größe", "ö"] {
             assert_eq!(count("/", needle, CaseMode::Sensitive).await, Some(2251), "{needle}");
@@ -146,9 +147,9 @@ async fn texts_that_are_nearly_everywhere_or_short_are_looked_for_without_the_in
         assert_eq!(count("/", "the needle", CaseMode::Sensitive).await, Some(1));
         assert_eq!(count("/", "GRÖSSE", CaseMode::Insensitive).await, None);
         assert_eq!(count("/", "", CaseMode::Sensitive).await, None);
-        let many = Needles::new((0..9).map(|number| format!("Größe{number}")).collect(), CaseMode::Sensitive);
+        let many = TextQuery::new((0..9).map(|number| format!("Größe{number}")).collect(), CaseMode::Sensitive);
         assert_eq!(candidates(&store, "/", &many).await.map(|found| found.len()), None);
-        let few = Needles::new(vec!["the Needle".to_owned()], CaseMode::Sensitive).most(2249);
+        let few = TextQuery::new(vec!["the Needle".to_owned()], CaseMode::Sensitive).max_candidates(2249);
         assert_eq!(candidates(&store, "/", &few).await, None);
     })
     .await;

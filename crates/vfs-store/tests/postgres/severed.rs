@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vfs_core::ErrorKind;
-use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
+use vfs_store::{Inspect, ListRequest, PostgresConfig, PostgresStore, Precondition, PutOutcome, Store};
 
 use crate::lab::{Lab, at, in_lab, key, namespace, path, patient, until_ok, value};
 use crate::proxy::Proxy;
@@ -27,9 +27,9 @@ async fn count(store: &PostgresStore, text: &str) -> u64 {
         let number = found
             .as_ref()
             .map_or(0, |found| std::str::from_utf8(&found.content).expect("text").parse::<u64>().expect("a number"));
-        let expected = found.map_or(Expected::Nothing, |found| Expected::Version(found.stored.version));
+        let expected = found.map_or(Precondition::Absent, |found| Precondition::Version(found.stored.version));
         let next = number + 1;
-        if let Outcome::Done(_) = store.put(&key, value(next.to_string()), &expected).await.expect("it is put") {
+        if let PutOutcome::Applied(_) = store.put(&key, value(next.to_string()), &expected).await.expect("it is put") {
             return next;
         }
     }
@@ -49,9 +49,9 @@ async fn two_hundred_cuts_lose_nothing_and_repeat_nothing() {
             while proxy.is_armed() {
                 let (create, number) = (key(&format!("/created/{created}")), count(&store, "/number"));
                 let content = value(format!("{cut}"));
-                let (made, number) = futures::join!(store.put(&create, content, &Expected::Nothing), number);
+                let (made, number) = futures::join!(store.put(&create, content, &Precondition::Absent), number);
                 // Nobody else makes it: were it refused, it would have been made twice.
-                assert!(matches!(made, Ok(Outcome::Done(_))), "{made:?}");
+                assert!(matches!(made, Ok(PutOutcome::Applied(_))), "{made:?}");
                 created += 1;
                 counted += 1;
                 assert_eq!(number, counted);
@@ -59,7 +59,7 @@ async fn two_hundred_cuts_lose_nothing_and_repeat_nothing() {
         }
         let request = ListRequest::all(path("/created")).limit(10_000);
         assert_eq!(store.list(&namespace(), &request).await.expect("a page").entries.len(), created);
-        let changes = store.as_changes().expect("it tells").position(&namespace()).await.expect("a position");
+        let changes = store.as_changes().expect("it tells").last_sequence(&namespace()).await.expect("a position");
         assert_eq!(changes.0, created as u64 + counted, "each was made once");
         assert_eq!(store.check().await.expect("it can be checked").problems, []);
     })
@@ -75,8 +75,8 @@ async fn large_contents_survive_cuts() {
         for round in 0..12_u8 {
             proxy.cut_after(fastrand::i64(1..3 << 20));
             let content = vec![round; (2 << 20) + 5];
-            let put = store.put(&key(&format!("/{round}")), value(content.clone()), &Expected::Nothing).await;
-            assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+            let put = store.put(&key(&format!("/{round}")), value(content.clone()), &Precondition::Absent).await;
+            assert!(matches!(put, Ok(PutOutcome::Applied(_))), "{put:?}");
             let found = store.get(&key(&format!("/{round}")), None).await.expect("it is got").expect("it is there");
             assert!(found.content == content);
         }
@@ -89,7 +89,7 @@ async fn large_contents_survive_cuts() {
 async fn a_server_that_falls_silent_is_left() {
     in_lab(async |lab| {
         let (proxy, config) = through_proxy(lab).await;
-        let _ = lab.store().await.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let _ = lab.store().await.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put");
         let short = Duration::from_millis(200);
         let config = config.statement_timeout(short).connect_timeout(short).retry_for(Duration::ZERO).pool_size(1);
         // A busy server may need longer than these short times at first.
@@ -112,7 +112,7 @@ async fn a_server_that_falls_silent_is_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_is_not_taken_for_another_with_its_number() {
     in_lab(async |lab| {
-        let _ = lab.store().await.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let _ = lab.store().await.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put");
         let used = "SELECT xmin::text FROM files";
         let used: String = lab.client.query_one(used, &[]).await.expect("an answer").get(0);
         let renumber = format!(
@@ -130,16 +130,16 @@ async fn a_change_is_not_taken_for_another_with_its_number() {
         let (proxy, config) = through_proxy(lab).await;
         let store = PostgresStore::open(config.tls(vfs_store::PostgresTls::Disable)).await.expect("it opens");
         proxy.lose_commit();
-        let put = store.put(&key("/b"), value("2"), &Expected::Nothing).await;
-        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+        let put = store.put(&key("/b"), value("2"), &Precondition::Absent).await;
+        assert!(matches!(put, Ok(PutOutcome::Applied(_))), "{put:?}");
         assert!(store.head(&key("/b")).await.expect("an answer").is_some(), "it was acknowledged");
         // Nor where the other one changed the same file.
         proxy.lose_commit();
-        let put = store.put(&key("/a"), value("3"), &Expected::Anything).await;
-        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+        let put = store.put(&key("/a"), value("3"), &Precondition::Any).await;
+        assert!(matches!(put, Ok(PutOutcome::Applied(_))), "{put:?}");
         let found = store.get(&key("/a"), None).await.expect("an answer").expect("it is there");
         assert_eq!(found.content, "3", "it was acknowledged");
-        let changes = store.as_changes().expect("it tells").position(&namespace()).await.expect("a position");
+        let changes = store.as_changes().expect("it tells").last_sequence(&namespace()).await.expect("a position");
         assert_eq!(changes.0, 3);
     })
     .await;

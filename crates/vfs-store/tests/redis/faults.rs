@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use vfs_core::{Error, ErrorKind};
-use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store};
+use vfs_store::{Inspect as _, Precondition, PutOutcome, RedisConfig, RedisStore, Store};
 
 use crate::support::{HANG_TIMEOUT, Server, content, done, key, value};
 
@@ -83,7 +83,7 @@ async fn a_user_without_rights() {
     };
     let url = format!("redis://ann:hidden@127.0.0.1:{}", server.port);
     let store = RedisStore::open(RedisConfig::new(&url).expect("a URL")).await.expect("it is opened");
-    let error = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect_err("it may not");
+    let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("it may not");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
 }
 
@@ -91,7 +91,7 @@ async fn a_user_without_rights() {
 async fn a_replica_that_is_read_only() {
     let Some(primary) = Server::start(&[]).await else { return };
     let store = primary.store().await;
-    let _ = done(store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(store.put(&key("/a"), value("x"), &Precondition::Absent).await.expect("it is put"));
     let port = primary.port.to_string();
     let Some(replica) = Server::start(&["--replicaof", "127.0.0.1", &port]).await else { return };
     // While it copies its primary it is there for nobody.
@@ -114,7 +114,7 @@ async fn a_server_that_is_full() {
     let store = server.store().await;
     let mut number = 0;
     let error = loop {
-        match store.put(&key(&format!("/{number}")), value(vec![b'x'; 100_000]), &Expected::Nothing).await {
+        match store.put(&key(&format!("/{number}")), value(vec![b'x'; 100_000]), &Precondition::Absent).await {
             Ok(outcome) => drop(done(outcome)),
             Err(error) => break error,
         }
@@ -128,10 +128,10 @@ async fn a_server_that_is_full() {
     let report = store.check().await.expect("a report");
     assert_eq!((report.files, report.problems.len()), (number, 0));
     for number in 0..number {
-        let outcome = store.delete(&key(&format!("/{number}")), &Expected::Anything).await.expect("it is removed");
-        assert!(matches!(outcome, Outcome::Done(_)));
+        let outcome = store.delete(&key(&format!("/{number}")), &Precondition::Any).await.expect("it is removed");
+        assert!(matches!(outcome, PutOutcome::Applied(_)));
     }
-    let _ = done(store.put(&key("/again"), value("x"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(store.put(&key("/again"), value("x"), &Precondition::Absent).await.expect("it is put"));
 }
 
 #[tokio::test]
@@ -168,6 +168,6 @@ async fn a_server_with_tls() {
     #[expect(clippy::disallowed_methods, reason = "it is the certificate that another program made for this test")]
     let pem = std::fs::read(&certificate).expect("it was made");
     let store = RedisStore::open(config.root_certificate(pem)).await.expect("it is trusted");
-    let _ = done(store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(store.put(&key("/a"), value("x"), &Precondition::Absent).await.expect("it is put"));
     assert_eq!(content(&store, "/a").await, Some("x".into()));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vfs_store::{Expected, Inspect as _, Key, Outcome, RedisConfig, RedisStore, Store, Tell};
+use vfs_store::{ChangeRecord, Inspect as _, Key, Precondition, PutOutcome, RedisConfig, RedisStore, Store};
 
 use crate::proxy::Proxy;
 use crate::shared::all_changes;
@@ -30,16 +30,16 @@ fn address(url: &str) -> String {
 async fn increment(store: &RedisStore) -> bool {
     let found = store.get(&key("/counter"), None).await.expect("it is read").expect("it is there");
     let number: u64 = std::str::from_utf8(&found.content).expect("text").parse().expect("a number");
-    let expected = Expected::Version(found.stored.version);
+    let expected = Precondition::Version(found.stored.version);
     let outcome = store.put(&key("/counter"), value((number + 1).to_string()), &expected).await;
-    matches!(outcome.expect("an outcome"), Outcome::Done(_))
+    matches!(outcome.expect("an outcome"), PutOutcome::Applied(_))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_cut_loses_and_repeats_nothing() {
     let Some(shared) = Shared::find() else { return };
     let direct = shared.store().await;
-    let _ = done(direct.put(&key("/counter"), value("0"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(direct.put(&key("/counter"), value("0"), &Precondition::Absent).await.expect("it is put"));
     let (proxy, _) = Proxy::start(&address(&shared.url), CUTS).await;
     let writers: Vec<_> = (0..3)
         .map(|writer| {
@@ -50,8 +50,9 @@ async fn a_connection_that_is_cut_loses_and_repeats_nothing() {
                 let (mut created, mut increments) = (0, 0_u64);
                 while proxy.cuts() < CUTS {
                     let at = key(&format!("/{writer}/{created}"));
-                    let _ =
-                        done(store.put(&at, value(created.to_string()), &Expected::Nothing).await.expect("it is put"));
+                    let _ = done(
+                        store.put(&at, value(created.to_string()), &Precondition::Absent).await.expect("it is put"),
+                    );
                     created += 1;
                     increments += u64::from(increment(&store).await);
                 }
@@ -71,8 +72,8 @@ async fn a_connection_that_is_cut_loses_and_repeats_nothing() {
     let mut counted = 0;
     for tell in all_changes(&direct, "").await {
         match tell {
-            Tell::Created(path, _) => *told.entry(path.to_string()).or_insert(0) += 1,
-            Tell::Changed(path, _) if path.as_str() == "/counter" => counted += 1,
+            ChangeRecord::Created(path, _) => *told.entry(path.to_string()).or_insert(0) += 1,
+            ChangeRecord::Changed(path, _) if path.as_str() == "/counter" => counted += 1,
             other => panic!("nobody made {other:?}"),
         }
     }
@@ -90,12 +91,12 @@ async fn a_change_that_arrives_late_is_not_made_again() {
     let direct = shared.store().await;
     let (proxy, mut answers) = Proxy::start(&address(&shared.url), 0).await;
     let store = through(&shared, &proxy, |config| config.connections(1).timeout(Duration::from_millis(300))).await;
-    let one = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    let one = done(store.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put"));
 
     // Sent twice, made once: the change behind it in time is not undone.
     proxy.hold();
-    let _ = done(store.put(&key("/a"), value("2"), &Expected::Anything).await.expect("it is put"));
-    let _ = done(direct.put(&key("/a"), value("3"), &Expected::Anything).await.expect("it is put"));
+    let _ = done(store.put(&key("/a"), value("2"), &Precondition::Any).await.expect("it is put"));
+    let _ = done(direct.put(&key("/a"), value("3"), &Precondition::Any).await.expect("it is put"));
     proxy.release();
     answers.recv().await.expect("the late change is answered");
     assert_eq!(content(&direct, "/a").await, Some("3".into()));
@@ -103,9 +104,9 @@ async fn a_change_that_arrives_late_is_not_made_again() {
 
     // Refused once, it stays refused, even when what was expected is there again.
     proxy.hold();
-    let refused = store.put(&key("/a"), value("4"), &Expected::Version(one.version)).await.expect("an outcome");
-    assert!(matches!(refused, Outcome::Refused(Some(_))), "{refused:?}");
-    let _ = done(direct.put(&key("/a"), value("1"), &Expected::Anything).await.expect("it is put"));
+    let refused = store.put(&key("/a"), value("4"), &Precondition::Version(one.version)).await.expect("an outcome");
+    assert!(matches!(refused, PutOutcome::PreconditionFailed(Some(_))), "{refused:?}");
+    let _ = done(direct.put(&key("/a"), value("1"), &Precondition::Any).await.expect("it is put"));
     proxy.release();
     answers.recv().await.expect("the late change is answered");
     assert_eq!(content(&direct, "/a").await, Some("1".into()));
@@ -115,7 +116,7 @@ async fn a_change_that_arrives_late_is_not_made_again() {
 async fn a_server_that_crashes_keeps_what_it_acknowledged() {
     let Some(mut server) = Server::start(&[]).await else { return };
     let store = server.store().await;
-    let _ = done(store.put(&key("/counter"), value("0"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(store.put(&key("/counter"), value("0"), &Precondition::Absent).await.expect("it is put"));
     let (stop, mut stopped) = tokio::sync::watch::channel(false);
     let (started, mut progress) = tokio::sync::mpsc::channel(1);
     let writer = tokio::spawn(async move {
@@ -151,7 +152,7 @@ async fn a_change_whose_answer_does_not_come_is_asked_about_once_at_least() {
         let hasty = |config: RedisConfig| config.connections(1).timeout(time).patience(Duration::ZERO);
         let store = through(&shared, &proxy, hasty).await;
         proxy.hold();
-        let put = store.put(&key("/a"), value("1"), &Expected::Nothing).await;
+        let put = store.put(&key("/a"), value("1"), &Precondition::Absent).await;
         proxy.release();
         answers.recv().await.expect("the late change is answered");
         match put {
@@ -160,12 +161,12 @@ async fn a_change_whose_answer_does_not_come_is_asked_about_once_at_least() {
             Err(error) => assert!(time < HANG_TIMEOUT, "{error}"),
         }
         time *= 4;
-        let _ = direct.delete(&key("/a"), &Expected::Anything).await.expect("an answer");
+        let _ = direct.delete(&key("/a"), &Precondition::Any).await.expect("an answer");
     };
     assert_eq!(content(&direct, "/a").await, Some("1".into()));
     let changes = all_changes(&direct, "").await;
-    assert_eq!(changes.last(), Some(&Tell::Created(key("/a").path, one)));
-    let made = changes.iter().filter(|tell| matches!(tell, Tell::Created(..))).count();
+    assert_eq!(changes.last(), Some(&ChangeRecord::Created(key("/a").path, one)));
+    let made = changes.iter().filter(|tell| matches!(tell, ChangeRecord::Created(..))).count();
     assert_eq!(changes.len(), 2 * made - 1, "each was made once, and all but the last removed");
 }
 
@@ -178,10 +179,10 @@ async fn the_first_change_of_a_namespace_stays_refused_once_it_was() {
     let store = through(&shared, &proxy, |config| config.connections(1).timeout(Duration::from_millis(300))).await;
     let new = |text: &str| Key::new(namespace("new"), path(text));
     proxy.hold();
-    let version = Expected::Version(version_of_text("1"));
+    let version = Precondition::Version(version_of_text("1"));
     let refused = store.put(&new("/a"), value("2"), &version).await.expect("an outcome");
-    assert_eq!(refused, Outcome::Refused(None));
-    let _ = done(direct.put(&new("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    assert_eq!(refused, PutOutcome::PreconditionFailed(None));
+    let _ = done(direct.put(&new("/a"), value("1"), &Precondition::Absent).await.expect("it is put"));
     proxy.release();
     answers.recv().await.expect("the late change is answered");
     let found = direct.get(&new("/a"), None).await.expect("an answer").expect("it is there");
@@ -198,8 +199,8 @@ async fn no_time_is_too_long() {
     let Some(shared) = Shared::find() else { return };
     let config = shared.config().patience(Duration::MAX).timeout(Duration::MAX).connect_timeout(Duration::MAX);
     let store = RedisStore::open(config).await.expect("it is opened");
-    let _ = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    let _ = done(store.put(&key("/a"), value("1"), &Precondition::Absent).await.expect("it is put"));
     let changes = store.as_changes().expect("it tells");
-    let position = changes.position(&namespace("")).await.expect("a position");
+    let position = changes.last_sequence(&namespace("")).await.expect("a position");
     changes.changed(&namespace(""), position).await.expect("it waits for a while");
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use vfs_core::VfsPath;
-use vfs_store::{Key, Namespace, NewValue, Outcome, RedisConfig, RedisStore, Store, Stored};
+use vfs_store::{Key, Namespace, NewValue, PutOutcome, RedisConfig, RedisStore, Store, StoredMeta};
 
 /// How long a test waits for what a correct store always does. This bounds a hang and says nothing about speed.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
@@ -134,10 +134,10 @@ pub(crate) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).expect("a time")
 }
 
-pub(crate) fn done(outcome: Outcome) -> Stored {
+pub(crate) fn done(outcome: PutOutcome) -> StoredMeta {
     match outcome {
-        Outcome::Done(stored) => stored,
-        Outcome::Refused(found) => panic!("refused as there is {found:?}"),
+        PutOutcome::Applied(stored) => stored,
+        PutOutcome::PreconditionFailed(found) => panic!("refused as there is {found:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many changes as one.
 
-use vfs_store::{BatchOutcome, Condition, Expected, ListRequest, Write};
+use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Write};
 
 use super::StoreTarget;
 use super::steps::{all_done, all_refused, at, copy, delete, key, noise, nothing_below, path, put, rename, value};
@@ -60,15 +60,15 @@ async fn nothing_is_made_where_something_is_refused(t: &StoreTarget) -> LawResul
     let before = t.state().await?;
     let good = || vec![put("/a", "changed"), delete("/b"), rename("/d/x", "/e"), copy("/a", "/f"), put("/g", "new")];
     let bad_conditions = [
-        at("/a", Expected::Nothing),
-        at("/nowhere", Expected::Version("v".into())),
-        at("/a", Expected::Version("v".into())),
+        at("/a", Precondition::Absent),
+        at("/nowhere", Precondition::Version("v".into())),
+        at("/a", Precondition::Version("v".into())),
         nothing_below("/d"),
         nothing_below("/"),
     ];
     for condition in bad_conditions {
         for place in 0..=2 {
-            let mut conditions = vec![at("/a", Expected::Anything), at("/new", Expected::Nothing)];
+            let mut conditions = vec![at("/a", Precondition::Any), at("/new", Precondition::Absent)];
             conditions.insert(place, condition.clone());
             all_refused(t.batch(&conditions, good()).await?);
             assert_eq!(t.state().await?, before, "{conditions:?}");
@@ -114,11 +114,11 @@ async fn what_is_not_there_cannot_be_moved_copied_or_deleted(t: &StoreTarget) ->
 
 /// Its conditions still count.
 async fn a_batch_of_nothing_is_made(t: &StoreTarget) -> LawResult {
-    assert_eq!(t.batch(&[], vec![]).await?, BatchOutcome::Done(vec![]));
+    assert_eq!(t.batch(&[], vec![]).await?, BatchOutcome::Applied(vec![]));
     let stored = t.put("/a", "x").await?;
-    let version = Expected::Version(stored.version.clone());
-    assert_eq!(t.batch(&[at("/a", version)], vec![]).await?, BatchOutcome::Done(vec![]));
-    let (path, found) = all_refused(t.batch(&[at("/a", Expected::Nothing)], vec![]).await?);
+    let version = Precondition::Version(stored.version.clone());
+    assert_eq!(t.batch(&[at("/a", version)], vec![]).await?, BatchOutcome::Applied(vec![]));
+    let (path, found) = all_refused(t.batch(&[at("/a", Precondition::Absent)], vec![]).await?);
     assert_eq!(path.as_str(), "/a");
     t.assert_same(&found.expect("it is there"), &stored, "found");
     Ok(())
@@ -127,14 +127,14 @@ async fn a_batch_of_nothing_is_made(t: &StoreTarget) -> LawResult {
 /// A thousand conditions and a thousand writes; then all of them moved, and all but one refused.
 async fn a_batch_may_be_large(t: &StoreTarget) -> LawResult {
     let names: Vec<_> = (0..1000).map(|n| format!("/d/{n:04}")).collect();
-    let nothing: Vec<_> = names.iter().map(|name| at(name, Expected::Nothing)).collect();
+    let nothing: Vec<_> = names.iter().map(|name| at(name, Precondition::Absent)).collect();
     let puts: Vec<_> = names.iter().map(|name| Write::Put(path(name), value(name.clone()))).collect();
     let stored = all_done(t.batch(&nothing, puts.clone()).await?);
     assert_eq!(stored.len(), 1000);
     let versions: Vec<Condition> = names
         .iter()
         .zip(&stored)
-        .map(|(name, stored)| at(name, Expected::Version(stored.version.clone())))
+        .map(|(name, stored)| at(name, Precondition::Version(stored.version.clone())))
         .chain([nothing_below("/e")])
         .collect();
     let moves = names.iter().map(|name| rename(name, &name.replace("/d/", "/e/"))).collect();
@@ -183,7 +183,7 @@ async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
         rename("/b", "/a"),
         put("/b", "c"),
     ];
-    let answers = all_done(t.batch(&[at("/b", Expected::Nothing)], writes).await?);
+    let answers = all_done(t.batch(&[at("/b", Precondition::Absent)], writes).await?);
     assert_eq!(answers.iter().map(|stored| stored.size).collect::<Vec<_>>(), [3, 3, 3, 5, 1, 1, 1]);
     assert_eq!(t.texts().await?, [("/a", "b"), ("/b", "c")].map(|(at, text)| (at.to_owned(), text.to_owned())));
     all_done(t.batch(&[], vec![delete("/a"), put("/a", "x"), delete("/a"), delete("/b")]).await?);
@@ -195,10 +195,10 @@ async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
 async fn a_refused_batch_is_not_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
     let changes = t.store.as_changes().expect("the law needs it");
-    let before = changes.position(&key("/a").namespace).await?;
+    let before = changes.last_sequence(&key("/a").namespace).await?;
     all_refused(t.batch(&[], vec![put("/b", "x"), put("/a", "y"), delete("/nowhere")]).await?);
-    all_refused(t.batch(&[at("/a", Expected::Nothing)], vec![put("/b", "x")]).await?);
-    assert_eq!(changes.position(&key("/a").namespace).await?, before);
+    all_refused(t.batch(&[at("/a", Precondition::Absent)], vec![put("/b", "x")]).await?);
+    assert_eq!(changes.last_sequence(&key("/a").namespace).await?, before);
     t.put("/c", "x").await?;
     let told = super::following::told(&*t.store, &key("/a").namespace, before.0, 10).await?;
     assert_eq!(told.len(), 1, "{told:?}");

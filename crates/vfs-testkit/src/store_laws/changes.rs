@@ -1,7 +1,7 @@
 //! What is told of each change.
 
 use vfs_core::VfsPath;
-use vfs_store::{ChangePage, Expected, Position, Stored, Tell, Write};
+use vfs_store::{ChangePage, ChangeRecord, Precondition, Sequence, StoredMeta, Write};
 
 use super::StoreTarget;
 use super::following::told;
@@ -22,19 +22,19 @@ store_laws! { "changes":
 
 async fn a_namespace_begins_at_nought(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
-    assert_eq!(changes.position(&home()).await?, Position(0));
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(0));
     assert_eq!(told(&*t.store, &home(), 0, 10).await?, []);
     t.put("/a", "x").await?;
-    assert_eq!(changes.position(&home()).await?, Position(1));
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(1));
     Ok(())
 }
 
-fn words(tell: &Tell) -> (&'static str, &VfsPath, Option<&Stored>) {
+fn words(tell: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
     match tell {
-        Tell::Created(path, stored) => ("created", path, Some(stored)),
-        Tell::Changed(path, stored) => ("changed", path, Some(stored)),
-        Tell::Removed(path) => ("removed", path, None),
-        Tell::Moved { to, stored, .. } => ("moved", to, Some(stored)),
+        ChangeRecord::Created(path, stored) => ("created", path, Some(stored)),
+        ChangeRecord::Changed(path, stored) => ("changed", path, Some(stored)),
+        ChangeRecord::Removed(path) => ("removed", path, None),
+        ChangeRecord::Moved { to, stored, .. } => ("moved", to, Some(stored)),
         other => panic!("{other:?} is no change that there is"),
     }
 }
@@ -44,7 +44,7 @@ async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
     let created = t.put("/d/a", "one").await?;
     let changed = t.put("/d/a", "two").await?;
     let other = t.put("/d/a\n%", "other").await?;
-    done(t.store.delete(&key("/d/a"), &Expected::Anything).await?);
+    done(t.store.delete(&key("/d/a"), &Precondition::Any).await?);
     let again = t.put("/d/a", "again").await?;
     let told = told(&*t.store, &home(), 0, 10).await?;
     let expected = [
@@ -64,12 +64,12 @@ async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
 /// Refused puts and deletes leave no trace.
 async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
-    let wrong = Expected::Version("no version".into());
-    for expected in [&wrong, &Expected::Nothing] {
+    let wrong = Precondition::Version("no version".into());
+    for expected in [&wrong, &Precondition::Absent] {
         assert!(refused(t.store.put(&key("/a"), value("y"), expected).await?).is_some());
         assert!(refused(t.store.delete(&key("/a"), expected).await?).is_some());
     }
-    assert!(refused(t.store.delete(&key("/missing"), &Expected::Anything).await?).is_none());
+    assert!(refused(t.store.delete(&key("/missing"), &Precondition::Any).await?).is_none());
     assert!(refused(t.store.put(&key("/missing"), value("y"), &wrong).await?).is_none());
     t.put("/b", "x").await?;
     let told = told(&*t.store, &home(), 0, 10).await?;
@@ -112,7 +112,7 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
     assert_eq!(told.len(), expected.len(), "{told:?}");
     let sources = told
         .iter()
-        .filter_map(|(_, tell)| if let Tell::Moved { from, .. } = tell { Some(from.as_str()) } else { None });
+        .filter_map(|(_, tell)| if let ChangeRecord::Moved { from, .. } = tell { Some(from.as_str()) } else { None });
     assert_eq!(sources.collect::<Vec<_>>(), ["/a", "/d/a"]);
     Ok(())
 }
@@ -122,9 +122,9 @@ async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for n in 1..=40_u64 {
         t.put(&format!("/{}", n % 7), "x").await?;
-        assert!(refused(t.store.put(&key("/1"), value("y"), &Expected::Nothing).await?).is_some());
-        drop(t.store.delete(&key("/missing"), &Expected::Anything).await?);
-        assert_eq!(changes.position(&home()).await?, Position(n));
+        assert!(refused(t.store.put(&key("/1"), value("y"), &Precondition::Absent).await?).is_some());
+        drop(t.store.delete(&key("/missing"), &Precondition::Any).await?);
+        assert_eq!(changes.last_sequence(&home()).await?, Sequence(n));
     }
     assert_eq!(told(&*t.store, &home(), 0, 7).await?.len(), 40);
     Ok(())
@@ -148,7 +148,7 @@ async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
 async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for n in 0..3 {
-        let end = changes.position(&home()).await?;
+        let end = changes.last_sequence(&home()).await?;
         match changes.since(&home(), end, 10).await? {
             ChangePage::Changes { changes, next, has_more } => {
                 assert_eq!((changes, next, has_more), (vec![], end, false))
@@ -167,19 +167,19 @@ async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
         let write = |n| Write::Put(path(&format!("/d/{n}")), value(format!("{round}")));
         all_done(t.batch(&[], (0..500).map(write).collect()).await?);
     }
-    assert_eq!(changes.position(&home()).await?, Position(5000));
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(5000));
     let rest = told(&*t.store, &home(), 5000 - 4096, 1000).await?;
     assert_eq!(rest.len(), 4096);
-    let go_on = match changes.since(&home(), Position(0), 1000).await? {
-        ChangePage::Forgotten(position) => position,
+    let go_on = match changes.since(&home(), Sequence(0), 1000).await? {
+        ChangePage::Expired(position) => position,
         ChangePage::Changes { changes, .. } => {
-            assert_eq!(changes.first().map(|(position, _)| *position), Some(Position(1)), "the first are left out");
+            assert_eq!(changes.first().map(|(position, _)| *position), Some(Sequence(1)), "the first are left out");
             assert_eq!(told(&*t.store, &home(), 0, 1000).await?.len(), 5000);
-            Position(5000)
+            Sequence(5000)
         }
         other => panic!("{other:?} is no page that there is"),
     };
-    assert_eq!(go_on, Position(5000), "what is listed from here on holds all before");
+    assert_eq!(go_on, Sequence(5000), "what is listed from here on holds all before");
     t.put("/new", "x").await?;
     assert_eq!(told(&*t.store, &home(), go_on.0, 10).await?.len(), 1);
     Ok(())

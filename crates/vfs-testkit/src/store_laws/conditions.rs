@@ -1,7 +1,7 @@
 //! What a batch depends on.
 
 use vfs_core::Version;
-use vfs_store::Expected;
+use vfs_store::Precondition;
 
 use super::StoreTarget;
 use super::steps::{all_done, all_refused, at, delete, nothing_below, path, put, rename};
@@ -21,16 +21,16 @@ async fn each_condition_holds_or_refuses(t: &StoreTarget) -> LawResult {
     let other = t.put("/other", "other").await?;
     let (v, w) = (there.version.clone(), other.version.clone());
     let table = [
-        ("/there", Expected::Anything, true),
-        ("/there", Expected::Nothing, false),
-        ("/there", Expected::Version(v.clone()), true),
-        ("/there", Expected::Version(w), false),
-        ("/there", Expected::Version(Version::new("*")), false),
-        ("/nowhere", Expected::Anything, true),
-        ("/nowhere", Expected::Nothing, true),
-        ("/nowhere", Expected::Version(v.clone()), false),
-        ("/there/below", Expected::Nothing, true),
-        ("/there/below", Expected::Version(v), false),
+        ("/there", Precondition::Any, true),
+        ("/there", Precondition::Absent, false),
+        ("/there", Precondition::Version(v.clone()), true),
+        ("/there", Precondition::Version(w), false),
+        ("/there", Precondition::Version(Version::new("*")), false),
+        ("/nowhere", Precondition::Any, true),
+        ("/nowhere", Precondition::Absent, true),
+        ("/nowhere", Precondition::Version(v.clone()), false),
+        ("/there/below", Precondition::Absent, true),
+        ("/there/below", Precondition::Version(v), false),
     ];
     for (n, (of, expected, holds)) in table.into_iter().enumerate() {
         let new = format!("/new/{n}");
@@ -87,10 +87,11 @@ async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult
     t.put("/a", "a").await?;
     let writes = vec![put("/b", "1"), put("/b", "2"), put("/d/x", "x"), rename("/a", "/d/a")];
     all_done(
-        t.batch(&[at("/b", Expected::Nothing), nothing_below("/d"), at("/d/a", Expected::Nothing)], writes).await?,
+        t.batch(&[at("/b", Precondition::Absent), nothing_below("/d"), at("/d/a", Precondition::Absent)], writes)
+            .await?,
     );
     let before = t.state().await?;
-    all_refused(t.batch(&[at("/b", Expected::Nothing)], vec![delete("/b")]).await?);
+    all_refused(t.batch(&[at("/b", Precondition::Absent)], vec![delete("/b")]).await?);
     all_refused(t.batch(&[nothing_below("/d")], vec![delete("/d/x"), delete("/d/a")]).await?);
     assert_eq!(t.state().await?, before);
     Ok(())
@@ -99,9 +100,9 @@ async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult
 /// Conditions come before writes whose source is missing.
 async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
-    let wrong = [at("/a", Expected::Nothing), at("/b", Expected::Nothing), nothing_below("/d")];
+    let wrong = [at("/a", Precondition::Absent), at("/b", Precondition::Absent), nothing_below("/d")];
     for (first, told) in [(0, "/a"), (1, "/b"), (2, "/d")] {
-        let mut conditions = vec![at("/c", Expected::Nothing), at("/a", Expected::Anything), nothing_below("/c")];
+        let mut conditions = vec![at("/c", Precondition::Absent), at("/a", Precondition::Any), nothing_below("/c")];
         conditions.extend(wrong.iter().cycle().skip(first).take(3).cloned());
         let (path, found) = all_refused(t.batch(&conditions, vec![delete("/nowhere")]).await?);
         assert_eq!((path.as_str(), found.is_some()), (told, told != "/d"));
@@ -112,16 +113,16 @@ async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawR
 /// More than once, in agreement or not, and as both kinds of condition.
 async fn the_same_path_may_be_named_again(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "a").await?;
-    let version = || Expected::Version(stored.version.clone());
+    let version = || Precondition::Version(stored.version.clone());
     let holds = [
         at("/a", version()),
-        at("/a", Expected::Anything),
+        at("/a", Precondition::Any),
         at("/a", version()),
         nothing_below("/a"),
         nothing_below("/a"),
     ];
     all_done(t.batch(&holds, vec![put("/b", "b")]).await?);
-    all_refused(t.batch(&[at("/a", version()), at("/a", Expected::Nothing)], vec![put("/c", "c")]).await?);
+    all_refused(t.batch(&[at("/a", version()), at("/a", Precondition::Absent)], vec![put("/c", "c")]).await?);
     assert_eq!(t.head("/c").await?, None);
     Ok(())
 }

@@ -11,8 +11,9 @@ use futures::FutureExt;
 use tokio::task::yield_now;
 use vfs_core::{CaseMode, Result, VfsPath};
 use vfs_store::{
-    Abilities, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Key, ListRequest, Listed,
-    MemoryStore, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Key, ListDepth, ListRequest, MemoryStore,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TextQuery, Write,
 };
 
 use super::steps::moment;
@@ -72,17 +73,16 @@ impl Bent {
     }
 
     /// Whether a change would be made, by a look of its own.
-    async fn would(&self, key: &Key, expected: &Expected) -> Result<Option<Outcome>> {
+    async fn would(&self, key: &Key, expected: &Precondition) -> Result<Option<PutOutcome>> {
         let found = self.inner.head(key).await?;
         yield_now().await;
-        Ok((!expected.holds(found.as_ref())).then_some(Outcome::Refused(found)))
+        Ok((!expected.holds(found.as_ref())).then_some(PutOutcome::PreconditionFailed(found)))
     }
 
-    fn weakened(&self, expected: &Expected) -> Expected {
+    fn weakened(&self, expected: &Precondition) -> Precondition {
         match (self.fault, expected) {
-            (Fault::IgnoresConditions | Fault::ChecksThenActs, _) | (Fault::IgnoresVersions, Expected::Version(_)) => {
-                Expected::Anything
-            }
+            (Fault::IgnoresConditions | Fault::ChecksThenActs, _)
+            | (Fault::IgnoresVersions, Precondition::Version(_)) => Precondition::Any,
             _ => expected.clone(),
         }
     }
@@ -119,16 +119,16 @@ impl fmt::Display for Bent {
 
 #[async_trait]
 impl Store for Bent {
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
+    fn capabilities(&self) -> StoreCapabilities {
+        self.inner.capabilities()
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         yield_now().await;
         self.inner.head(&self.key(key)).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         yield_now().await;
         let range = match self.fault {
             Fault::TakesRangesToTheirEnd => range.map(|range| range.start..range.end.saturating_add(1)),
@@ -146,7 +146,12 @@ impl Store for Bent {
         Ok(stats)
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         yield_now().await;
         let mut values = self.inner.get_many(namespace, paths, max_size).await?;
         if self.fault == Fault::MixesUpMany {
@@ -155,7 +160,7 @@ impl Store for Bent {
         Ok(values)
     }
 
-    async fn put(&self, key: &Key, mut value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, mut value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         yield_now().await;
         let key = self.key(key);
         if self.fault == Fault::CutsTimes {
@@ -168,14 +173,14 @@ impl Store for Bent {
             return Ok(refused);
         }
         let outcome = self.inner.put(&key, value.clone(), &self.weakened(expected)).await?;
-        if self.fault == Fault::TellsOfRefused && matches!(outcome, Outcome::Refused(Some(_))) {
+        if self.fault == Fault::TellsOfRefused && matches!(outcome, PutOutcome::PreconditionFailed(Some(_))) {
             value.content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);
-            drop(self.inner.put(&key, value, &Expected::Anything).await?);
+            drop(self.inner.put(&key, value, &Precondition::Any).await?);
         }
         Ok(outcome)
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         yield_now().await;
         let key = self.key(key);
         if self.fault == Fault::ChecksThenActs
@@ -184,8 +189,8 @@ impl Store for Bent {
             return Ok(refused);
         }
         match self.inner.delete(&key, &self.weakened(expected)).await? {
-            Outcome::Refused(None) if self.fault == Fault::SaysThatMissingIsDeleted => {
-                Ok(Outcome::Done(Stored::new(0, "none".into(), moment(0))))
+            PutOutcome::PreconditionFailed(None) if self.fault == Fault::SaysThatMissingIsDeleted => {
+                Ok(PutOutcome::Applied(StoredMeta::new(0, "none".into(), moment(0))))
             }
             outcome => Ok(outcome),
         }
@@ -193,7 +198,7 @@ impl Store for Bent {
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         yield_now().await;
-        if self.fault == Fault::ReadsPatterns && request.depth == Listed::All {
+        if self.fault == Fault::ReadsPatterns && request.depth == ListDepth::All {
             return self.matching(namespace, request).await;
         }
         if self.fault == Fault::ShowsLookAlikes {
@@ -234,7 +239,9 @@ impl Batch for Bent {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         yield_now().await;
         if let Fault::ChecksConditionsBeforeBatches | Fault::MakesBatchesOneByOne = self.fault {
-            if let refused @ BatchOutcome::Refused(..) = self.batches().batch(namespace, conditions, vec![]).await? {
+            if let refused @ BatchOutcome::PreconditionFailed(..) =
+                self.batches().batch(namespace, conditions, vec![]).await?
+            {
                 return Ok(refused);
             }
             yield_now().await;
@@ -245,12 +252,12 @@ impl Batch for Bent {
                 let mut all = Vec::new();
                 for write in writes {
                     match self.batches().batch(namespace, &[], vec![write]).await? {
-                        BatchOutcome::Done(stored) => all.extend(stored),
+                        BatchOutcome::Applied(stored) => all.extend(stored),
                         refused => return Ok(refused),
                     }
                     yield_now().await;
                 }
-                Ok(BatchOutcome::Done(all))
+                Ok(BatchOutcome::Applied(all))
             }
             Fault::MovesByCopying => {
                 let split = |write| match write {
@@ -264,7 +271,7 @@ impl Batch for Bent {
             Fault::CountsThePathAsBelow => {
                 let at = conditions.iter().filter_map(|condition| match condition {
                     Condition::NothingBelow(path) if !path.is_root() => {
-                        Some(Condition::At(path.clone(), Expected::Nothing))
+                        Some(Condition::At(path.clone(), Precondition::Absent))
                     }
                     _ => None,
                 });
@@ -278,16 +285,16 @@ impl Batch for Bent {
 
 #[async_trait]
 impl Changes for Bent {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         yield_now().await;
-        self.changes().position(namespace).await
+        self.changes().last_sequence(namespace).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         yield_now().await;
-        let newest = self.changes().position(namespace).await?;
+        let newest = self.changes().last_sequence(namespace).await?;
         if self.fault == Fault::ForgetsEarly && seen.0 + 1000 < newest.0 {
-            return Ok(ChangePage::Forgotten(newest));
+            return Ok(ChangePage::Expired(newest));
         }
         let mut page = self.changes().since(namespace, seen, limit).await?;
         if let (Fault::SkipsChanges, ChangePage::Changes { changes, .. }) = (self.fault, &mut page) {
@@ -296,9 +303,9 @@ impl Changes for Bent {
         Ok(page)
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         yield_now().await;
-        if self.fault == Fault::WakesNobody && self.changes().position(namespace).await? == seen {
+        if self.fault == Fault::WakesNobody && self.changes().last_sequence(namespace).await? == seen {
             std::future::pending::<()>().await;
         }
         self.changes().changed(namespace, seen).await
@@ -311,12 +318,12 @@ impl Search for Bent {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
+        needles: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
         yield_now().await;
         let search = self.inner.as_search().expect("a store in memory has it");
         let Some(found) = search.candidates(namespace, prefix, needles).await? else { return Ok(None) };
-        let mut kept = Candidates::new();
+        let mut kept = CandidateKeys::new();
         for path in found {
             let key = Key::new(namespace.clone(), path);
             let content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);

@@ -1,7 +1,7 @@
 //! What a change of one value depends on.
 
 use vfs_core::{Result, Version};
-use vfs_store::{Expected, ListRequest, Outcome};
+use vfs_store::{ListRequest, Precondition, PutOutcome};
 
 use super::StoreTarget;
 use super::steps::{done, key, path, refused, value};
@@ -18,15 +18,15 @@ store_laws! { "expected":
 }
 
 /// What can be expected, and whether it is so where nothing is and where something is.
-async fn table(t: &StoreTarget) -> Result<Vec<(Expected, bool, bool)>> {
+async fn table(t: &StoreTarget) -> Result<Vec<(Precondition, bool, bool)>> {
     let there = t.put("/there", "content").await?.version;
     let other = t.put("/other", "other content").await?.version;
     Ok(vec![
-        (Expected::Anything, true, true),
-        (Expected::Nothing, true, false),
-        (Expected::Version(there), false, true),
-        (Expected::Version(other), false, false),
-        (Expected::Version(Version::new("no version")), false, false),
+        (Precondition::Any, true, true),
+        (Precondition::Absent, true, false),
+        (Precondition::Version(there), false, true),
+        (Precondition::Version(other), false, false),
+        (Precondition::Version(Version::new("no version")), false, false),
     ])
 }
 
@@ -36,23 +36,23 @@ async fn a_put_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> LawRe
         // Where each write has a version of its own, the one to expect is the newest.
         let expected = newest(t, expected, on_something).await?;
         let made = t.store.put(&key("/there"), value("new content"), &expected).await?;
-        assert_eq!(matches!(made, Outcome::Done(_)), on_something, "{expected:?}");
+        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_something, "{expected:?}");
         let now = if on_something { "new content" } else { "content" };
         assert_eq!(t.content("/there").await?.as_deref(), Some(now.as_bytes()), "{expected:?}");
 
         let made = t.store.put(&key("/d/new"), value("new"), &expected).await?;
-        assert_eq!(matches!(made, Outcome::Done(_)), on_nothing, "{expected:?}");
+        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_nothing, "{expected:?}");
         assert_eq!(t.head("/d/new").await?.is_some(), on_nothing, "{expected:?}");
-        drop(t.store.delete(&key("/d/new"), &Expected::Anything).await?);
+        drop(t.store.delete(&key("/d/new"), &Precondition::Any).await?);
     }
     Ok(())
 }
 
 /// As it is, or the version that `/there` has now where that is what was meant.
-async fn newest(t: &StoreTarget, expected: Expected, is_of_there: bool) -> Result<Expected> {
+async fn newest(t: &StoreTarget, expected: Precondition, is_of_there: bool) -> Result<Precondition> {
     match expected {
-        Expected::Version(_) if is_of_there => {
-            Ok(Expected::Version(t.head("/there").await?.expect("it is there").version))
+        Precondition::Version(_) if is_of_there => {
+            Ok(Precondition::Version(t.head("/there").await?.expect("it is there").version))
         }
         other => Ok(other),
     }
@@ -64,7 +64,7 @@ async fn a_delete_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> La
         t.put("/there", "content").await?;
         let expected = newest(t, expected, on_something).await?;
         let made = t.store.delete(&key("/there"), &expected).await?;
-        assert_eq!(matches!(made, Outcome::Done(_)), on_something, "{expected:?}");
+        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_something, "{expected:?}");
         assert_eq!(t.head("/there").await?.is_none(), on_something, "{expected:?}");
         assert_eq!(refused(t.store.delete(&key("/nowhere"), &expected).await?), None, "{expected:?}");
     }
@@ -73,14 +73,14 @@ async fn a_delete_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> La
 
 /// A version that a value no longer has is refused, after a change and after a removal.
 async fn an_old_version_is_refused(t: &StoreTarget) -> LawResult {
-    let old = Expected::Version(t.put("/a", "one").await?.version);
+    let old = Precondition::Version(t.put("/a", "one").await?.version);
     let new = t.put("/a", "two").await?;
     for _ in 0..2 {
         t.assert_same(&refused(t.store.put(&key("/a"), value("x"), &old).await?).expect("it is there"), &new, "found");
         t.assert_same(&refused(t.store.delete(&key("/a"), &old).await?).expect("it is there"), &new, "found");
     }
-    done(t.store.delete(&key("/a"), &Expected::Version(new.version.clone())).await?);
-    for gone in [old, Expected::Version(new.version)] {
+    done(t.store.delete(&key("/a"), &Precondition::Version(new.version.clone())).await?);
+    for gone in [old, Precondition::Version(new.version)] {
         assert_eq!(refused(t.store.put(&key("/a"), value("x"), &gone).await?), None);
         assert_eq!(refused(t.store.delete(&key("/a"), &gone).await?), None);
     }
@@ -114,7 +114,7 @@ async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawRe
         "x".repeat(10_000),
     ];
     for text in texts.into_iter().filter(|text| text != version) {
-        let expected = Expected::Version(Version::new(text.as_str()));
+        let expected = Precondition::Version(Version::new(text.as_str()));
         for path in ["/a", "/missing"] {
             let is_there = path == "/a";
             assert_eq!(
@@ -133,9 +133,9 @@ async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawRe
 async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
     let mut last = t.put("/a", "0").await?;
     for content in ["1", "2", "3"] {
-        let found = refused(t.store.put(&key("/a"), value("x"), &Expected::Nothing).await?).expect("it is there");
+        let found = refused(t.store.put(&key("/a"), value("x"), &Precondition::Absent).await?).expect("it is there");
         t.assert_same(&found, &last, "found");
-        last = done(t.store.put(&key("/a"), value(content), &Expected::Version(found.version)).await?);
+        last = done(t.store.put(&key("/a"), value(content), &Precondition::Version(found.version)).await?);
     }
     assert_eq!(t.content("/a").await?.as_deref(), Some(&b"3"[..]));
     Ok(())
@@ -145,7 +145,7 @@ async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
 async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "same").await?;
     let again = value("same").created_at(super::steps::moment(7));
-    done(t.store.put(&key("/a"), again, &Expected::Version(stored.version)).await?);
+    done(t.store.put(&key("/a"), again, &Precondition::Version(stored.version)).await?);
     assert_eq!(t.head("/a").await?.expect("it is there").created_at, Some(super::steps::moment(7)));
     Ok(())
 }
@@ -154,10 +154,10 @@ async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> Law
 async fn what_is_expected_is_expected_of_that_path_alone(t: &StoreTarget) -> LawResult {
     t.put_each(&["/d/x/y", "/dx", "/d-x", "/D", "/d/x2"]).await?;
     for path in ["/d", "/d/x", "/d/x/y/z"] {
-        done(t.store.put(&key(path), value("made"), &Expected::Nothing).await?);
+        done(t.store.put(&key(path), value("made"), &Precondition::Absent).await?);
     }
     for path in ["/d", "/d/x", "/d/x/y/z"] {
-        done(t.store.delete(&key(path), &Expected::Anything).await?);
+        done(t.store.delete(&key(path), &Precondition::Any).await?);
     }
     assert_eq!(t.list(ListRequest::all(path("/"))).await?.paths(), ["/D", "/d-x", "/d/x/y", "/d/x2", "/dx"]);
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
 use vfs_core::{Result, VfsPath};
-use vfs_store::{ChangePage, Expected, ListRequest, Namespace, Position, Store, Stored, Tell, Write};
+use vfs_store::{ChangePage, ChangeRecord, ListRequest, Namespace, Precondition, Sequence, Store, StoredMeta, Write};
 
 use super::StoreTarget;
 use super::steps::{HANG_TIMEOUT, delete, done, home, key, list, path, value};
@@ -23,9 +23,9 @@ pub(super) async fn told(
     namespace: &Namespace,
     seen: u64,
     limit: usize,
-) -> Result<Vec<(Position, Tell)>> {
+) -> Result<Vec<(Sequence, ChangeRecord)>> {
     let mut all = Vec::new();
-    let mut seen = Position(seen);
+    let mut seen = Sequence(seen);
     loop {
         let page = store.as_changes().expect("the law needs it").since(namespace, seen, limit).await?;
         let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?} after {seen:?}") };
@@ -44,16 +44,18 @@ pub(super) async fn told(
 }
 
 /// Makes what was told of, and asserts that it can be.
-fn apply(tell: Tell, state: &mut BTreeMap<VfsPath, Stored>) {
+fn apply(tell: ChangeRecord, state: &mut BTreeMap<VfsPath, StoredMeta>) {
     match tell {
-        Tell::Created(path, stored) => {
+        ChangeRecord::Created(path, stored) => {
             assert!(state.insert(path.clone(), stored).is_none(), "{path} was created and there before");
         }
-        Tell::Changed(path, stored) => {
+        ChangeRecord::Changed(path, stored) => {
             assert!(state.insert(path.clone(), stored).is_some(), "{path} was changed and not there before");
         }
-        Tell::Removed(path) => assert!(state.remove(&path).is_some(), "{path} was removed and not there before"),
-        Tell::Moved { from, to, stored } => {
+        ChangeRecord::Removed(path) => {
+            assert!(state.remove(&path).is_some(), "{path} was removed and not there before")
+        }
+        ChangeRecord::Moved { from, to, stored } => {
             assert_eq!(state.remove(&from).as_ref(), Some(&stored), "what was moved is what was there");
             state.insert(to, stored);
         }
@@ -61,12 +63,12 @@ fn apply(tell: Tell, state: &mut BTreeMap<VfsPath, Stored>) {
     }
 }
 
-async fn listed(t: &StoreTarget) -> Result<BTreeMap<VfsPath, Stored>> {
+async fn listed(t: &StoreTarget) -> Result<BTreeMap<VfsPath, StoredMeta>> {
     let listing = list(&*t.store, &home(), &ListRequest::all(path("/"))).await?;
     Ok(listing.entries.into_iter().map(|entry| (entry.path, entry.stored)).collect())
 }
 
-fn assert_leads_to(t: &StoreTarget, told: BTreeMap<VfsPath, Stored>, there: &BTreeMap<VfsPath, Stored>) {
+fn assert_leads_to(t: &StoreTarget, told: BTreeMap<VfsPath, StoredMeta>, there: &BTreeMap<VfsPath, StoredMeta>) {
     assert_eq!(told.keys().collect::<Vec<_>>(), there.keys().collect::<Vec<_>>());
     for (path, stored) in told {
         t.assert_same(&stored, &there[&path], path.as_str());
@@ -84,7 +86,7 @@ async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
         let content = format!("{round}");
         match random.u8(..6) {
             0..=2 => drop(t.put(&to, content).await?),
-            3 => drop(t.store.delete(&key(&to), &Expected::Anything).await?),
+            3 => drop(t.store.delete(&key(&to), &Precondition::Any).await?),
             4 => drop(t.batch(&[], vec![super::steps::rename(&from, &to), super::steps::copy(&to, &from)]).await?),
             _ => {
                 let writes = vec![Write::Put(path(&to), value(content)), super::steps::copy(&to, &from), delete(&to)];
@@ -105,11 +107,11 @@ async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
 }
 
 /// Follows the changes from the first on while they are made, until there are `count` of them.
-async fn follow(store: &dyn Store, count: usize) -> Result<Vec<Tell>> {
+async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
     let changes = store.as_changes().expect("the law needs it");
     let mut all = Vec::new();
     while all.len() < count {
-        let seen = Position(all.len() as u64);
+        let seen = Sequence(all.len() as u64);
         let waited = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
         waited.unwrap_or_else(|_| panic!("nothing comes after {seen:?}, and {count} changes were made"))?;
         all.extend(told(store, &home(), seen.0, 10).await?.into_iter().map(|(_, tell)| tell));
@@ -133,7 +135,7 @@ async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult
         tokio::spawn(async move {
             for round in 0..ROUNDS {
                 let at = key(&format!("/{}", (task + round) % 5));
-                done(store.put(&at, value(format!("{task} {round}")), &Expected::Anything).await?);
+                done(store.put(&at, value(format!("{task} {round}")), &Precondition::Any).await?);
             }
             Ok::<_, vfs_core::Error>(())
         })
@@ -178,7 +180,7 @@ async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult
     for batch in told.chunks(3) {
         let paths: Vec<_> = batch
             .iter()
-            .filter_map(|(_, tell)| if let Tell::Created(path, _) = tell { Some(path) } else { None })
+            .filter_map(|(_, tell)| if let ChangeRecord::Created(path, _) = tell { Some(path) } else { None })
             .collect();
         assert_eq!(paths.iter().map(|path| path.name()).collect::<Vec<_>>(), [Some("0"), Some("1"), Some("2")]);
         assert!(paths.iter().all(|path| path.parent() == paths[0].parent()), "{paths:?}");
@@ -191,18 +193,18 @@ async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
     let writer = t.handle(1);
     let task = tokio::spawn(async move {
         for n in 0..100 {
-            done(writer.put(&key(&format!("/{n}")), value("x"), &Expected::Nothing).await?);
+            done(writer.put(&key(&format!("/{n}")), value("x"), &Precondition::Absent).await?);
         }
         Ok::<_, vfs_core::Error>(())
     });
     let mut seen = 0;
     while seen < 100 {
         let there = listed(t).await?.len() as u64;
-        let position = t.store.as_changes().expect("the law needs it").position(&home()).await?;
+        let position = t.store.as_changes().expect("the law needs it").last_sequence(&home()).await?;
         assert!(position.0 >= there, "{there} are there and {} were told", position.0);
         for (position, tell) in told(&*t.store, &home(), seen, 10).await? {
             seen = position.0;
-            let Tell::Created(path, stored) = tell else { panic!("{tell:?} was never made") };
+            let ChangeRecord::Created(path, stored) = tell else { panic!("{tell:?} was never made") };
             t.assert_same(&t.head(path.as_str()).await?.expect("it was told"), &stored, "told");
         }
     }

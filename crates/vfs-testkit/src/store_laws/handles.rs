@@ -1,6 +1,6 @@
 //! Two handles of one store, as in two processes.
 
-use vfs_store::{Expected, Key, ListRequest, Position};
+use vfs_store::{Key, ListRequest, Precondition, Sequence};
 
 use super::StoreTarget;
 use super::following::told;
@@ -22,7 +22,7 @@ store_laws! { "handles":
 async fn what_one_handle_put_the_other_gets(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 10, 1_200_000, 10].into_iter().enumerate() {
         let (one, other) = (t.handle(n), t.handle(n + 1));
-        let stored = done(one.put(&key("/a"), value(noise(size, n as u64)), &Expected::Anything).await?);
+        let stored = done(one.put(&key("/a"), value(noise(size, n as u64)), &Precondition::Any).await?);
         let got = other.get(&key("/a"), None).await?.expect("it is there");
         assert!(got.content == noise(size, n as u64), "{size} bytes");
         t.assert_same(&got.stored, &stored, "the other handle");
@@ -31,7 +31,7 @@ async fn what_one_handle_put_the_other_gets(t: &StoreTarget) -> LawResult {
             other.get(&key("/a"), Some(2..5)).await?.expect("it is there").content.len(),
             size.min(5).saturating_sub(2)
         );
-        done(other.delete(&key("/a"), &Expected::Version(stored.version)).await?);
+        done(other.delete(&key("/a"), &Precondition::Version(stored.version)).await?);
         assert_eq!((one.head(&key("/a")).await?, one.get(&key("/a"), None).await?), (None, None));
     }
     Ok(())
@@ -41,11 +41,11 @@ async fn what_one_handle_changed_the_other_lists(t: &StoreTarget) -> LawResult {
     for n in 0..20 {
         let (one, other) = (t.handle(n), t.handle(n + 1));
         let at = Key::new(namespace(&format!("space/{n}")), path(&format!("/d{n}/x")));
-        done(one.put(&at, value("x"), &Expected::Nothing).await?);
+        done(one.put(&at, value("x"), &Precondition::Absent).await?);
         assert_eq!(list(&*other, &at.namespace, &ListRequest::all(path("/"))).await?.paths(), [at.path.as_str()]);
         assert_eq!(list(&*other, &at.namespace, &ListRequest::level(path("/"))).await?.folders(), [format!("/d{n}")]);
         assert_eq!(other.namespaces().await?, std::slice::from_ref(&at.namespace));
-        done(other.delete(&at, &Expected::Anything).await?);
+        done(other.delete(&at, &Precondition::Any).await?);
         assert_eq!(one.namespaces().await?, []);
     }
     Ok(())
@@ -54,7 +54,7 @@ async fn what_one_handle_changed_the_other_lists(t: &StoreTarget) -> LawResult {
 async fn a_version_is_good_for_both_handles(t: &StoreTarget) -> LawResult {
     let mut last = t.put("/a", "begin").await?;
     for n in 0..10 {
-        let old = Expected::Version(last.version.clone());
+        let old = Precondition::Version(last.version.clone());
         last = done(t.handle(n).put(&key("/a"), value(format!("{n}")), &old).await?);
         let found = refused(t.handle(n + 1).put(&key("/a"), value("late"), &old).await?);
         t.assert_same(&found.expect("it is there"), &last, "found");
@@ -70,7 +70,7 @@ async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
         all_done(one.batch(&home(), &[nothing_below(&above)], vec![put(&below, "x")]).await?);
         let (told, _) = all_refused(other.batch(&home(), &[nothing_below(&above)], vec![put(&above, "x")]).await?);
         assert_eq!(told, path(&above));
-        all_refused(other.batch(&home(), &[at(&below, Expected::Nothing)], vec![put(&above, "x")]).await?);
+        all_refused(other.batch(&home(), &[at(&below, Precondition::Absent)], vec![put(&above, "x")]).await?);
         all_done(other.batch(&home(), &[], vec![rename(&below, &above)]).await?);
         all_refused(one.batch(&home(), &[], vec![rename(&below, "/elsewhere")]).await?);
     }
@@ -80,9 +80,9 @@ async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
 /// In the same order and with the same numbers.
 async fn both_handles_tell_of_the_same_changes(t: &StoreTarget) -> LawResult {
     for n in 0..20 {
-        done(t.handle(n).put(&key(&format!("/{}", n % 3)), value(format!("{n}")), &Expected::Anything).await?);
+        done(t.handle(n).put(&key(&format!("/{}", n % 3)), value(format!("{n}")), &Precondition::Any).await?);
         let other = t.handle(n + 1);
-        assert_eq!(other.as_changes().expect("the law needs it").position(&home()).await?, Position(n as u64 + 1));
+        assert_eq!(other.as_changes().expect("the law needs it").last_sequence(&home()).await?, Sequence(n as u64 + 1));
     }
     assert_eq!(told(&*t.handle(0), &home(), 0, 7).await?, told(&*t.handle(1), &home(), 0, 7).await?);
     Ok(())

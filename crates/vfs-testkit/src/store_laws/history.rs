@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use vfs_core::{Result, Version, VfsPath};
-use vfs_store::{BatchOutcome, Condition, Expected, ListRequest, MemoryStore, Outcome, Store, Stored, Write};
+use vfs_store::{
+    BatchOutcome, Condition, ListRequest, MemoryStore, Precondition, PutOutcome, Store, StoredMeta, Write,
+};
 
 use super::StoreTarget;
 use super::steps::{home, key, list, moment, path, value};
@@ -28,7 +30,7 @@ struct Both<'a> {
 }
 
 /// What can be compared of what is known of a value.
-fn sizes(found: Option<&Stored>) -> Option<u64> {
+fn sizes(found: Option<&StoredMeta>) -> Option<u64> {
     found.map(|stored| stored.size)
 }
 
@@ -42,35 +44,37 @@ impl<'a> Both<'a> {
     }
 
     /// What to expect, in words of the reference and of the store.
-    async fn expected(&mut self, at: &VfsPath) -> Result<[Expected; 2]> {
+    async fn expected(&mut self, at: &VfsPath) -> Result<[Precondition; 2]> {
         let known: Vec<_> = self.versions.iter().map(|(a, b)| (a.clone(), b.clone())).collect();
         Ok(match self.random.u8(..6) {
-            0 | 1 => [Expected::Anything, Expected::Anything],
-            2 => [Expected::Nothing, Expected::Nothing],
+            0 | 1 => [Precondition::Any, Precondition::Any],
+            2 => [Precondition::Absent, Precondition::Absent],
             3 | 4 => {
                 let found = (self.reference.head(&key(at.as_str())).await?, self.store.head(&key(at.as_str())).await?);
                 match found {
-                    (Some(one), Some(other)) => [Expected::Version(one.version), Expected::Version(other.version)],
-                    _ => [Expected::Nothing, Expected::Nothing],
+                    (Some(one), Some(other)) => {
+                        [Precondition::Version(one.version), Precondition::Version(other.version)]
+                    }
+                    _ => [Precondition::Absent, Precondition::Absent],
                 }
             }
             _ => match self.random.choice(known) {
                 // Old content may be there again, and then in a store whose versions are those of changes it has another one.
-                Some((one, other)) if one == other => [Expected::Version(one), Expected::Version(other)],
-                _ => [Expected::Version("none".into()), Expected::Version("none".into())],
+                Some((one, other)) if one == other => [Precondition::Version(one), Precondition::Version(other)],
+                _ => [Precondition::Version("none".into()), Precondition::Version("none".into())],
             },
         })
     }
 
-    fn learn(&mut self, one: &Stored, other: &Stored) {
+    fn learn(&mut self, one: &StoredMeta, other: &StoredMeta) {
         assert_eq!(one.size, other.size);
         self.versions.insert(one.version.clone(), other.version.clone());
     }
 
-    fn compare(&mut self, what: &str, reference: Outcome, store: Outcome) {
+    fn compare(&mut self, what: &str, reference: PutOutcome, store: PutOutcome) {
         match (reference, store) {
-            (Outcome::Done(one), Outcome::Done(other)) => self.learn(&one, &other),
-            (Outcome::Refused(one), Outcome::Refused(other)) => {
+            (PutOutcome::Applied(one), PutOutcome::Applied(other)) => self.learn(&one, &other),
+            (PutOutcome::PreconditionFailed(one), PutOutcome::PreconditionFailed(other)) => {
                 assert_eq!(sizes(one.as_ref()), sizes(other.as_ref()), "{what}")
             }
             (one, other) => panic!("{what}: {other:?} and not {one:?}"),
@@ -120,11 +124,11 @@ impl<'a> Both<'a> {
         let store = batch.batch(&home(), &others, writes.clone()).await?;
         let reference = self.reference.as_batch().expect("it has them").batch(&home(), &ones, writes).await?;
         match (reference, store) {
-            (BatchOutcome::Done(one), BatchOutcome::Done(other)) => {
+            (BatchOutcome::Applied(one), BatchOutcome::Applied(other)) => {
                 assert_eq!(one.len(), other.len(), "{what}");
                 one.iter().zip(&other).for_each(|(one, other)| self.learn(one, other));
             }
-            (BatchOutcome::Refused(one, found), BatchOutcome::Refused(other, seen)) => {
+            (BatchOutcome::PreconditionFailed(one, found), BatchOutcome::PreconditionFailed(other, seen)) => {
                 assert_eq!((one, sizes(found.as_ref())), (other, sizes(seen.as_ref())), "{what}");
             }
             (one, other) => panic!("{what}: {other:?} and not {one:?}"),
@@ -137,7 +141,7 @@ impl<'a> Both<'a> {
             super::steps::state_of(&self.reference, &home()).await?,
             super::steps::state_of(self.store, &home()).await?,
         );
-        let told = |(path, value): (VfsPath, vfs_store::Value)| (path, value.content, value.stored.created_at);
+        let told = |(path, value): (VfsPath, vfs_store::StoredValue)| (path, value.content, value.stored.created_at);
         assert!(one.into_iter().map(told).eq(other.into_iter().map(told)), "they hold different values");
         let below = self.path();
         let request = ListRequest::level(below).limit(self.random.usize(1..5));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use vfs_core::VfsPath;
-use vfs_store::{Expected, ListRequest};
+use vfs_store::{ListRequest, Precondition};
 
 use super::StoreTarget;
 use super::races::race;
@@ -170,8 +170,8 @@ async fn a_directory_may_have_the_path_of_a_value(t: &StoreTarget) -> LawResult 
     for limit in 1..5 {
         assert_listed(t, &tree, limit).await?;
     }
-    done(t.store.delete(&key("/d"), &Expected::Anything).await?);
-    done(t.store.delete(&key("/e/f/g"), &Expected::Anything).await?);
+    done(t.store.delete(&key("/d"), &Precondition::Any).await?);
+    done(t.store.delete(&key("/e/f/g"), &Precondition::Any).await?);
     assert_listed(t, &["/d/x", "/d/x/y", "/d/x/y/z", "/e/f"], 2).await
 }
 
@@ -219,7 +219,7 @@ async fn more_than_a_server_gives_at_once_is_listed(t: &StoreTarget) -> LawResul
         let share: Vec<_> = all.iter().skip(task).step_by(16).cloned().collect();
         async move {
             for at in share {
-                done(store.put(&key(&at), value("x"), &Expected::Nothing).await?);
+                done(store.put(&key(&at), value("x"), &Precondition::Absent).await?);
             }
             Ok::<_, vfs_core::Error>(())
         }
@@ -260,7 +260,7 @@ async fn a_listing_tells_of_changes_at_once(t: &StoreTarget) -> LawResult {
         assert_eq!(listed.paths(), [at.as_str()]);
         t.assert_same(&listed.entries[0].stored, &stored, "listed");
         assert_eq!(t.list(ListRequest::level(path("/d"))).await?.folders(), [format!("/d/{round}")]);
-        done(t.store.delete(&key(&at), &Expected::Anything).await?);
+        done(t.store.delete(&key(&at), &Precondition::Any).await?);
         assert_eq!(t.list(ListRequest::level(path("/"))).await?.folders(), Vec::<&str>::new());
     }
     Ok(())

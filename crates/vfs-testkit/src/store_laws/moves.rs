@@ -1,6 +1,6 @@
 //! Moves and copies.
 
-use vfs_store::{Expected, ListRequest};
+use vfs_store::{ListRequest, Precondition};
 
 use super::StoreTarget;
 use super::steps::{all_done, at, copy, delete, moment, noise, path, put, rename};
@@ -23,7 +23,8 @@ async fn a_move_keeps_all_that_is_known(t: &StoreTarget) -> LawResult {
         t.put("/a", noise(size, 1)).await?;
         let before = t.store.get(&super::steps::key("/a"), None).await?.expect("it is there");
         let answers = all_done(
-            t.batch(&[at("/a", Expected::Version(before.stored.version.clone()))], vec![rename("/a", "/d/b")]).await?,
+            t.batch(&[at("/a", Precondition::Version(before.stored.version.clone()))], vec![rename("/a", "/d/b")])
+                .await?,
         );
         t.assert_same(&answers[0], &before.stored, "the answer");
         let after = t.store.get(&super::steps::key("/d/b"), None).await?.expect("it is there");
@@ -73,7 +74,7 @@ async fn two_values_are_swapped_through_a_third_path(t: &StoreTarget) -> LawResu
     let a = t.put("/a", "content of a").await?;
     let b = t.put("/b", "b").await?;
     all_done(
-        t.batch(&[at("/t", Expected::Nothing)], vec![rename("/a", "/t"), rename("/b", "/a"), rename("/t", "/b")])
+        t.batch(&[at("/t", Precondition::Absent)], vec![rename("/a", "/t"), rename("/b", "/a"), rename("/t", "/b")])
             .await?,
     );
     t.assert_same(&t.head("/a").await?.expect("it is there"), &b, "swapped");

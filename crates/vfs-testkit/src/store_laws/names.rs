@@ -1,7 +1,7 @@
 //! Names that look dangerous to a server and are ordinary.
 
 use vfs_core::{ErrorKind, VfsPath};
-use vfs_store::{Condition, Expected, ListRequest};
+use vfs_store::{Condition, ListRequest, Precondition};
 
 use super::StoreTarget;
 use super::steps::{done, key, path, put, refused, value};
@@ -168,7 +168,7 @@ fn sorted(mut paths: Vec<String>) -> Vec<String> {
 async fn any_name_is_a_name_of_a_value(t: &StoreTarget) -> LawResult {
     for name in NAMES {
         let at = format!("/d/{name}");
-        done(t.store.put(&key(&at), value(content_of(name)), &Expected::Nothing).await?);
+        done(t.store.put(&key(&at), value(content_of(name)), &Precondition::Absent).await?);
     }
     for name in NAMES {
         assert_eq!(t.content(&format!("/d/{name}")).await?, Some(content_of(name).into()), "{name:?}");
@@ -203,8 +203,8 @@ async fn any_name_is_a_name_of_a_directory(t: &StoreTarget) -> LawResult {
         );
     }
     for (gone, name) in NAMES.iter().enumerate() {
-        done(t.store.delete(&key(&format!("/{name}/x")), &Expected::Anything).await?);
-        done(t.store.delete(&key(&format!("/{name}/{name}/{name}")), &Expected::Anything).await?);
+        done(t.store.delete(&key(&format!("/{name}/x")), &Precondition::Any).await?);
+        done(t.store.delete(&key(&format!("/{name}/{name}/{name}")), &Precondition::Any).await?);
         assert_eq!(t.list(ListRequest::all(path("/"))).await?.entries.len(), (NAMES.len() - gone - 1) * 2, "{name:?}");
     }
     Ok(())
@@ -228,7 +228,7 @@ async fn names_are_kept_byte_for_byte(t: &StoreTarget) -> LawResult {
     ];
     let all: Vec<_> = pairs.iter().flat_map(|(one, other)| [*one, *other]).collect();
     for at in &all {
-        done(t.store.put(&key(at), value(content_of(at)), &Expected::Nothing).await?);
+        done(t.store.put(&key(at), value(content_of(at)), &Precondition::Absent).await?);
     }
     let mut expected: Vec<_> = all.iter().map(|at| ((*at).to_owned(), content_of(at))).collect();
     expected.sort_unstable();
@@ -256,8 +256,8 @@ async fn a_pattern_of_the_server_is_a_plain_name(t: &StoreTarget) -> LawResult {
         let below = format!("{pattern}/x");
         t.put(&below, "x").await?;
         assert_eq!(t.list(ListRequest::all(path(pattern))).await?.paths(), [below.as_str()]);
-        done(t.store.delete(&key(&below), &Expected::Anything).await?);
-        drop(t.store.delete(&key("/made"), &Expected::Anything).await?);
+        done(t.store.delete(&key(&below), &Precondition::Any).await?);
+        drop(t.store.delete(&key("/made"), &Precondition::Any).await?);
     }
     let mut expected = plain.to_vec();
     expected.sort_unstable();
@@ -299,7 +299,7 @@ async fn what_looks_like_a_mark_of_the_store_is_a_plain_name(t: &StoreTarget) ->
         "/sqlite_master",
     ];
     for at in tree {
-        done(t.store.put(&key(at), value(content_of(at)), &Expected::Nothing).await?);
+        done(t.store.put(&key(at), value(content_of(at)), &Precondition::Absent).await?);
     }
     let mut expected: Vec<_> = tree.iter().map(|at| ((*at).to_owned(), content_of(at))).collect();
     expected.sort_unstable();
@@ -340,7 +340,7 @@ fn long_path(bytes: usize, name: usize) -> VfsPath {
 
 /// Of few long names and of very many short ones.
 async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
-    let max = t.store.abilities().max_path.min(VfsPath::MAX_LEN);
+    let max = t.store.capabilities().max_path.min(VfsPath::MAX_LEN);
     // The limit is that of the namespace without components; the name of another may be part of a server's key.
     let namespace = vfs_store::Namespace::default();
     let mut all: Vec<_> = [255, 1, 2, 100].map(|name| long_path(max, name)).into();
@@ -348,7 +348,7 @@ async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
     all.sort_unstable();
     for at in &all {
         let key = vfs_store::Key::new(namespace.clone(), at.clone());
-        done(t.store.put(&key, value(at.as_str().to_owned()), &Expected::Nothing).await?);
+        done(t.store.put(&key, value(at.as_str().to_owned()), &Precondition::Absent).await?);
         let got = t.store.get(&key, None).await?.expect("it is there");
         assert!(got.content == at.as_str(), "a path of {} bytes", at.as_str().len());
     }
@@ -364,9 +364,9 @@ async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
 
 /// With one byte more it is `invalid_path`, wherever something would be put; looking for it finds nothing, or says the same.
 async fn a_longer_path_is_refused(t: &StoreTarget) -> LawResult {
-    let long = long_path(t.store.abilities().max_path + 1, 200);
+    let long = long_path(t.store.capabilities().max_path + 1, 200);
     let at = vfs_store::Key::new(vfs_store::Namespace::default(), long);
-    let error = t.store.put(&at, value("x"), &Expected::Anything).await.expect_err("it is too long");
+    let error = t.store.put(&at, value("x"), &Precondition::Any).await.expect_err("it is too long");
     assert_eq!(error.kind(), ErrorKind::InvalidPath, "{error:?}");
     match t.store.head(&at).await {
         Ok(found) => assert_eq!(found, None),
@@ -391,6 +391,6 @@ async fn any_name_is_moved_and_copied(t: &StoreTarget) -> LawResult {
     let mut expected: Vec<_> = expected.collect();
     expected.sort_unstable();
     assert_eq!(t.texts().await?, expected);
-    assert!(refused(t.store.delete(&key("/from/a"), &Expected::Anything).await?).is_none());
+    assert!(refused(t.store.delete(&key("/from/a"), &Precondition::Any).await?).is_none());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use vfs_core::{CaseMode, Result};
-use vfs_store::{Condition, Expected, Key, ListRequest, Namespace, Needles};
+use vfs_store::{Condition, Key, ListRequest, Namespace, Precondition, TextQuery};
 
 use super::StoreTarget;
 use super::steps::{all_done, delete, done, list, namespace, path, put, refused, state_of, value};
@@ -105,7 +105,7 @@ async fn put_all(t: &StoreTarget) -> Result<()> {
     for space in SPACES {
         for at in paths_of(space) {
             let key = Key::new(namespace(space), path(&at));
-            done(t.store.put(&key, value(content_of(space, &at)), &Expected::Nothing).await?);
+            done(t.store.put(&key, value(content_of(space, &at)), &Precondition::Absent).await?);
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ async fn a_value_is_in_one_namespace_only(t: &StoreTarget) -> LawResult {
         [("org", "/user/x"), ("org/user", "/x"), ("", "/org/user/x"), ("", "/=/org/user/=/x"), ("orgx", "/x")]
     {
         let key = Key::new(namespace(space), path(at));
-        done(t.store.put(&key, value("here"), &Expected::Nothing).await?);
+        done(t.store.put(&key, value("here"), &Precondition::Absent).await?);
         assert_eq!(t.store.namespaces().await?, [namespace(space)]);
         for other in SPACES.iter().filter(|other| **other != space) {
             let all = list(&*t.store, &namespace(other), &ListRequest::all(path("/"))).await?;
@@ -150,7 +150,7 @@ async fn a_value_is_in_one_namespace_only(t: &StoreTarget) -> LawResult {
                 assert_eq!(t.store.head(&key).await?, None, "{at} of {space:?} is in {other:?}, as {text}");
             }
         }
-        done(t.store.delete(&key, &Expected::Anything).await?);
+        done(t.store.delete(&key, &Precondition::Any).await?);
     }
     Ok(())
 }
@@ -160,7 +160,7 @@ async fn deleting_in_one_namespace_leaves_the_others(t: &StoreTarget) -> LawResu
     let gone = ["org", "", "org/user", "a_c"];
     for space in gone {
         for at in paths_of(space) {
-            done(t.store.delete(&Key::new(namespace(space), path(&at)), &Expected::Anything).await?);
+            done(t.store.delete(&Key::new(namespace(space), path(&at)), &Precondition::Any).await?);
         }
     }
     for space in SPACES {
@@ -174,20 +174,20 @@ async fn namespaces_that_hold_a_value_are_listed(t: &StoreTarget) -> LawResult {
     assert_eq!(t.store.namespaces().await?, []);
     let mut there = BTreeSet::new();
     for (n, space) in SPACES.iter().enumerate() {
-        done(t.store.put(&Key::new(namespace(space), path("/=/x/=/y")), value("x"), &Expected::Anything).await?);
+        done(t.store.put(&Key::new(namespace(space), path("/=/x/=/y")), value("x"), &Precondition::Any).await?);
         there.insert(namespace(space));
         if n % 9 == 0 {
             assert_eq!(t.store.namespaces().await?, there.iter().cloned().collect::<Vec<_>>());
         }
     }
     let refused_here = Key::new(namespace("nothing/was/put"), path("/x"));
-    let never = Expected::Version(vfs_core::Version::new("never"));
+    let never = Precondition::Version(vfs_core::Version::new("never"));
     assert_eq!(refused(t.store.put(&refused_here, value("x"), &never).await?), None);
     for (n, space) in SPACES.iter().enumerate() {
         if n % 9 == 0 {
             assert_eq!(t.store.namespaces().await?, there.iter().cloned().collect::<Vec<_>>());
         }
-        done(t.store.delete(&Key::new(namespace(space), path("/=/x/=/y")), &Expected::Anything).await?);
+        done(t.store.delete(&Key::new(namespace(space), path("/=/x/=/y")), &Precondition::Any).await?);
         there.remove(&namespace(space));
     }
     assert_eq!(t.store.namespaces().await?, []);
@@ -201,8 +201,8 @@ async fn conditions_are_about_one_namespace(t: &StoreTarget) -> LawResult {
         let conditions = [
             Condition::NothingBelow(path("/")),
             Condition::NothingBelow(path("/user")),
-            Condition::At(path("/x"), Expected::Nothing),
-            Condition::At(path("/user/x"), Expected::Nothing),
+            Condition::At(path("/x"), Precondition::Absent),
+            Condition::At(path("/user/x"), Precondition::Absent),
         ];
         let writes = vec![put("/x", "x"), put("/user/x", "x"), put("/org/user/x", "x"), put("/=/org/=/x", "x")];
         all_done(batch.batch(&namespace(space), &conditions, writes).await?);
@@ -220,15 +220,15 @@ async fn changes_are_those_of_one_namespace(t: &StoreTarget) -> LawResult {
     for (n, space) in spaces.iter().enumerate() {
         for round in 0..=n {
             let key = Key::new(namespace(space), path(&format!("/user/{round}")));
-            done(t.store.put(&key, value("x"), &Expected::Nothing).await?);
+            done(t.store.put(&key, value("x"), &Precondition::Absent).await?);
         }
     }
     for (n, space) in spaces.iter().enumerate() {
-        assert_eq!(changes.position(&namespace(space)).await?.0, n as u64 + 1, "{space:?}");
+        assert_eq!(changes.last_sequence(&namespace(space)).await?.0, n as u64 + 1, "{space:?}");
         let told = super::following::told(&*t.store, &namespace(space), 0, 2).await?;
         assert_eq!(told.len(), n + 1, "{space:?}");
     }
-    assert_eq!(changes.position(&namespace("or")).await?.0, 0);
+    assert_eq!(changes.last_sequence(&namespace("or")).await?.0, 0);
     Ok(())
 }
 
@@ -236,7 +236,7 @@ async fn a_search_is_in_one_namespace(t: &StoreTarget) -> LawResult {
     let search = t.store.as_search().expect("the law needs it");
     put_all(t).await?;
     for space in SPACES {
-        let needles = Needles::new(vec![format!("of {space:?}")], CaseMode::Sensitive);
+        let needles = TextQuery::new(vec![format!("of {space:?}")], CaseMode::Sensitive);
         for other in [space, "nowhere", "org", "org/user"] {
             let found = search.candidates(&namespace(other), &path("/"), &needles).await?;
             let Some(found) = found else { continue };
@@ -256,7 +256,7 @@ async fn a_namespace_may_be_long_and_deep(t: &StoreTarget) -> LawResult {
     let spaces: BTreeSet<Namespace> = [&deep, &long, &deeper].map(|text| namespace(text)).into();
     for space in &spaces {
         let key = Key::new(space.clone(), path("/d/x"));
-        done(t.store.put(&key, value(space.to_string()), &Expected::Nothing).await?);
+        done(t.store.put(&key, value(space.to_string()), &Precondition::Absent).await?);
     }
     for space in &spaces {
         let state = state_of(&*t.store, space).await?;

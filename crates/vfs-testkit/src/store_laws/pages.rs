@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vfs_core::Result;
-use vfs_store::{Expected, ListRequest, Page};
+use vfs_store::{ListRequest, Page, Precondition};
 
 use super::StoreTarget;
 use super::steps::{done, home, key, path};
@@ -36,7 +36,7 @@ async fn a_page_goes_on_where_its_last_entry_is_gone(t: &StoreTarget) -> LawResu
         t.put_each(&["/d/a", "/d/b", "/d/c", "/d/d"]).await?;
         let first = page(t, request.clone().limit(2)).await?;
         for entry in &first.entries {
-            done(t.store.delete(&key(entry.path.as_str()), &Expected::Anything).await?);
+            done(t.store.delete(&key(entry.path.as_str()), &Precondition::Any).await?);
         }
         let rest = t.list(request.from(first.next.expect("there is more"))).await?;
         let mut all: Vec<_> = first.entries.iter().map(|entry| entry.path.as_str()).collect();
@@ -53,7 +53,7 @@ async fn a_page_goes_on_where_its_last_directory_is_gone(t: &StoreTarget) -> Law
     let first = page(t, ListRequest::level(path("/d")).limit(2)).await?;
     let gone: Vec<_> = first.directories.clone();
     for text in tree.iter().filter(|text| gone.iter().any(|gone| path(text).starts_with(gone))) {
-        done(t.store.delete(&key(text), &Expected::Anything).await?);
+        done(t.store.delete(&key(text), &Precondition::Any).await?);
     }
     let rest = t.list(ListRequest::level(path("/d")).from(first.next.expect("there is more"))).await?;
     let mut all: Vec<_> = gone.iter().map(vfs_core::VfsPath::as_str).collect();
@@ -85,7 +85,7 @@ async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
             if round > 2 {
                 drop(
                     t.store
-                        .delete(&key(&format!("/d/{:02}/comes-{}", (round - 2) % 20, round - 2)), &Expected::Anything)
+                        .delete(&key(&format!("/d/{:02}/comes-{}", (round - 2) % 20, round - 2)), &Precondition::Any)
                         .await?,
                 );
             }
@@ -94,7 +94,7 @@ async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
             assert_eq!(seen.get(at), Some(&1), "{at}");
         }
         for entry in t.list(ListRequest::all(path("/"))).await?.entries {
-            done(t.store.delete(&key(entry.path.as_str()), &Expected::Anything).await?);
+            done(t.store.delete(&key(entry.path.as_str()), &Precondition::Any).await?);
         }
     }
     Ok(())
@@ -135,7 +135,7 @@ async fn a_page_after_which_all_is_gone_is_empty(t: &StoreTarget) -> LawResult {
         t.put_each(&tree).await?;
         let first = page(t, request.clone().limit(1)).await?;
         for text in tree.iter().filter(|text| **text != "/e") {
-            done(t.store.delete(&key(text), &Expected::Anything).await?);
+            done(t.store.delete(&key(text), &Precondition::Any).await?);
         }
         assert_eq!(t.list(request.from(first.next.expect("there is more"))).await?, super::steps::Listing::default());
     }

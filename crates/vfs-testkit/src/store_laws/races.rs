@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tokio::sync::Barrier;
 use vfs_core::{Result, Version};
-use vfs_store::{Expected, ListRequest, Outcome, Store, Stored};
+use vfs_store::{ListRequest, Precondition, PutOutcome, Store, StoredMeta};
 
 use super::StoreTarget;
 use super::steps::{done, key, list, path, value};
@@ -43,14 +43,14 @@ where
 }
 
 /// The one task whose change was made. Each other was told of what is there now, or of nothing where nothing is.
-async fn winner(t: &StoreTarget, outcomes: Vec<Result<Outcome>>) -> Result<usize> {
+async fn winner(t: &StoreTarget, outcomes: Vec<Result<PutOutcome>>) -> Result<usize> {
     let now = t.head("/d/a").await?;
     let mut winners = Vec::new();
     for (task, outcome) in outcomes.into_iter().enumerate() {
         match outcome? {
-            Outcome::Done(_) => winners.push(task),
-            Outcome::Refused(found) => {
-                let version = |stored: &Stored| stored.version.clone();
+            PutOutcome::Applied(_) => winners.push(task),
+            PutOutcome::PreconditionFailed(found) => {
+                let version = |stored: &StoredMeta| stored.version.clone();
                 assert_eq!(found.as_ref().map(version), now.as_ref().map(version), "what was found is what is there");
             }
         }
@@ -64,7 +64,7 @@ async fn one_of_many_writers_on_a_version_wins(t: &StoreTarget) -> LawResult {
     for round in 0..10 {
         let content = move |task| format!("{task} in {round}");
         let outcomes = race(t, TASKS, |task, store| {
-            let expected = Expected::Version(version.clone());
+            let expected = Precondition::Version(version.clone());
             async move { store.put(&key("/d/a"), value(content(task)), &expected).await }
         });
         let winner = winner(t, outcomes.await).await?;
@@ -78,12 +78,12 @@ async fn one_of_many_creators_wins(t: &StoreTarget) -> LawResult {
     for round in 0..10 {
         let content = move |task| format!("{task} in {round}");
         let outcomes = race(t, TASKS, |task, store| async move {
-            store.put(&key("/d/a"), value(content(task)), &Expected::Nothing).await
+            store.put(&key("/d/a"), value(content(task)), &Precondition::Absent).await
         });
         let winner = winner(t, outcomes.await).await?;
         assert_eq!(t.content("/d/a").await?, Some(content(winner).into()));
         assert_eq!(t.list(ListRequest::all(path("/"))).await?.paths(), ["/d/a"]);
-        done(t.store.delete(&key("/d/a"), &Expected::Anything).await?);
+        done(t.store.delete(&key("/d/a"), &Precondition::Any).await?);
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ async fn one_of_many_deleters_of_a_version_wins(t: &StoreTarget) -> LawResult {
     for round in 0..10 {
         let version = t.put("/d/a", format!("{round}")).await?.version;
         let outcomes = race(t, TASKS, |task, store| {
-            let expected = if task % 2 == 0 { Expected::Version(version.clone()) } else { Expected::Anything };
+            let expected = if task % 2 == 0 { Precondition::Version(version.clone()) } else { Precondition::Any };
             async move { store.delete(&key("/d/a"), &expected).await }
         });
         winner(t, outcomes.await).await?;
@@ -110,7 +110,7 @@ async fn increment(store: &dyn Store, at: &str) -> Result<()> {
     loop {
         let got = store.get(&key(at), None).await?.expect("it is there");
         let next = value((number(&got.content) + 1).to_string());
-        if let Outcome::Done(_) = store.put(&key(at), next, &Expected::Version(got.stored.version)).await? {
+        if let PutOutcome::Applied(_) = store.put(&key(at), next, &Precondition::Version(got.stored.version)).await? {
             return Ok(());
         }
     }
@@ -142,7 +142,7 @@ async fn a_reader_gets_whole_values(t: &StoreTarget) -> LawResult {
     let writer = t.handle(1);
     let task = tokio::spawn(async move {
         for round in 1..40 {
-            done(writer.put(&key("/a"), value(content(round)), &Expected::Anything).await?);
+            done(writer.put(&key("/a"), value(content(round)), &Precondition::Any).await?);
         }
         Ok::<_, vfs_core::Error>(())
     });
@@ -169,7 +169,7 @@ async fn a_dropped_change_is_whole_or_not_there(t: &StoreTarget) -> LawResult {
     for round in 0..40 {
         let content = vec![b'b' + round % 2; 200_000];
         let store = t.handle(usize::from(round));
-        let task = tokio::spawn(async move { store.put(&key("/a"), value(content), &Expected::Anything).await });
+        let task = tokio::spawn(async move { store.put(&key("/a"), value(content), &Precondition::Any).await });
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
@@ -192,7 +192,7 @@ async fn of_a_writer_and_a_deleter_one_wins(t: &StoreTarget) -> LawResult {
     for round in 0..50 {
         let version = t.put("/d/a", format!("{round}")).await?.version;
         let outcomes = race(t, 2, |task, store| {
-            let expected = Expected::Version(version.clone());
+            let expected = Precondition::Version(version.clone());
             async move {
                 match task {
                     0 => store.put(&key("/d/a"), value("changed"), &expected).await,
@@ -202,7 +202,7 @@ async fn of_a_writer_and_a_deleter_one_wins(t: &StoreTarget) -> LawResult {
         });
         let winner = winner(t, outcomes.await).await?;
         assert_eq!(t.head("/d/a").await?.is_some(), winner == 0);
-        drop(t.store.delete(&key("/d/a"), &Expected::Anything).await?);
+        drop(t.store.delete(&key("/d/a"), &Precondition::Any).await?);
     }
     Ok(())
 }
@@ -212,7 +212,7 @@ async fn writers_of_different_values_do_not_hinder_each_other(t: &StoreTarget) -
     let written = race(t, TASKS, |task, store| async move {
         for round in 0..10 {
             let at = format!("/{task}/{round}");
-            done(store.put(&key(&at), value(at.clone()), &Expected::Nothing).await?);
+            done(store.put(&key(&at), value(at.clone()), &Precondition::Absent).await?);
         }
         Ok::<_, vfs_core::Error>(())
     });

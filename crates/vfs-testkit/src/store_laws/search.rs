@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use vfs_core::{CaseMode, Result};
-use vfs_store::{Expected, Needles, Write};
+use vfs_store::{Precondition, TextQuery, Write};
 
 use super::StoreTarget;
 use super::steps::{all_done, copy, delete, done, home, key, noise, path, rename, value};
@@ -25,7 +25,7 @@ store_laws! { "search":
 /// The values that may hold one of `needles`; `None` where any may.
 async fn candidates(t: &StoreTarget, prefix: &str, needles: &[&str]) -> Result<Option<BTreeSet<String>>> {
     let search = t.store.as_search().expect("the law needs it");
-    let needles = Needles::new(needles.iter().map(|&needle| needle.to_owned()).collect(), CaseMode::Sensitive);
+    let needles = TextQuery::new(needles.iter().map(|&needle| needle.to_owned()).collect(), CaseMode::Sensitive);
     let found = search.candidates(&home(), &path(prefix), &needles).await?;
     Ok(found.map(|found| found.into_iter().map(|path| path.to_string()).collect()))
 }
@@ -92,7 +92,7 @@ async fn a_needle_over_a_cut_is_found(t: &StoreTarget) -> LawResult {
 /// However large: at its end, and over the second and the fifth MiB.
 async fn a_needle_in_a_large_value_is_found(t: &StoreTarget) -> LawResult {
     const MIB: usize = 1 << 20;
-    let max = usize::try_from(t.store.abilities().max_value).unwrap_or(usize::MAX);
+    let max = usize::try_from(t.store.capabilities().max_value).unwrap_or(usize::MAX);
     for (at, place, size) in [("/2", 2 * MIB - 3, 3 * MIB), ("/5", 5 * MIB - 3, 6 * MIB), ("/9", 9 * MIB, 9 * MIB + 6)]
     {
         if size <= max {
@@ -142,7 +142,7 @@ async fn what_was_changed_is_found_as_it_is(t: &StoreTarget) -> LawResult {
             assert_found(t, word, if holds { &["/small", "/large"] } else { &[] }).await?;
         }
         if n == 2 {
-            done(t.store.delete(&key("/small"), &Expected::Anything).await?);
+            done(t.store.delete(&key("/small"), &Precondition::Any).await?);
             assert_found(t, "alpha", &["/large"]).await?;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use vfs_core::CaseMode;
-use vfs_store::Needles;
+use vfs_store::TextQuery;
 
 use super::StoreTarget;
 use super::steps::{home, path};
@@ -91,7 +91,7 @@ async fn assert_none_is_missed(t: &StoreTarget, case: CaseMode, seed: u64) -> La
             CaseMode::Sensitive => text.chars().skip(start).take(length).collect(),
             _ => spell(&mut random, looked_for),
         };
-        let needles = Needles::new(vec![needle.clone()], case);
+        let needles = TextQuery::new(vec![needle.clone()], case);
         let Some(found) = search.candidates(&home(), &path("/"), &needles).await? else { continue };
         for (at, (letters, text)) in &texts {
             let is_held = match case {
@@ -135,7 +135,7 @@ async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> L
             for needle in
                 words.iter().filter(|needle| case == CaseMode::Insensitive || !needle.chars().any(char::is_uppercase))
             {
-                let needles = Needles::new(vec![(*needle).to_owned()], case);
+                let needles = TextQuery::new(vec![(*needle).to_owned()], case);
                 let Some(found) = search.candidates(&home(), &path("/"), &needles).await? else { continue };
                 for (n, text) in words.iter().enumerate() {
                     assert!(

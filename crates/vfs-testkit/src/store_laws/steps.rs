@@ -8,8 +8,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use vfs_core::{Result, VfsPath};
 use vfs_store::{
-    BatchOutcome, Condition, Entry, Expected, Key, ListRequest, Listed, Namespace, NewValue, Outcome, Page, Store,
-    Stored, Times, Value, Write,
+    BatchOutcome, Condition, Entry, Key, ListDepth, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome,
+    Store, StoredMeta, StoredValue, TimestampSource, Write,
 };
 
 use super::StoreTarget;
@@ -76,7 +76,7 @@ pub(super) fn copy(from: &str, to: &str) -> Write {
 }
 
 /// Expects something of one path.
-pub(super) fn at(text: &str, expected: Expected) -> Condition {
+pub(super) fn at(text: &str, expected: Precondition) -> Condition {
     Condition::At(path(text), expected)
 }
 
@@ -86,34 +86,34 @@ pub(super) fn nothing_below(text: &str) -> Condition {
 }
 
 /// What is there now, of a change that must be made.
-pub(super) fn done(outcome: Outcome) -> Stored {
+pub(super) fn done(outcome: PutOutcome) -> StoredMeta {
     match outcome {
-        Outcome::Done(stored) => stored,
-        Outcome::Refused(found) => panic!("refused, as {found:?} is there"),
+        PutOutcome::Applied(stored) => stored,
+        PutOutcome::PreconditionFailed(found) => panic!("refused, as {found:?} is there"),
     }
 }
 
 /// What was found, by a change that must not be made.
-pub(super) fn refused(outcome: Outcome) -> Option<Stored> {
+pub(super) fn refused(outcome: PutOutcome) -> Option<StoredMeta> {
     match outcome {
-        Outcome::Refused(found) => found,
-        Outcome::Done(stored) => panic!("it was made: {stored:?}"),
+        PutOutcome::PreconditionFailed(found) => found,
+        PutOutcome::Applied(stored) => panic!("it was made: {stored:?}"),
     }
 }
 
 /// What is there now, of a batch that must be made.
-pub(super) fn all_done(outcome: BatchOutcome) -> Vec<Stored> {
+pub(super) fn all_done(outcome: BatchOutcome) -> Vec<StoredMeta> {
     match outcome {
-        BatchOutcome::Done(stored) => stored,
-        BatchOutcome::Refused(path, found) => panic!("refused, as {found:?} is at {path}"),
+        BatchOutcome::Applied(stored) => stored,
+        BatchOutcome::PreconditionFailed(path, found) => panic!("refused, as {found:?} is at {path}"),
     }
 }
 
 /// What was found where, by a batch that must not be made.
-pub(super) fn all_refused(outcome: BatchOutcome) -> (VfsPath, Option<Stored>) {
+pub(super) fn all_refused(outcome: BatchOutcome) -> (VfsPath, Option<StoredMeta>) {
     match outcome {
-        BatchOutcome::Refused(path, found) => (path, found),
-        BatchOutcome::Done(stored) => panic!("it was made: {stored:?}"),
+        BatchOutcome::PreconditionFailed(path, found) => (path, found),
+        BatchOutcome::Applied(stored) => panic!("it was made: {stored:?}"),
     }
 }
 
@@ -134,7 +134,7 @@ impl Listing {
         assert!(page.problems.is_empty(), "{:?}", page.problems);
         let count = page.entries.len() + page.directories.len();
         assert!(count <= request.limit, "{count} are more than {}", request.limit);
-        assert!(request.depth == Listed::Level || page.directories.is_empty(), "{:?}", page.directories);
+        assert!(request.depth == ListDepth::Level || page.directories.is_empty(), "{:?}", page.directories);
         self.entries.extend(page.entries);
         self.directories.extend(page.directories);
     }
@@ -166,7 +166,7 @@ pub(super) async fn list(store: &dyn Store, namespace: &Namespace, request: &Lis
         let Some(token) = next else {
             let is_sorted = listing.entries.is_sorted_by(|a, b| a.path < b.path);
             assert!(
-                is_sorted || request.depth == Listed::Level,
+                is_sorted || request.depth == ListDepth::Level,
                 "all pages are sorted together: {:?}",
                 listing.entries
             );
@@ -178,7 +178,7 @@ pub(super) async fn list(store: &dyn Store, namespace: &Namespace, request: &Lis
 }
 
 /// Everything in a namespace, content included.
-pub(super) async fn state_of(store: &dyn Store, namespace: &Namespace) -> Result<BTreeMap<VfsPath, Value>> {
+pub(super) async fn state_of(store: &dyn Store, namespace: &Namespace) -> Result<BTreeMap<VfsPath, StoredValue>> {
     let mut state = BTreeMap::new();
     for entry in list(store, namespace, &ListRequest::all(VfsPath::root())).await?.entries {
         let key = Key::new(namespace.clone(), entry.path);
@@ -198,8 +198,8 @@ impl StoreTarget {
     }
 
     /// Puts a value, whatever is there.
-    pub(super) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<Stored> {
-        Ok(done(self.store.put(&key(path), value(content), &Expected::Anything).await?))
+    pub(super) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<StoredMeta> {
+        Ok(done(self.store.put(&key(path), value(content), &Precondition::Any).await?))
     }
 
     /// Puts small values, each holding its own path.
@@ -216,7 +216,7 @@ impl StoreTarget {
     }
 
     /// What is known of a value.
-    pub(super) async fn head(&self, path: &str) -> Result<Option<Stored>> {
+    pub(super) async fn head(&self, path: &str) -> Result<Option<StoredMeta>> {
         self.store.head(&key(path)).await
     }
 
@@ -231,20 +231,20 @@ impl StoreTarget {
     }
 
     /// Everything in the namespace of the laws.
-    pub(super) async fn state(&self) -> Result<BTreeMap<VfsPath, Value>> {
+    pub(super) async fn state(&self) -> Result<BTreeMap<VfsPath, StoredValue>> {
         state_of(&*self.store, &home()).await
     }
 
     /// Every path in the namespace of the laws and what is there, as text.
     pub(super) async fn texts(&self) -> Result<Vec<(String, String)>> {
-        let text = |value: Value| String::from_utf8_lossy(&value.content).into_owned();
+        let text = |value: StoredValue| String::from_utf8_lossy(&value.content).into_owned();
         Ok(self.state().await?.into_iter().map(|(path, value)| (path.to_string(), text(value))).collect())
     }
 
     /// Asserts that two operations tell the same of one value, as far as both can.
-    pub(super) fn assert_same(&self, a: &Stored, b: &Stored, what: &str) {
+    pub(super) fn assert_same(&self, a: &StoredMeta, b: &StoredMeta, what: &str) {
         assert_eq!((a.size, &a.version), (b.size, &b.version), "{what}");
-        if self.store.abilities().times == Times::Kept {
+        if self.store.capabilities().timestamps == TimestampSource::Caller {
             assert_eq!(a, b, "{what}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use vfs_core::Result;
-use vfs_store::{Abilities, Store, Times};
+use vfs_store::{Store, StoreCapabilities, TimestampSource};
 
 use super::StoreLaw;
 
@@ -130,7 +130,7 @@ pub(super) const SMALL: u64 = 16 * 1024 * 1024;
 impl StoreNeed {
     /// Why `target` does not have it; `None` where it does.
     pub fn missing_in(self, target: &StoreTarget) -> Option<&'static str> {
-        let Abilities { max_value, max_path, .. } = target.store.abilities();
+        let StoreCapabilities { max_value, max_path, .. } = target.store.capabilities();
         let batch = (target.store.as_batch().is_some(), "it makes one change at a time");
         let changes = (target.store.as_changes().is_some(), "it does not tell of changes");
         let search = (target.store.as_search().is_some(), "it cannot search");
@@ -145,7 +145,9 @@ impl StoreNeed {
             StoreNeed::Second => vec![second],
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
-            StoreNeed::KeptTimes => vec![(target.store.abilities().times == Times::Kept, "it has times of its own")],
+            StoreNeed::KeptTimes => {
+                vec![(target.store.capabilities().timestamps == TimestampSource::Caller, "it has times of its own")]
+            }
             StoreNeed::VersionsOfContent => {
                 vec![(target.versions == Versions::OfContent, "each change has a version of its own")]
             }

@@ -1,7 +1,7 @@
 //! When values were made and changed.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use vfs_store::{Expected, ListRequest, NewValue, Times};
+use vfs_store::{ListRequest, NewValue, Precondition, TimestampSource};
 
 use super::StoreTarget;
 use super::steps::{done, key, moment, path, value};
@@ -33,12 +33,13 @@ fn times() -> Vec<DateTime<Utc>> {
 async fn both_times(t: &StoreTarget, made: DateTime<Utc>) -> vfs_core::Result<[DateTime<Utc>; 2]> {
     let changed = made + TimeDelta::microseconds(1_000_001);
     let new = NewValue::new("x".into(), changed).created_at(made);
-    done(t.store.put(&key("/a"), new, &Expected::Anything).await?);
+    done(t.store.put(&key("/a"), new, &Precondition::Any).await?);
     let stored = t.head("/a").await?.expect("it is there");
     let created = stored.created_at.expect("it is known");
     assert_eq!(t.store.get(&key("/a"), None).await?.expect("it is there").stored, stored);
     // A store with times of its own may tell of them here too.
-    let modified = if t.store.abilities().times == Times::Kept { stored.modified_at } else { changed };
+    let modified =
+        if t.store.capabilities().timestamps == TimestampSource::Caller { stored.modified_at } else { changed };
     Ok([created, modified - TimeDelta::microseconds(1_000_001)])
 }
 
@@ -65,7 +66,7 @@ async fn what_is_finer_than_a_microsecond_may_be_lost_and_no_more(t: &StoreTarge
 async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
     for (n, time) in times().into_iter().enumerate() {
         let new = NewValue::new("x".into(), time).created_at(time - TimeDelta::microseconds(1));
-        done(t.store.put(&key(&format!("/d/{n}")), new, &Expected::Nothing).await?);
+        done(t.store.put(&key(&format!("/d/{n}")), new, &Precondition::Absent).await?);
     }
     for request in [ListRequest::all(path("/")), ListRequest::level(path("/d"))] {
         let listing = t.list(request).await?;
@@ -81,12 +82,15 @@ async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
 async fn a_value_has_the_times_of_its_last_change(t: &StoreTarget) -> LawResult {
     t.put("/a", "first").await?;
     let second = NewValue::new("second".into(), moment(100)).created_at(moment(50));
-    done(t.store.put(&key("/a"), second, &Expected::Anything).await?);
+    done(t.store.put(&key("/a"), second, &Precondition::Any).await?);
     let stored = t.head("/a").await?.expect("it is there");
     assert_eq!(stored.created_at, Some(moment(50)));
-    assert!(t.store.abilities().times == Times::OfStore || stored.modified_at == moment(100), "{stored:?}");
+    assert!(
+        t.store.capabilities().timestamps == TimestampSource::Store || stored.modified_at == moment(100),
+        "{stored:?}"
+    );
     let earlier = value("second");
-    done(t.store.put(&key("/a"), earlier, &Expected::Anything).await?);
+    done(t.store.put(&key("/a"), earlier, &Precondition::Any).await?);
     assert_eq!(t.head("/a").await?.expect("it is there").created_at, Some(moment(0)));
     Ok(())
 }

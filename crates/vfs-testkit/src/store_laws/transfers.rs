@@ -1,7 +1,7 @@
 //! Batches of many tasks at once, over every handle that there is.
 
 use vfs_core::Result;
-use vfs_store::{BatchOutcome, Condition, Expected, ListRequest, Store, Write};
+use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Store, Write};
 
 use super::StoreTarget;
 use super::races::race;
@@ -30,12 +30,14 @@ async fn transfer(store: &dyn Store, from: &str, to: &str, amount: usize) -> Res
         let giver = store.get(&key(from), None).await?.expect("it is there");
         let taker = store.get(&key(to), None).await?.expect("it is there");
         let amount = amount.min(giver.content.len());
-        let conditions =
-            [at(from, Expected::Version(giver.stored.version)), at(to, Expected::Version(taker.stored.version))];
+        let conditions = [
+            at(from, Precondition::Version(giver.stored.version)),
+            at(to, Precondition::Version(taker.stored.version)),
+        ];
         let less = giver.content.slice(amount..);
         let more = [&taker.content[..], &giver.content[..amount]].concat();
         let writes = vec![Write::Put(path(from), value(less)), Write::Put(path(to), value(more))];
-        if let BatchOutcome::Done(_) = batch(store, &conditions, writes).await? {
+        if let BatchOutcome::Applied(_) = batch(store, &conditions, writes).await? {
             return Ok(());
         }
     }
@@ -79,13 +81,13 @@ async fn of_a_value_and_one_below_it_one_is_made(t: &StoreTarget) -> LawResult {
         let below = format!("{above}/x/y");
         let outcomes = race(t, 2, |task, store| {
             let (conditions, writes) = match task {
-                0 => (vec![nothing_below(&above), at(&above, Expected::Nothing)], vec![put(&above, "above")]),
-                _ => (vec![at(&above, Expected::Nothing), nothing_below(&below)], vec![put(&below, "below")]),
+                0 => (vec![nothing_below(&above), at(&above, Precondition::Absent)], vec![put(&above, "above")]),
+                _ => (vec![at(&above, Precondition::Absent), nothing_below(&below)], vec![put(&below, "below")]),
             };
             async move { batch(&*store, &conditions, writes).await }
         });
         let outcomes = outcomes.await.into_iter().collect::<Result<Vec<_>>>()?;
-        let made: Vec<_> = outcomes.iter().map(|outcome| matches!(outcome, BatchOutcome::Done(_))).collect();
+        let made: Vec<_> = outcomes.iter().map(|outcome| matches!(outcome, BatchOutcome::Applied(_))).collect();
         assert_eq!(made.iter().filter(|made| **made).count(), 1, "above and below, {made:?}");
         assert_eq!([t.head(&above).await?.is_some(), t.head(&below).await?.is_some()], made[..]);
     }
@@ -105,14 +107,14 @@ async fn one_of_many_movers_wins(t: &StoreTarget) -> LawResult {
         let mut winners = Vec::new();
         for (task, outcome) in outcomes.await.into_iter().enumerate() {
             match outcome? {
-                BatchOutcome::Done(_) => winners.push(task),
-                BatchOutcome::Refused(at, found) => assert_eq!((at.as_str(), found), ("/a", None)),
+                BatchOutcome::Applied(_) => winners.push(task),
+                BatchOutcome::PreconditionFailed(at, found) => assert_eq!((at.as_str(), found), ("/a", None)),
             }
         }
         assert_eq!(winners.len(), 1, "{winners:?} won");
         let at = format!("/to/{}", winners[0]);
         assert_eq!(t.texts().await?, [(at.clone(), format!("{round}"))]);
-        done(t.store.delete(&key(&at), &Expected::Anything).await?);
+        done(t.store.delete(&key(&at), &Precondition::Any).await?);
     }
     Ok(())
 }
@@ -128,7 +130,7 @@ async fn batches_that_cross_are_all_made(t: &StoreTarget) -> LawResult {
                 paths.reverse();
             }
             let content = format!("{task} {round}");
-            let conditions = paths.map(|path| at(path, Expected::Anything));
+            let conditions = paths.map(|path| at(path, Precondition::Any));
             let writes = paths.map(|at| Write::Put(path(at), value(content.clone())));
             all_done(batch(&*store, &conditions, writes.into()).await?);
         }
@@ -146,11 +148,11 @@ async fn of_batches_that_share_a_path_one_wins(t: &StoreTarget) -> LawResult {
         let outcomes = race(t, 8, |task, store| async move {
             let own = format!("/own/{task}");
             let writes = vec![Write::Put(path(&own), value("x")), Write::Put(path("/wanted"), value(own.clone()))];
-            batch(&*store, &[at("/wanted", Expected::Nothing)], writes).await
+            batch(&*store, &[at("/wanted", Precondition::Absent)], writes).await
         });
         let outcomes = outcomes.await.into_iter().collect::<Result<Vec<_>>>()?;
         assert_eq!(
-            outcomes.iter().filter(|outcome| matches!(outcome, BatchOutcome::Done(_))).count(),
+            outcomes.iter().filter(|outcome| matches!(outcome, BatchOutcome::Applied(_))).count(),
             1,
             "{outcomes:?}"
         );
@@ -170,11 +172,11 @@ async fn a_condition_holds_until_the_last_write(t: &StoreTarget) -> LawResult {
         // Each changes one value as long as the other is as it was. Both would be the sum of two looks at the past.
         let outcomes = race(t, 2, |task, store| {
             let (own, other) = if task == 0 { ("/a", "/b") } else { ("/b", "/a") };
-            let condition = at(other, Expected::Version(versions[1 - task].clone()));
+            let condition = at(other, Precondition::Version(versions[1 - task].clone()));
             async move { batch(&*store, &[condition], vec![put(own, "changed")]).await }
         });
         let outcomes = outcomes.await.into_iter().collect::<Result<Vec<_>>>()?;
-        let made = outcomes.iter().filter(|outcome| matches!(outcome, BatchOutcome::Done(_))).count();
+        let made = outcomes.iter().filter(|outcome| matches!(outcome, BatchOutcome::Applied(_))).count();
         assert_eq!(made, 1, "{outcomes:?}");
         let changed = t.texts().await?.iter().filter(|(_, text)| text == "changed").count();
         assert_eq!(changed, 1);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use vfs_core::ErrorKind;
-use vfs_store::{Atomicity, Expected, ListRequest};
+use vfs_store::{ListRequest, Precondition, TransactionSupport};
 
 use super::StoreTarget;
 use super::steps::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
@@ -28,7 +28,7 @@ store_laws! { "values":
 const MIB: usize = 1 << 20;
 
 fn limit_of(t: &StoreTarget) -> usize {
-    usize::try_from(t.store.abilities().max_value).unwrap_or(usize::MAX)
+    usize::try_from(t.store.capabilities().max_value).unwrap_or(usize::MAX)
 }
 
 /// Content of every kind: empty, text, every byte there is, line ends and NULs, and sizes around those that stores cut at.
@@ -71,7 +71,7 @@ async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult
         let listing = t.list(ListRequest::level(path("/d"))).await?;
         let entry = listing.entries.iter().find(|entry| entry.path == path(&at)).expect("it is listed");
         t.assert_same(&entry.stored, &head, "list and head");
-        let found = refused(t.store.put(&key(&at), value("x"), &Expected::Nothing).await?);
+        let found = refused(t.store.put(&key(&at), value("x"), &Precondition::Absent).await?);
         t.assert_same(&found.expect("it is there"), &head, "a refusal and head");
     }
     Ok(())
@@ -85,7 +85,7 @@ async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
         assert_eq!(t.head(at).await?, None, "{at}");
         assert_eq!(t.store.get(&key(at), None).await?, None, "{at}");
         assert_eq!(t.store.get(&key(at), Some(0..10)).await?, None, "{at}");
-        assert_eq!(refused(t.store.delete(&key(at), &Expected::Anything).await?), None, "{at}");
+        assert_eq!(refused(t.store.delete(&key(at), &Precondition::Any).await?), None, "{at}");
     }
     assert_eq!(t.content("/d/x/y").await?.as_deref(), Some(&b"here"[..]));
     Ok(())
@@ -203,12 +203,12 @@ async fn a_value_is_replaced_whole(t: &StoreTarget) -> LawResult {
 /// A removal tells what was there; a new value is made of nothing of the old one.
 async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawResult {
     let first = t.put("/d/a", noise(MIB + 1, 3)).await?;
-    t.assert_same(&done(t.store.delete(&key("/d/a"), &Expected::Anything).await?), &first, "what was there");
+    t.assert_same(&done(t.store.delete(&key("/d/a"), &Precondition::Any).await?), &first, "what was there");
     assert_eq!((t.head("/d/a").await?, t.content("/d/a").await?), (None, None));
     assert_eq!(t.list(ListRequest::all(path("/"))).await?.paths(), Vec::<&str>::new());
     assert_eq!(t.list(ListRequest::level(path("/"))).await?.folders(), Vec::<&str>::new());
     let later = value("again").created_at(moment(5));
-    done(t.store.put(&key("/d/a"), later, &Expected::Nothing).await?);
+    done(t.store.put(&key("/d/a"), later, &Precondition::Absent).await?);
     assert_eq!(t.head("/d/a").await?.expect("it is there").created_at, Some(moment(5)));
     assert_eq!(t.content("/d/a").await?.as_deref(), Some(&b"again"[..]));
     Ok(())
@@ -221,7 +221,7 @@ async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
     t.put("/a", noise(limit, 1)).await?;
     let before = t.state().await?;
     let large = value(noise(limit + 1, 1));
-    for expected in [Expected::Anything, Expected::Nothing] {
+    for expected in [Precondition::Any, Precondition::Absent] {
         let error = t.store.put(&key("/a"), large.clone(), &expected).await.expect_err("it is too large");
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error:?}");
     }
@@ -236,10 +236,10 @@ async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
 
 /// Batches are there where changes of several values can be one; a store shows itself in few words, and without secrets.
 async fn abilities_say_what_the_store_has(t: &StoreTarget) -> LawResult {
-    let abilities = t.store.abilities();
-    assert_eq!(t.store.as_batch().is_some(), abilities.atomicity == Atomicity::Namespace);
-    assert!(abilities.max_value >= 1 << 20, "a store holds values of a MiB");
-    assert!(abilities.max_path >= 255, "a store holds paths of 255 bytes");
+    let capabilities = t.store.capabilities();
+    assert_eq!(t.store.as_batch().is_some(), capabilities.transactions == TransactionSupport::Namespace);
+    assert!(capabilities.max_value >= 1 << 20, "a store holds values of a MiB");
+    assert!(capabilities.max_path >= 255, "a store holds paths of 255 bytes");
     assert!((1..200).contains(&t.store.to_string().len()), "{}", t.store);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use vfs_store::{Expected, Key};
+use vfs_store::{Key, Precondition};
 
 use super::StoreTarget;
 use super::steps::{done, key, namespace, noise, path, value};
@@ -38,9 +38,9 @@ async fn equal_content_has_an_equal_version(t: &StoreTarget) -> LawResult {
         let first = t.put("/a", content.clone()).await?.version;
         t.put("/a", "something else").await?;
         assert_eq!(t.put("/a", content.clone()).await?.version, first);
-        done(t.store.delete(&key("/a"), &Expected::Anything).await?);
+        done(t.store.delete(&key("/a"), &Precondition::Any).await?);
         let later = vfs_store::NewValue::new(content.clone(), super::steps::moment(999));
-        assert_eq!(done(t.handle(1).put(&key("/a"), later, &Expected::Nothing).await?).version, first);
+        assert_eq!(done(t.handle(1).put(&key("/a"), later, &Precondition::Absent).await?).version, first);
     }
     Ok(())
 }
@@ -51,11 +51,11 @@ async fn reading_changes_no_version(t: &StoreTarget) -> LawResult {
     for n in 0..3 {
         t.put(&format!("/a/{n}"), "below").await?;
         let elsewhere = Key::new(namespace("laws"), path("/a"));
-        done(t.store.put(&elsewhere, value("there"), &Expected::Anything).await?);
+        done(t.store.put(&elsewhere, value("there"), &Precondition::Any).await?);
         assert_eq!(t.content("/a").await?.as_deref(), Some(&b"here"[..]));
         assert_eq!(t.head("/a").await?.expect("it is there").version, stored.version);
     }
-    let kept = Expected::Version(stored.version);
+    let kept = Precondition::Version(stored.version);
     done(t.store.put(&key("/a"), value("new"), &kept).await?);
     Ok(())
 }

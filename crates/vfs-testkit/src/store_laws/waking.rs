@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::{join, poll_immediate, try_join_all};
 use tokio::time::timeout;
 use vfs_core::Result;
-use vfs_store::{Expected, Key, Position, Store};
+use vfs_store::{Key, Precondition, Sequence, Store};
 
 use super::StoreTarget;
 use super::steps::{HANG_TIMEOUT, all_done, done, home, key, namespace, path, put, rename, value};
@@ -20,8 +20,8 @@ store_laws! { "waking":
     "SW6" Changes a_wait_that_is_given_up_leaves_nothing_behind,
 }
 
-async fn position(store: &dyn Store) -> Result<Position> {
-    store.as_changes().expect("the law needs it").position(&home()).await
+async fn position(store: &dyn Store) -> Result<Sequence> {
+    store.as_changes().expect("the law needs it").last_sequence(&home()).await
 }
 
 /// Waits on `waiting` for the change that `change` makes: it must come, and may have come back for nothing before.
@@ -50,7 +50,7 @@ async fn a_change_that_was_made_before_ends_the_wait(t: &StoreTarget) -> LawResu
     for n in 0..5 {
         t.put(&format!("/{n}"), "x").await?;
         timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await.expect("it was made before")?;
-        timeout(HANG_TIMEOUT, changes.changed(&home(), Position(0))).await.expect("it was made before")?;
+        timeout(HANG_TIMEOUT, changes.changed(&home(), Sequence(0))).await.expect("it was made before")?;
         let now = position(&*t.store).await?;
         assert!(now > seen, "{now:?} after {seen:?}");
         seen = now;
@@ -71,7 +71,7 @@ async fn a_change_of_another_handle_wakes(t: &StoreTarget) -> LawResult {
     for n in 0..5 {
         wakes(&second, t.put("/a", format!("first {n}"))).await?;
         let at = key("/a");
-        wakes(&t.store, second.put(&at, value(format!("second {n}")), &Expected::Anything)).await.map(done)?;
+        wakes(&t.store, second.put(&at, value(format!("second {n}")), &Precondition::Any)).await.map(done)?;
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ async fn every_kind_of_change_wakes(t: &StoreTarget) -> LawResult {
     wakes(&t.store, t.put("/a", "two")).await?;
     all_done(wakes(&t.store, t.batch(&[], vec![put("/b", "x"), put("/c", "x")])).await?);
     all_done(wakes(&t.store, t.batch(&[], vec![rename("/b", "/d")])).await?);
-    done(wakes(&t.store, t.store.delete(&key("/a"), &Expected::Anything)).await?);
+    done(wakes(&t.store, t.store.delete(&key("/a"), &Precondition::Any)).await?);
     Ok(())
 }
 
@@ -93,8 +93,8 @@ async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
         let (store, space) = (t.handle(n), spaces[n % 3].clone());
         tokio::spawn(async move {
             let changes = store.as_changes().expect("the law needs it");
-            while changes.position(&space).await? == Position(0) {
-                changes.changed(&space, Position(0)).await?;
+            while changes.last_sequence(&space).await? == Sequence(0) {
+                changes.changed(&space, Sequence(0)).await?;
             }
             Ok::<_, vfs_core::Error>(())
         })
@@ -102,7 +102,7 @@ async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
     let waits: Vec<_> = waits.collect();
     tokio::task::yield_now().await;
     for space in spaces {
-        done(t.store.put(&Key::new(space, path("/x")), value("x"), &Expected::Anything).await?);
+        done(t.store.put(&Key::new(space, path("/x")), value("x"), &Precondition::Any).await?);
     }
     for woken in timeout(HANG_TIMEOUT, try_join_all(waits)).await.expect("all are woken").expect("no task panicked") {
         woken?;
@@ -115,11 +115,11 @@ async fn a_wait_that_is_given_up_leaves_nothing_behind(t: &StoreTarget) -> LawRe
     let (changes, space) = (t.store.as_changes().expect("the law needs it"), home());
     let mut waits = Vec::new();
     for _ in 0..300 {
-        waits.push(changes.changed(&space, Position(0)));
+        waits.push(changes.changed(&space, Sequence(0)));
     }
     for wait in &mut waits {
         drop(poll_immediate(wait).await);
-        drop(poll_immediate(changes.changed(&space, Position(0))).await);
+        drop(poll_immediate(changes.changed(&space, Sequence(0))).await);
     }
     drop(waits);
     wakes(&t.store, t.put("/a", "x")).await?;

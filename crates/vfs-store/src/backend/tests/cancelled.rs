@@ -12,7 +12,7 @@ use vfs_core::{
 };
 
 use super::{cx, path, probed};
-use crate::backend::runtime::Runtime;
+use crate::backend::concurrency::runtime::Runtime;
 use crate::{MemoryStore, StoreBackend};
 
 /// What each operation answers.

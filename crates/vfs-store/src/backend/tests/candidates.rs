@@ -13,7 +13,7 @@ use vfs_policy::{Policy, RuleSet};
 use vfs_versions::OverlayBackend;
 
 use super::{Probe, cx, path, probed};
-use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend, StoreConfig};
+use crate::{MemoryStore, Namespace, Search as _, StoreBackend, StoreConfig, TextQuery};
 
 fn corpus() -> Vec<FileUpload> {
     let utf16: Vec<u8> =
@@ -216,8 +216,8 @@ async fn no_more_are_told_than_are_worth_it() {
         files.create_text(&format!("/{n}"), "a needle\n").await.expect("it is new");
     }
     for (most, expected) in [(5, Some(5)), (4, None), (0, None)] {
-        let needles = Needles::new(vec!["needle".to_owned()], CaseMode::Sensitive).most(most);
-        let found = store.candidates(&Namespace::default(), &path("/"), &needles).await.expect("memory is there");
+        let query = TextQuery::new(vec!["needle".to_owned()], CaseMode::Sensitive).max_candidates(most);
+        let found = store.candidates(&Namespace::default(), &path("/"), &query).await.expect("memory is there");
         assert_eq!(found.map(|found| found.len()), expected);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vfs_core::{Backend, BackendExt, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest, StatRequest};
 
 use super::{Probe, cx, path};
-use crate::{DocumentForm, Documents, Expected, Key, MemoryStore, Namespace, NewValue, Store as _, StoreBackend};
+use crate::{DocumentForm, Documents, Key, MemoryStore, Namespace, NewValue, Precondition, Store as _, StoreBackend};
 
 fn key(at: &str) -> Key {
     Key::new(Namespace::default(), path(at))
@@ -13,7 +13,7 @@ fn key(at: &str) -> Key {
 
 async fn put(store: &MemoryStore, at: &str, document: &str) {
     let value = NewValue::new(document.to_owned().into(), chrono::Utc::now());
-    let _new = store.put(&key(at), value, &Expected::Anything).await.expect("memory is there");
+    let _new = store.put(&key(at), value, &Precondition::Any).await.expect("memory is there");
 }
 
 const LINES: &str = r#"{"content": ["one", "two needle", ""], "created_at": "2025-01-15T10:30:00+00:00", "modified_at": "2025-01-15T10:35:00+00:00"}"#;

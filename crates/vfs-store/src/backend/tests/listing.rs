@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use vfs_core::{Backend, LsRequest, LsResult, Truncation};
 
 use super::{cx, path, probed};
-use crate::store::{Expected, Store};
+use crate::store::{Precondition, Store};
 use crate::{Key, MemoryStore, Namespace, NewValue, StoreBackend};
 
 fn filled<'a>(names: impl IntoIterator<Item = &'a str>) -> MemoryStore {
     let store = MemoryStore::new();
     for name in names {
         let value = NewValue::new(Bytes::from_static(b"text"), chrono::Utc::now());
-        let _ = block_on(store.put(&Key::new(Namespace::default(), path(name)), value, &Expected::Anything));
+        let _ = block_on(store.put(&Key::new(Namespace::default(), path(name)), value, &Precondition::Any));
     }
     store
 }

@@ -11,7 +11,7 @@ use vfs_core::{
 use super::probe::Lost;
 use super::taken_back::{contents, stage};
 use super::{Probe, cx, path, probed};
-use crate::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store as _, StoreBackend};
+use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store as _, StoreBackend};
 
 async fn rename(files: &StoreBackend<Arc<Probe>>, cx: &OpContext, (from, to): (&str, &str)) -> Result<(), Error> {
     let request = RenameRequest::new(path(from), path(to)).overwrite();
@@ -130,8 +130,8 @@ async fn a_new_file_that_may_have_been_made_where_it_has_no_room_is_taken_back()
     probe.before(move |name, count| {
         if name == "put" && count == 1 {
             let value = NewValue::new("x\n".into(), chrono::Utc::now());
-            let put = futures::executor::block_on(other.put(&above, value, &Expected::Nothing));
-            assert!(matches!(put, Ok(Outcome::Done(_))));
+            let put = futures::executor::block_on(other.put(&above, value, &Precondition::Absent));
+            assert!(matches!(put, Ok(PutOutcome::Applied(_))));
         }
     });
     let error = files.write(&cx(), WriteRequest::new(path("/x/y"), "y\n")).await.expect_err("nobody knows");

@@ -10,7 +10,7 @@ use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, RenameRequest, Write
 
 use super::taken_back::{contents, stage};
 use super::{Probe, cx, path};
-use crate::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store, StoreBackend};
+use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store, StoreBackend};
 
 fn key(at: &str) -> Key {
     Key::new(Namespace::default(), path(at))
@@ -19,11 +19,11 @@ fn key(at: &str) -> Key {
 /// Puts a value, as a program does that knows nothing of directories.
 fn put(store: &MemoryStore, at: &str, text: &'static str) {
     let value = NewValue::new(Bytes::from_static(text.as_bytes()), chrono::Utc::now());
-    assert!(matches!(block_on(store.put(&key(at), value, &Expected::Anything)), Ok(Outcome::Done(_))));
+    assert!(matches!(block_on(store.put(&key(at), value, &Precondition::Any)), Ok(PutOutcome::Applied(_))));
 }
 
 fn remove(store: &MemoryStore, at: &str) {
-    assert!(matches!(block_on(store.delete(&key(at), &Expected::Anything)), Ok(Outcome::Done(_))));
+    assert!(matches!(block_on(store.delete(&key(at), &Precondition::Any)), Ok(PutOutcome::Applied(_))));
 }
 
 fn owned(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -165,8 +165,8 @@ async fn large_files_are_copied_a_few_at_a_time() {
     let content = Bytes::from(vec![b'x'; SIZE]);
     for n in 0..8 {
         let value = NewValue::new(content.clone(), chrono::Utc::now());
-        let put = probe.store.put(&key(&format!("/d/{n}")), value, &Expected::Nothing).await;
-        assert!(matches!(put, Ok(Outcome::Done(_))));
+        let put = probe.store.put(&key(&format!("/d/{n}")), value, &Precondition::Absent).await;
+        assert!(matches!(put, Ok(PutOutcome::Applied(_))));
     }
     probe.take_all();
     let (held, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::store::{
-    Abilities, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, ListRequest, Listed, Needles,
-    NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, ListDepth, ListRequest, NewValue, Page,
+    PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery,
+    Write,
 };
 use crate::{Key, MemoryStore, Namespace};
 
@@ -154,16 +155,16 @@ impl fmt::Display for Probe {
 
 #[async_trait]
 impl Store for Probe {
-    fn abilities(&self) -> Abilities {
-        self.store.abilities()
+    fn capabilities(&self) -> StoreCapabilities {
+        self.store.capabilities()
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         self.called("head").await?;
         self.store.head(key).await
     }
 
-    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         self.called("get").await?;
         self.store.get(key, range).await
     }
@@ -173,19 +174,24 @@ impl Store for Probe {
         self.store.stat_many(namespace, paths).await
     }
 
-    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
         self.called("get many").await?;
         self.store.get_many(namespace, paths, max_size).await
     }
 
-    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+    async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let count = self.called("put").await?;
         self.change()?;
         let made = self.store.put(key, value, expected).await?;
         self.outcome("put", count, made).await
     }
 
-    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         let count = self.called("delete").await?;
         self.change()?;
         let made = self.store.delete(key, expected).await?;
@@ -193,7 +199,7 @@ impl Store for Probe {
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-        self.called(if request.depth == Listed::All { "list all" } else { "list level" }).await?;
+        self.called(if request.depth == ListDepth::All { "list all" } else { "list level" }).await?;
         let request = request.clone().limit(request.limit.min(self.page));
         self.store.list(namespace, &request).await
     }
@@ -227,17 +233,17 @@ impl Batch for Probe {
 
 #[async_trait]
 impl Changes for Probe {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         self.called("position").await?;
-        self.store.position(namespace).await
+        self.store.last_sequence(namespace).await
     }
 
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         self.called("since").await?;
         self.store.since(namespace, seen, limit.min(self.page)).await
     }
 
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         self.called("changed").await?;
         self.store.changed(namespace, seen).await
     }
@@ -249,9 +255,9 @@ impl Search for Probe {
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &Needles,
-    ) -> Result<Option<Candidates>> {
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
         self.called("candidates").await?;
-        self.store.candidates(namespace, prefix, needles).await
+        self.store.candidates(namespace, prefix, query).await
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use vfs_core::{Backend, ErrorKind, FileUpload, ReadRequest, Version, window};
 
 use super::{Probe, cx, path, probed};
-use crate::{Expected, Key, MemoryStore, Namespace, NewValue, Store as _, StoreBackend};
+use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, Store as _, StoreBackend};
 
 /// Lines of different lengths, a little over 9 MiB.
 fn log() -> Bytes {
@@ -66,7 +66,7 @@ async fn a_file_that_changes_meanwhile_is_read_as_it_was_or_as_it_is() {
         let put = move |store: &MemoryStore, n: usize| {
             let value = NewValue::new(content(n), chrono::Utc::now());
             let _replaced =
-                futures::executor::block_on(store.put(&key, value, &Expected::Anything)).expect("memory is there");
+                futures::executor::block_on(store.put(&key, value, &Precondition::Any)).expect("memory is there");
         };
         put(&store, 0);
         let made = AtomicUsize::new(0);

@@ -5,7 +5,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::*;
 use crate::memory::MemoryStore;
-use crate::store::{Listed, PageToken};
+use crate::store::{ListDepth, PageToken};
 
 const PATHS: [&str; 12] = [
     "/a",
@@ -28,7 +28,7 @@ enum Step {
     Delete(usize, Wanted),
     Batch(Vec<(usize, Wanted)>, Option<usize>, Vec<Part>),
     Get(usize, Option<Range<u64>>),
-    List(usize, Listed, usize),
+    List(usize, ListDepth, usize),
     Since(u64, usize),
     Search(usize, usize, vfs_core::CaseMode),
 }
@@ -65,11 +65,11 @@ fn content(number: usize) -> Bytes {
     CONTENTS.get(number).map_or_else(|| Bytes::from(vec![b'y'; (1 << 20) + 5]), |content| Bytes::from_static(content))
 }
 
-fn expected(wanted: &Wanted) -> Expected {
+fn expected(wanted: &Wanted) -> Precondition {
     match wanted {
-        Wanted::Anything => Expected::Anything,
-        Wanted::Nothing => Expected::Nothing,
-        Wanted::Content(number) => Expected::Version(crate::store::version_of(&content(*number))),
+        Wanted::Anything => Precondition::Any,
+        Wanted::Nothing => Precondition::Absent,
+        Wanted::Content(number) => Precondition::Version(crate::store::version_of(&content(*number))),
     }
 }
 
@@ -100,7 +100,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop::collection::vec(part, 0..5),
     );
     let range = prop::option::of((0..20_u64, 0..(2_u64 << 20)).prop_map(|(start, length)| start..start + length));
-    let depth = prop_oneof![Just(Listed::Level), Just(Listed::All)];
+    let depth = prop_oneof![Just(ListDepth::Level), Just(ListDepth::All)];
     let case = prop_oneof![Just(Sensitive), Just(Insensitive), Just(Smart)];
     let step = prop_oneof![
         6 => (at(), number(), wanted()).prop_map(|(to, number, wanted)| Step::Put(to, number, wanted)),
@@ -167,15 +167,15 @@ async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(all_pages(store, &request).await, all_pages(&model, &request).await);
             }
             Step::Since(seen, limit) => {
-                let found = store.since(&namespace, Position(*seen), *limit).await.expect("it answers");
-                prop_assert_eq!(found, model.since(&namespace, Position(*seen), *limit).await.expect("it answers"));
+                let found = store.since(&namespace, Sequence(*seen), *limit).await.expect("it answers");
+                prop_assert_eq!(found, model.since(&namespace, Sequence(*seen), *limit).await.expect("it answers"));
             }
             Step::Search(at, needle, case) => {
-                let needles = Needles::new(vec![NEEDLES[*needle].to_owned()], *case);
-                let found = store.candidates(&namespace, &below(*at), &needles).await.expect("it answers");
-                let held = model.candidates(&namespace, &below(*at), &needles).await.expect("it answers");
+                let query = TextQuery::new(vec![NEEDLES[*needle].to_owned()], *case);
+                let found = store.candidates(&namespace, &below(*at), &query).await.expect("it answers");
+                let held = model.candidates(&namespace, &below(*at), &query).await.expect("it answers");
                 if let (Some(found), Some(held)) = (found, held) {
-                    prop_assert!(found.is_superset(&held), "{needles:?}: {found:?} misses some of {held:?}");
+                    prop_assert!(found.is_superset(&held), "{query:?}: {found:?} misses some of {held:?}");
                 }
             }
         }

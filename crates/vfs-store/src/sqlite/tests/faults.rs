@@ -14,7 +14,7 @@ async fn refused(config: SqliteConfig, kind: ErrorKind, word: &str) {
 }
 
 fn edit(config: &SqliteConfig, sql: &str) {
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     Connection::open(file).expect("it opens").execute_batch(sql).expect(sql);
 }
 
@@ -47,7 +47,7 @@ async fn a_file_that_has_another_version_than_when_it_was_opened_is_not_changed(
     let before = put(&store, "/a", "text").await;
     for (version, word) in [(schema::VERSION + 1, "newer program"), (schema::VERSION - 1, "open the store again")] {
         edit(&config, &format!("PRAGMA user_version = {version}"));
-        let error = store.put(&key("/a"), value("other"), &Expected::Anything).await.expect_err("it is refused");
+        let error = store.put(&key("/a"), value("other"), &Precondition::Any).await.expect_err("it is refused");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(error.message().contains(word), "{error}");
     }
@@ -81,7 +81,7 @@ async fn names_that_mean_something_to_sqlite_are_files() {
 async fn a_truncated_file_is_an_error_and_never_empty() {
     let directory = directory();
     let config = config(&directory);
-    let Location::File(file) = config.location.clone() else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = config.location.clone() else { panic!("it is a file") };
     let store = open(&directory).await;
     for number in 0..50 {
         put(&store, &format!("/{number}"), vec![b'x'; 5000]).await;
@@ -109,10 +109,10 @@ async fn a_file_that_others_hold_is_busy_after_a_while() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
     let store = SqliteStore::open(config.clone()).await.expect("it opens");
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     let other = Connection::open(file).expect("it opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("it begins");
-    let error = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect_err("it is held");
+    let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("it is held");
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(error.is_temporary() && error.message().contains("busy_timeout"), "{error}");
     // Those who read are not held up.
@@ -125,7 +125,7 @@ async fn a_file_that_others_hold_is_busy_after_a_while() {
 async fn a_new_file_that_others_hold_is_busy_too() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
-    let Location::File(file) = &config.location else { panic!("it is a file") };
+    let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     let other = Connection::open(file).expect("it opens");
     other.execute_batch("BEGIN EXCLUSIVE").expect("it begins");
     refused(config, ErrorKind::Busy, "busy_timeout").await;
@@ -147,7 +147,7 @@ async fn a_full_disk_is_told_and_takes_nothing_away() {
         }
     };
     limit(40).await;
-    let error = store.put(&key("/a"), value(vec![b'x'; 1 << 20]), &Expected::Anything).await.expect_err("it is full");
+    let error = store.put(&key("/a"), value(vec![b'x'; 1 << 20]), &Precondition::Any).await.expect_err("it is full");
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert!(error.message().contains("free some space"), "{error}");
     assert_eq!(store.head(&key("/a")).await.expect("it reads"), None);
@@ -183,6 +183,6 @@ async fn tables_that_are_gone_are_told() {
 async fn a_value_that_is_too_large_is_refused() {
     let store = memory().await;
     let large = vec![0_u8; usize::try_from(content::MAX_VALUE).expect("it fits") + 1];
-    let error = store.put(&key("/a"), value(large), &Expected::Anything).await.expect_err("it is too large");
+    let error = store.put(&key("/a"), value(large), &Precondition::Any).await.expect_err("it is too large");
     assert_eq!(error.kind(), ErrorKind::TooLarge);
 }

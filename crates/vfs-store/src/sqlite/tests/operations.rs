@@ -1,7 +1,7 @@
 //! Checks, copies and counts; pieces of content; the log.
 
 use super::*;
-use crate::store::Tell;
+use crate::store::ChangeRecord;
 
 async fn sql(store: &SqliteStore, text: &'static str) {
     store.inner.writer.run(move |connection| Ok(connection.execute_batch(text)?)).await.expect(text);
@@ -136,7 +136,7 @@ async fn a_store_in_memory_can_be_kept_by_a_copy() {
     store.backup(directory.path().join("store.db")).await.expect("it copies");
     let copy = open(&directory).await;
     assert_eq!(copy.get(&key("/a"), None).await.expect("it reads").expect("it is there").content, "text");
-    assert_eq!(copy.position(&space("org/user")).await.expect("it reads"), Position(1));
+    assert_eq!(copy.last_sequence(&space("org/user")).await.expect("it reads"), Sequence(1));
     put(&copy, "/b", "more").await;
     assert_clean(&copy).await;
 }
@@ -147,7 +147,7 @@ async fn stats_count_what_is_there() {
     put(&store, "/a", "text").await;
     put(&store, "/b", vec![0_u8; 3000]).await;
     put(&store, "/c", "gone").await;
-    assert!(matches!(store.delete(&key("/c"), &Expected::Anything).await.expect("it deletes"), Outcome::Done(_)));
+    assert!(matches!(store.delete(&key("/c"), &Precondition::Any).await.expect("it deletes"), PutOutcome::Applied(_)));
     let stats = store.stats().await.expect("it counts");
     assert_eq!((stats.namespaces, stats.files, stats.bytes), (1, 2, 3004));
     let stats = store.file_stats().await.expect("it counts");
@@ -161,19 +161,25 @@ async fn the_newest_changes_are_remembered_and_the_others_forgotten() {
     let namespace = space("org/user");
     let writes = |count: u64| (0..count).map(|_| Write::Put(path("/a"), value("x"))).collect::<Vec<_>>();
     for count in [4000, 1, 300, 63, 1] {
-        assert!(matches!(store.batch(&namespace, &[], writes(count)).await.expect("it writes"), BatchOutcome::Done(_)));
+        assert!(matches!(
+            store.batch(&namespace, &[], writes(count)).await.expect("it writes"),
+            BatchOutcome::Applied(_)
+        ));
     }
     let last = 4365;
-    assert_eq!(store.position(&namespace).await.expect("it reads"), Position(last));
-    let since = async |seen: u64, limit| store.since(&namespace, Position(seen), limit).await.expect("it reads");
-    assert_eq!(since(0, 10).await, ChangePage::Forgotten(Position(last)));
-    assert_eq!(since(last + 1, 10).await, ChangePage::Forgotten(Position(last)));
+    assert_eq!(store.last_sequence(&namespace).await.expect("it reads"), Sequence(last));
+    let since = async |seen: u64, limit| store.since(&namespace, Sequence(seen), limit).await.expect("it reads");
+    assert_eq!(since(0, 10).await, ChangePage::Expired(Sequence(last)));
+    assert_eq!(since(last + 1, 10).await, ChangePage::Expired(Sequence(last)));
     let ChangePage::Changes { changes, next, has_more } = since(last - 4096, 5000).await else { panic!("forgotten") };
-    assert_eq!((changes.len(), next, has_more), (4096, Position(last), false));
+    assert_eq!((changes.len(), next, has_more), (4096, Sequence(last), false));
     assert!(store.file_stats().await.expect("it counts").changes < 4096 + 64 + 1);
     let ChangePage::Changes { changes, next, has_more } = since(last - 5, 2).await else { panic!("forgotten") };
-    assert!(matches!(&changes[..], [(Position(4361), Tell::Changed(..)), (Position(4362), Tell::Changed(..))]));
-    assert_eq!((next, has_more), (Position(4362), true));
+    assert!(matches!(
+        &changes[..],
+        [(Sequence(4361), ChangeRecord::Changed(..)), (Sequence(4362), ChangeRecord::Changed(..))]
+    ));
+    assert_eq!((next, has_more), (Sequence(4362), true));
     assert_clean(&store).await;
 }
 
@@ -196,7 +202,7 @@ async fn a_listing_does_not_look_into_what_is_below() {
         writes.push(Write::Put(path(&format!("/dir/{}/{number}", number % 5)), value("")));
     }
     writes.push(Write::Put(path("/dir/file"), value("x")));
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Done(_)));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Applied(_)));
     // SQLite counts the steps of its virtual machine; a step for each value below would be 20,000 and more.
     let steps = store.inner.readers.run(|connection| {
         let namespace = rows::namespace_id(connection, &space("org/user"))?.expect("it is there");

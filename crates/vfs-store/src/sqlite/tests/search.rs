@@ -5,8 +5,8 @@ use vfs_core::CaseMode::{self, Insensitive, Sensitive, Smart};
 use super::*;
 
 async fn found(store: &SqliteStore, below: &str, needle: &str, case: CaseMode) -> Option<Vec<String>> {
-    let needles = Needles::new(vec![needle.to_owned()], case);
-    let found = store.candidates(&space("org/user"), &path(below), &needles).await.expect("it answers")?;
+    let query = TextQuery::new(vec![needle.to_owned()], case);
+    let found = store.candidates(&space("org/user"), &path(below), &query).await.expect("it answers")?;
     let mut names: Vec<_> = found.iter().map(|path| path.as_str().to_owned()).collect();
     names.sort_unstable();
     Some(names)
@@ -35,8 +35,8 @@ async fn only_what_may_hold_a_needle_is_a_candidate() {
     assert_eq!(found(&store, "/", "ab", Sensitive).await, None);
     assert_eq!(found(&store, "/", "\"AND", Sensitive).await, all(&[]));
     assert_eq!(found(&store, "/", "no*such\"'()NEAR", Sensitive).await, all(&[]));
-    let needles = Needles::new(vec!["fox".to_owned(), "dog".to_owned()], Insensitive);
-    let found = store.candidates(&space("org/user"), &VfsPath::root(), &needles).await.expect("it answers");
+    let query = TextQuery::new(vec!["fox".to_owned(), "dog".to_owned()], Insensitive);
+    let found = store.candidates(&space("org/user"), &VfsPath::root(), &query).await.expect("it answers");
     assert_eq!(found, Some([path("/a"), path("/b")].into()));
 }
 
@@ -47,8 +47,8 @@ async fn no_more_are_told_than_are_worth_it() {
         put(&store, &format!("/d/{number}"), "needle").await;
     }
     let count = async |below: &str, most| {
-        let needles = Needles::new(vec!["needle".to_owned()], Sensitive).most(most);
-        let found = store.candidates(&space("org/user"), &path(below), &needles).await.expect("it answers");
+        let query = TextQuery::new(vec!["needle".to_owned()], Sensitive).max_candidates(most);
+        let found = store.candidates(&space("org/user"), &path(below), &query).await.expect("it answers");
         found.map(|found| found.len())
     };
     for is_settled in [false, true] {
@@ -110,13 +110,13 @@ async fn the_index_follows_every_change() {
         Write::Put(to("/d"), value("nothing")),
         Write::Copy { from: to("/c"), to: to("/d"), at: time(1_800_000_000) },
     ];
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Done(_)));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Applied(_)));
     settle(&store).await;
     put(&store, "/e", "nothing").await;
     settle(&store).await;
     let all = ["/b", "/c", "/d"].map(str::to_owned);
     assert_eq!(found(&store, "/", "fourth needle", Sensitive).await, Some(all.into()));
-    assert!(matches!(store.delete(&key("/b"), &Expected::Anything).await.expect("it deletes"), Outcome::Done(_)));
+    assert!(matches!(store.delete(&key("/b"), &Precondition::Any).await.expect("it deletes"), PutOutcome::Applied(_)));
     assert_eq!(found(&store, "/", "fourth needle", Sensitive).await, Some(vec!["/c".to_owned(), "/d".to_owned()]));
     assert_clean(&store).await;
 }
@@ -127,15 +127,15 @@ async fn namespaces_do_not_see_each_other() {
     put(&store, "/a", "needle").await;
     let other = Key::new(space("org"), path("/a"));
     assert!(matches!(
-        store.put(&other, value("nothing"), &Expected::Nothing).await.expect("it writes"),
-        Outcome::Done(_)
+        store.put(&other, value("nothing"), &Precondition::Absent).await.expect("it writes"),
+        PutOutcome::Applied(_)
     ));
     settle(&store).await;
-    let needles = Needles::new(vec!["needle".to_owned()], Sensitive);
-    let ask = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &needles).await.expect("it answers");
-    assert_eq!(ask("org").await, Some(Candidates::new()));
+    let query = TextQuery::new(vec!["needle".to_owned()], Sensitive);
+    let ask = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &query).await.expect("it answers");
+    assert_eq!(ask("org").await, Some(CandidateKeys::new()));
     assert_eq!(ask("org/user").await, Some([path("/a")].into()));
-    assert_eq!(ask("org/user/never").await, Some(Candidates::new()));
+    assert_eq!(ask("org/user/never").await, Some(CandidateKeys::new()));
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn the_removal_of_many_files_does_not_rewrite_the_index() {
     let text = |at: &VfsPath| value(format!("the text of {at} and no other: {}", at.as_str().repeat(20)));
     for first in (0..2048).step_by(128) {
         let writes = names(first..first + 128).map(|at| Write::Put(at.clone(), text(&at))).collect();
-        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     }
     let size = || {
         let connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
@@ -174,14 +174,14 @@ async fn the_removal_of_many_files_does_not_rewrite_the_index() {
     };
     let before = size();
     let writes = names(0..1024).map(Write::Delete).collect();
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     assert!(size() >= before, "{} bytes of {before}", size());
     assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec![]));
     assert_eq!(found(&store, "/", "/d/1777/d", Sensitive).await, Some(vec!["/d/1777".to_owned()]));
     // What is written later in the place of those is in the index, too.
     for first in (0..1024).step_by(64) {
         let writes = names(first..first + 64).map(|at| Write::Put(at.clone(), text(&at))).collect();
-        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     }
     assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec!["/d/7".to_owned()]));
     assert_clean(&store).await;
@@ -193,15 +193,15 @@ async fn a_refused_change_of_many_files_leaves_the_index_and_the_log_as_they_wer
     let (store, other) = (open(&directory).await, open(&directory).await);
     let names = |numbers: std::ops::Range<u32>| numbers.map(|number| path(&format!("/d/{number}")));
     let writes = names(0..5000).map(|at| Write::Put(at.clone(), value(format!("the text of {at}")))).collect();
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     assert_clean(&store).await;
     let writes = names(0..200).chain([path("/missing")]).map(Write::Delete).collect();
     let refused = store.batch(&space("org/user"), &[], writes).await;
-    assert!(matches!(refused, Ok(BatchOutcome::Refused(at, None)) if at == path("/missing")));
+    assert!(matches!(refused, Ok(BatchOutcome::PreconditionFailed(at, None)) if at == path("/missing")));
     assert_clean(&store).await;
     for (store, numbers) in [(&other, 0..200), (&store, 200..4800)] {
         let writes = names(numbers).map(Write::Delete).collect();
-        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
         assert_clean(store).await;
     }
     assert_eq!(found(&other, "/", "of /d/4801", Sensitive).await, Some(vec!["/d/4801".to_owned()]));
@@ -213,14 +213,14 @@ async fn files_that_are_removed_with_many_others_are_removed_from_the_index_by_l
     let store = open(&directory).await;
     let names = |numbers: std::ops::Range<u32>| numbers.map(|number| path(&format!("/d/{number}")));
     let writes = names(0..4000).map(|at| Write::Put(at.clone(), value(format!("the text of {at}")))).collect();
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
 
     // A process that ends right after the removal.
     let mut connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
     let transaction = connection.transaction().expect("it begins");
     let writes: Vec<_> = names(500..4000).map(Write::Delete).collect();
-    let outcome = write::batch(&transaction, &space("org/user"), SqliteSearchIndex::On, &[], &writes);
-    assert!(matches!(outcome, Ok(BatchOutcome::Done(_))));
+    let outcome = change::batch(&transaction, &space("org/user"), SqliteSearchIndex::On, &[], &writes);
+    assert!(matches!(outcome, Ok(BatchOutcome::Applied(_))));
     transaction.commit().expect("it commits");
     let left = || {
         let sql = "SELECT count(*) FROM removed";
@@ -239,7 +239,7 @@ async fn files_that_are_removed_with_many_others_are_removed_from_the_index_by_l
     // Each removal makes two passes of 1,000 files.
     for (numbers, expected) in [(0..100, 600), (100..200, 0)] {
         let writes = names(numbers).map(Write::Delete).collect();
-        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
         assert_eq!(left(), expected);
         assert_clean(&store).await;
     }
@@ -252,13 +252,13 @@ async fn files_that_are_written_with_many_others_do_not_wait_for_being_indexed()
     let write = |number: u32| Write::Put(path(&format!("/{number}")), value(format!("text {number}")));
     let binary = Write::Put(path("/binary"), value("a\0b"));
     let writes = (0..64).map(write).chain([binary]).collect();
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     assert_eq!(store.file_stats().await.expect("it counts").not_indexed, 1);
     let both = ["/7", "/binary"].map(str::to_owned);
     assert_eq!(found(&store, "/", "text 7", Sensitive).await, Some(both.into()));
     assert_clean(&store).await;
     let writes = (0..64).map(write).chain([Write::Put(path("/binary"), value("text"))]).collect();
-    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
     assert_eq!(store.file_stats().await.expect("it counts").not_indexed, 0);
     assert_clean(&store).await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::*;
-use crate::store::Tell;
+use crate::store::ChangeRecord;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_file_can_be_made_by_many_at_once() {
@@ -24,12 +24,12 @@ async fn of_many_who_expect_one_version_one_wins() {
     let stores = [open(&directory).await, open(&directory).await, open(&directory).await];
     let first = put(&stores[0], "/a", "first").await;
     let racing = (0..60).map(|number| {
-        let (store, expected) = (stores[number % 3].clone(), Expected::Version(first.version.clone()));
+        let (store, expected) = (stores[number % 3].clone(), Precondition::Version(first.version.clone()));
         tokio::spawn(async move { store.put(&key("/a"), value(format!("racer {number}")), &expected).await })
     });
     let outcomes = join_all(racing).await.into_iter().map(|outcome| outcome.expect("it ends").expect("it answers"));
-    assert_eq!(outcomes.filter(|outcome| matches!(outcome, Outcome::Done(_))).count(), 1);
-    assert_eq!(stores[1].position(&space("org/user")).await.expect("it reads"), Position(2));
+    assert_eq!(outcomes.filter(|outcome| matches!(outcome, PutOutcome::Applied(_))).count(), 1);
+    assert_eq!(stores[1].last_sequence(&space("org/user")).await.expect("it reads"), Sequence(2));
 }
 
 #[tokio::test]
@@ -38,13 +38,13 @@ async fn a_change_of_another_store_is_told() {
     let (one, other) = (open(&directory).await, open(&directory).await);
     let namespace = space("org/user");
     for number in 0..3 {
-        let seen = one.position(&namespace).await.expect("it reads");
+        let seen = one.last_sequence(&namespace).await.expect("it reads");
         let (changed, _) = tokio::join!(one.changed(&namespace, seen), put(&other, "/a", format!("{number}")));
         changed.expect("it is told");
         let ChangePage::Changes { changes, .. } = one.since(&namespace, seen, 10).await.expect("it reads") else {
             panic!("forgotten")
         };
-        assert!(matches!(&changes[..], [(_, Tell::Created(..) | Tell::Changed(..))]), "{changes:?}");
+        assert!(matches!(&changes[..], [(_, ChangeRecord::Created(..) | ChangeRecord::Changed(..))]), "{changes:?}");
     }
 }
 
@@ -52,12 +52,12 @@ async fn a_change_of_another_store_is_told() {
 async fn a_change_of_the_same_store_is_told() {
     let store = memory().await;
     let namespace = space("org/user");
-    let waiting = store.changed(&namespace, Position(0));
+    let waiting = store.changed(&namespace, Sequence(0));
     tokio::pin!(waiting);
     assert!(futures::poll!(&mut waiting).is_pending());
     put(&store, "/a", "x").await;
     waiting.await.expect("it is told");
-    store.changed(&namespace, Position(0)).await.expect("it is told at once");
+    store.changed(&namespace, Sequence(0)).await.expect("it is told at once");
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
         let mut writing = store.batch(&namespace, &[], writes);
         if number == 0 {
             // Of the others none need be made: what has not begun when it is dropped never does.
-            assert!(matches!(writing.await.expect("it writes"), BatchOutcome::Done(_)));
+            assert!(matches!(writing.await.expect("it writes"), BatchOutcome::Applied(_)));
             continue;
         }
         // Each is dropped a little later than the one before.
@@ -92,7 +92,7 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
     }
     tokio::time::timeout(Duration::from_secs(60), put(&store, "/end", "x")).await.expect("the writer is there");
     let files = store.stats().await.expect("it counts").files;
-    let position = store.position(&namespace).await.expect("it reads").0;
+    let position = store.last_sequence(&namespace).await.expect("it reads").0;
     // Each batch that was made put one new file, and changed one that is there from the first on.
     assert_eq!(position, 2 * (files - 2) + 1, "{files} files");
     assert_clean(&store).await;
@@ -111,7 +111,7 @@ async fn a_future_that_nobody_looks_at_keeps_nobody_waiting() {
     assert!(futures::poll!(&mut holding).is_pending());
     let at = key("/a");
     let mut reads: Vec<_> = (0..3).map(|_| store.get(&at, None)).collect();
-    let mut writes: Vec<_> = (0..3).map(|_| store.put(&at, value("x"), &Expected::Anything)).collect();
+    let mut writes: Vec<_> = (0..3).map(|_| store.put(&at, value("x"), &Precondition::Any)).collect();
     for read in &mut reads {
         assert!(futures::poll!(read).is_pending());
     }
@@ -124,7 +124,7 @@ async fn a_future_that_nobody_looks_at_keeps_nobody_waiting() {
     tokio::time::timeout(patience, store.head(&key("/b"))).await.expect("it has its turn").expect("it reads");
     holding.await.expect("it ends");
     for write in writes {
-        assert!(matches!(write.await.expect("it writes"), Outcome::Done(_)));
+        assert!(matches!(write.await.expect("it writes"), PutOutcome::Applied(_)));
     }
 }
 

@@ -1,0 +1,290 @@
+//! Copy of a store into another.
+
+use bytes::Bytes;
+use serde::Serialize;
+use vfs_core::{Error, ErrorKind, Problem, Result};
+
+use super::visit::visit_values;
+use crate::store::{
+    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue, WriteId,
+};
+
+/// Decides about a value that exists in the target with different content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ConflictPolicy {
+    /// The value of the target is kept, and reported as a problem.
+    #[default]
+    Keep,
+    /// The value of the target is replaced.
+    Replace,
+}
+
+/// Options of [`copy`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopyOptions {
+    /// The namespace to copy. Default: all of them.
+    pub namespace: Option<Namespace>,
+    /// The treatment of a value that exists in the target with different content. Default: it is kept.
+    pub conflict_policy: ConflictPolicy,
+}
+
+impl CopyOptions {
+    /// Returns options that copy every namespace and replace nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Copies only this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: Namespace) -> Self {
+        self.namespace = Some(namespace);
+        self
+    }
+
+    /// Sets the treatment of a value that exists in the target with different content.
+    #[must_use]
+    pub fn conflict_policy(mut self, policy: ConflictPolicy) -> Self {
+        self.conflict_policy = policy;
+        self
+    }
+}
+
+/// Result of a copy, or its progress.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CopyReport {
+    /// Number of values that were copied and read back.
+    pub files: u64,
+    /// Bytes of the copied values.
+    pub bytes: u64,
+    /// Number of values that existed in the target with the same content.
+    pub present: u64,
+    /// Values that were not copied, with the reason.
+    pub problems: Vec<Problem>,
+}
+
+/// Outcome of the copy of one value.
+enum ValueOutcome {
+    /// The value was copied; its number of bytes.
+    Copied(u64),
+    /// The target has the same value.
+    Present,
+    /// The value was removed from the source meanwhile.
+    Gone,
+}
+
+/// Copies the values of `from` into `to`, and passes the report so far to `progress` after each value.
+///
+/// # Behaviour
+///
+/// * Each value that is written is read back and compared. Creation and modification times are copied if the target can store them.
+/// * A copy that was stopped can be run again, and then copies what is missing. A value that exists in the target is compared by
+///   version and size if both stores use the same versions, else byte by byte. A value whose path is a directory in the target, or is
+///   below a file of the target, is a problem.
+/// * Nothing is removed from the target. A value that changes meanwhile is copied as it was at one moment.
+///
+/// # Errors
+///
+/// Errors of listing the source; the last of many consecutive values that failed because a store is not available; `not_found` for a
+/// [namespace](CopyOptions::namespace) without values. Errors of single values are in [`CopyReport::problems`], at
+/// `namespace:/path`, or at the path alone in the namespace without components.
+pub async fn copy(
+    from: &dyn Store,
+    to: &dyn Store,
+    options: &CopyOptions,
+    mut progress: impl FnMut(&CopyReport) + Send,
+) -> Result<CopyReport> {
+    let namespaces = match &options.namespace {
+        Some(namespace) => vec![namespace.clone()],
+        None => from.namespaces().await?,
+    };
+    let policy = options.conflict_policy;
+    let mut report = CopyReport::default();
+    let visit = |key, listed| async move { copy_value(from, to, &key, &listed, policy).await };
+    visit_values(from, &namespaces, visit, |outcome| {
+        match outcome {
+            Ok(ValueOutcome::Copied(bytes)) => {
+                report.files += 1;
+                report.bytes += bytes;
+            }
+            Ok(ValueOutcome::Present) => report.present += 1,
+            Ok(ValueOutcome::Gone) => {}
+            Err(problem) => report.problems.push(problem),
+        }
+        progress(&report);
+    })
+    .await?;
+    match &options.namespace {
+        Some(namespace) if report == CopyReport::default() => {
+            let message = format!("the namespace '{namespace}' has no values; check its name");
+            Err(Error::new(ErrorKind::NotFound, message))
+        }
+        _ => Ok(report),
+    }
+}
+
+async fn copy_value(
+    from: &dyn Store,
+    to: &dyn Store,
+    key: &Key,
+    listed: &StoredMeta,
+    policy: ConflictPolicy,
+) -> Result<ValueOutcome> {
+    let there = to.head(key).await?;
+    if there.as_ref().is_some_and(|there| is_same(listed, there)) {
+        return Ok(ValueOutcome::Present);
+    }
+    let Some(value) = from.get(key, None).await? else { return Ok(ValueOutcome::Gone) };
+    let expected = match there {
+        None => {
+            check_room(to, key).await?;
+            Precondition::Absent
+        }
+        Some(there) => {
+            if is_content(to, key, &there, &value.content).await? {
+                return Ok(ValueOutcome::Present);
+            }
+            match policy {
+                ConflictPolicy::Replace => Precondition::Version(there.version),
+                ConflictPolicy::Keep => {
+                    let message = "the target has another file here; copy with replacing if this one is meant to win";
+                    return Err(Error::new(ErrorKind::AlreadyExists, message));
+                }
+            }
+        }
+    };
+    write(to, key, value, &expected).await
+}
+
+/// Refuses a place that has a file above it or files below it: no directory has a file's path.
+async fn check_room(to: &dyn Store, key: &Key) -> Result<()> {
+    let mut above = key.path.parent();
+    while let Some(path) = above.filter(|path| !path.is_root()) {
+        above = path.parent();
+        if to.head(&Key::new(key.namespace.clone(), path.clone())).await?.is_some() {
+            let message = format!("the target has a file at '{path}', so that nothing can be below it");
+            return Err(Error::new(ErrorKind::NotADirectory, message));
+        }
+    }
+    let below = to.list(&key.namespace, &ListRequest::level(key.path.clone()).limit(1)).await?;
+    if below.entries.is_empty() && below.directories.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::IsADirectory, "the target has files below it, so that it is a directory there"))
+}
+
+/// Whether two stores say the same of a value, in the same words.
+fn is_same(one: &StoredMeta, other: &StoredMeta) -> bool {
+    one.size == other.size && one.version == other.version
+}
+
+async fn is_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content: &Bytes) -> Result<bool> {
+    if stored.size != content.len() as u64 {
+        return Ok(false);
+    }
+    Ok(store.get(key, None).await?.is_some_and(|value| value.content == content))
+}
+
+async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precondition) -> Result<ValueOutcome> {
+    let StoredValue { stored, content } = value;
+    let new = NewValue {
+        content: content.clone(),
+        created_at: stored.creation_time(),
+        modified_at: stored.modified_at,
+        id: WriteId::random(),
+    };
+    let written = match to.put(key, new, expected).await? {
+        PutOutcome::Applied(written) => written,
+        PutOutcome::PreconditionFailed(_) => {
+            let message = "the target was changed meanwhile; copy again";
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+    };
+    match to.get(key, None).await? {
+        Some(back) if back.content == content => Ok(ValueOutcome::Copied(content.len() as u64)),
+        // Somebody wrote or removed it since; what was copied was there.
+        None => Ok(ValueOutcome::Copied(content.len() as u64)),
+        Some(back) if back.stored.version != written.version => Ok(ValueOutcome::Copied(content.len() as u64)),
+        Some(_) => Err(Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+    use vfs_core::VfsPath;
+
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    fn key(namespace: &str, path: &str) -> Key {
+        Key::new(Namespace::parse(namespace).expect("a valid namespace"), VfsPath::parse(path).expect("a valid path"))
+    }
+
+    async fn put(store: &MemoryStore, key: &Key, content: &'static str) {
+        let made = DateTime::<Utc>::from_timestamp_micros(1_700_000_000_123_456).expect("a time");
+        let value = NewValue::new(Bytes::from_static(content.as_bytes()), made);
+        assert!(matches!(store.put(key, value, &Precondition::Any).await, Ok(PutOutcome::Applied(_))));
+    }
+
+    #[test]
+    fn the_outcome_of_a_copy_has_these_names_in_json() {
+        let copied = CopyReport { files: 2, bytes: 10, present: 1, problems: Vec::new() };
+        let json = r#"{"files":2,"bytes":10,"present":1,"problems":[]}"#;
+        assert_eq!(serde_json::to_string(&copied).expect("JSON"), json);
+    }
+
+    #[tokio::test]
+    async fn a_copy_has_every_namespace_with_its_times_and_a_second_one_writes_nothing() {
+        let (from, to) = (MemoryStore::new(), MemoryStore::single_valued());
+        let keys = [key("", "/a"), key("org", "/a"), key("org/user", "/d/b"), key("org/user", "/d/c")];
+        for key in &keys {
+            put(&from, key, "text").await;
+        }
+        put(&to, &keys[3], "text").await;
+        let mut seen = Vec::new();
+        let copied = copy(&from, &to, &CopyOptions::new(), |copied| seen.push(copied.files + copied.present)).await;
+        let copied = copied.expect("it is copied");
+        assert_eq!((copied.files, copied.bytes, copied.present, copied.problems.len()), (3, 12, 1, 0));
+        assert_eq!(seen, [1, 2, 3, 4]);
+        for key in &keys {
+            assert_eq!(to.head(key).await.expect("read"), from.head(key).await.expect("read"), "{key:?}");
+        }
+        let again = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is copied");
+        assert_eq!((again.files, again.present), (0, 4));
+    }
+
+    #[tokio::test]
+    async fn what_is_there_with_another_content_stays_unless_it_is_to_be_replaced() {
+        let (from, to) = (MemoryStore::new(), MemoryStore::new());
+        let at = key("org", "/a");
+        put(&from, &at, "new").await;
+        put(&from, &key("other", "/a"), "not asked for").await;
+        put(&to, &at, "old").await;
+        let options = CopyOptions::new().namespace(at.namespace.clone());
+        let kept = copy(&from, &to, &options, |_| {}).await.expect("it is copied");
+        assert_eq!((kept.files, kept.problems.len()), (0, 1));
+        assert_eq!((kept.problems[0].path.as_str(), kept.problems[0].code), ("org:/a", ErrorKind::AlreadyExists));
+        let replaced =
+            copy(&from, &to, &options.conflict_policy(ConflictPolicy::Replace), |_| {}).await.expect("it is copied");
+        assert_eq!((replaced.files, replaced.problems.len()), (1, 0));
+        let value = to.get(&at, None).await.expect("read").expect("it is there");
+        assert_eq!(value.content, "new");
+        assert_eq!(to.namespaces().await.expect("listed"), [at.namespace]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_put_below_a_file_or_in_the_place_of_a_directory() {
+        let (from, to) = (MemoryStore::new(), MemoryStore::new());
+        put(&from, &key("", "/a/b/c"), "text").await;
+        put(&from, &key("", "/d"), "text").await;
+        put(&to, &key("", "/a"), "a file").await;
+        put(&to, &key("", "/d/e"), "in a directory").await;
+        let copied = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
+        let mut told: Vec<_> = copied.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+        told.sort_unstable_by_key(|(path, _)| *path);
+        assert_eq!(told, [("/a/b/c", ErrorKind::NotADirectory), ("/d", ErrorKind::IsADirectory)]);
+        assert_eq!(copied.files, 0);
+    }
+}

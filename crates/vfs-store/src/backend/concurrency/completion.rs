@@ -1,0 +1,58 @@
+//! Completion of changes in several steps after their caller is gone.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, pending, select};
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_search::run_until_cancelled;
+
+/// Time that a change may still take after its caller's context has ended, before the caller gets an error.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Runs `work` to its end or until it has rolled back, even if the caller is dropped; its context is cancelled then.
+///
+/// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and the work goes on
+/// without it. Errors name `path` unless they name another one.
+pub(crate) async fn run_to_completion<T, F>(
+    cx: &OpContext,
+    path: &VfsPath,
+    work: impl FnOnce(OpContext) -> F,
+) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let (inner, _guard) = cx.cancel_on_drop();
+    let work = work(inner);
+    let Ok(runtime) = Handle::try_current() else { return work.await };
+    let late = async {
+        let ended = run_until_cancelled(cx, path, pending::<Infallible>()).await;
+        sleep(COMPLETION_TIMEOUT).await;
+        ended
+    };
+    match select(runtime.spawn(work), pin!(late)).await {
+        Either::Left((done, _)) => done.unwrap_or_else(|error| {
+            let message = "a change ended in the middle; look at what it left";
+            Err(Error::new(ErrorKind::Internal, message).with_path(path).with_source(error))
+        }),
+        Either::Right((Err(error), _)) => {
+            let message = format!(
+                "{}; the store has not answered to what was begun, which is finished or taken back once it does",
+                error.message()
+            );
+            Err(Error::new(error.kind(), message).with_path(path))
+        }
+    }
+}
+
+/// Returns the output of `work`, or `None` if it takes longer than `limit`. Without a tokio timer there is no limit.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match Handle::try_current() {
+        Ok(_) => timeout(limit, work).await.ok(),
+        Err(_) => Some(work.await),
+    }
+}

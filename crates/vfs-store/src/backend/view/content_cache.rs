@@ -1,0 +1,125 @@
+//! LRU cache of file contents by version, for searches.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use lru::LruCache;
+use vfs_core::Version;
+
+use crate::store::Key;
+
+/// What an entry is taken to weigh beside its content and path, in bytes.
+const ENTRY_WEIGHT: u64 = 256;
+
+/// The newest known content of each file, as far as there is room.
+pub(crate) struct ContentCache {
+    most: u64,
+    entries: Mutex<CacheEntries>,
+}
+
+struct CacheEntries {
+    by_key: LruCache<Key, (Version, Content)>,
+    weight: u64,
+}
+
+/// The content of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub(crate) bytes: Bytes,
+    /// Whether a search takes it for binary.
+    pub(crate) is_binary: bool,
+}
+
+impl Content {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        let is_binary = vfs_search::is_binary(&bytes);
+        Self { bytes, is_binary }
+    }
+}
+
+fn weight(key: &Key, content: &Content) -> u64 {
+    (key.path.as_str().len() + content.bytes.len()) as u64 + ENTRY_WEIGHT
+}
+
+impl ContentCache {
+    /// Keeps at most `max_candidates` bytes.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { most, entries: Mutex::new(CacheEntries { by_key: LruCache::unbounded(), weight: 0 }) }
+    }
+
+    /// How many bytes are kept at most.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Whether a content of the file is kept, of whatever version.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.lock().by_key.contains(key)
+    }
+
+    /// The content of this version, where it is kept.
+    pub(crate) fn get(&self, key: &Key, version: &Version) -> Option<Content> {
+        let mut entries = self.lock();
+        let (kept, content) = entries.by_key.get(key)?;
+        (kept == version).then(|| content.clone())
+    }
+
+    /// Keeps a content.
+    pub(crate) fn insert(&self, key: Key, version: Version, content: Content) {
+        let added = weight(&key, &content);
+        let mut entries = self.lock();
+        if let Some((_, old)) = entries.by_key.pop(&key) {
+            entries.weight -= weight(&key, &old);
+        }
+        if added > self.most {
+            return;
+        }
+        while entries.weight + added > self.most {
+            let Some((key, (_, old))) = entries.by_key.pop_lru() else { break };
+            entries.weight -= weight(&key, &old);
+        }
+        entries.weight += added;
+        entries.by_key.put(key, (version, content));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ContentCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.lock();
+        f.debug_struct("ContentCache").field("files", &entries.by_key.len()).field("weight", &entries.weight).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::VfsPath;
+
+    use super::*;
+    use crate::store::Namespace;
+
+    #[test]
+    fn the_least_used_goes_first_and_an_old_version_is_never_given() {
+        let contents = ContentCache::new(3 * 300);
+        let key = |name: &str| Key::new(Namespace::default(), VfsPath::parse(name).expect("a valid path"));
+        let put = |name: &str, version: &str| {
+            contents.insert(key(name), version.into(), Content::new(Bytes::from(vec![b'x'; 40])));
+        };
+        let has = |name: &str, version: &str| contents.get(&key(name), &version.into()).is_some();
+        ["/a", "/b", "/c"].iter().for_each(|name| put(name, "1"));
+        assert!(has("/a", "1"));
+        put("/d", "1");
+        assert_eq!(["/a", "/b", "/c", "/d"].map(|name| has(name, "1")), [true, false, true, true]);
+        put("/a", "2");
+        assert_eq!(["1", "2"].map(|version| has("/a", version)), [false, true]);
+        let mut other = key("/a");
+        other.namespace = Namespace::parse("x").expect("a namespace");
+        assert!(contents.get(&other, &"2".into()).is_none());
+        contents.insert(key("/a"), "3".into(), Content::new(Bytes::from(vec![0; 4000])));
+        assert!(!has("/a", "2") && !has("/a", "3"), "what is too large is not kept, nor what it replaces");
+    }
+}

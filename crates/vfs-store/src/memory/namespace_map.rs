@@ -1,0 +1,219 @@
+//! Values of one namespace.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+
+use bytes::Bytes;
+use chrono::SubsecRound;
+use vfs_core::VfsPath;
+
+use super::log::MemoryLog;
+use crate::store::{
+    BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, Page, PageToken, Precondition,
+    PutOutcome, StoredMeta, StoredValue, Write, version_of,
+};
+
+/// How many digits of a second's fraction are kept.
+const MICROSECONDS: u16 = 6;
+
+/// A value as it is held.
+#[derive(Debug, Clone)]
+struct MemoryValue {
+    content: Bytes,
+    stored: StoredMeta,
+}
+
+impl MemoryValue {
+    fn new(value: NewValue) -> Self {
+        let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
+        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
+            .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
+        Self { content: value.content, stored }
+    }
+}
+
+/// The values of one namespace, and what became of them.
+#[derive(Debug, Default)]
+pub(super) struct NamespaceMap {
+    values: BTreeMap<VfsPath, MemoryValue>,
+    pub(super) log: MemoryLog,
+}
+
+/// What a batch did so far.
+#[derive(Default)]
+struct BatchProgress {
+    now: Vec<StoredMeta>,
+    records: Vec<ChangeRecord>,
+    /// What was at each path before it was changed, in the order of the changes.
+    before: Vec<(VfsPath, Option<MemoryValue>)>,
+}
+
+impl NamespaceMap {
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    pub(super) fn head(&self, path: &VfsPath) -> Option<&StoredMeta> {
+        self.values.get(path).map(|held| &held.stored)
+    }
+
+    pub(super) fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Option<StoredValue> {
+        let held = self.values.get(path)?;
+        let content = range.map_or_else(|| held.content.clone(), |range| part(&held.content, &range));
+        Some(StoredValue::new(held.stored.clone(), content))
+    }
+
+    pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Precondition) -> PutOutcome {
+        self.one(Write::Put(path.clone(), value), path, expected)
+    }
+
+    pub(super) fn delete(&mut self, path: &VfsPath, expected: &Precondition) -> PutOutcome {
+        self.one(Write::Delete(path.clone()), path, expected)
+    }
+
+    /// A batch of one `write` at `path`.
+    fn one(&mut self, write: Write, path: &VfsPath, expected: &Precondition) -> PutOutcome {
+        match self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write]) {
+            BatchOutcome::Applied(mut now) => PutOutcome::Applied(now.remove(0)),
+            BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
+        }
+    }
+
+    pub(super) fn batch(&mut self, conditions: &[Condition], writes: Vec<Write>) -> BatchOutcome {
+        for condition in conditions {
+            let (path, holds) = match condition {
+                Condition::At(path, expected) => (path, expected.holds(self.head(path))),
+                Condition::NothingBelow(path) => (path, self.after(path, &inside(path)).next().is_none()),
+            };
+            if !holds {
+                return BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned());
+            }
+        }
+        let mut done = BatchProgress::default();
+        for write in writes {
+            if let Err(missing) = self.make(write, &mut done) {
+                self.undo(done);
+                return BatchOutcome::PreconditionFailed(missing, None);
+            }
+        }
+        self.log.tell(done.records);
+        BatchOutcome::Applied(done.now)
+    }
+
+    /// Makes one `write`; the error is the path where nothing is and something should be.
+    fn make(&mut self, write: Write, done: &mut BatchProgress) -> Result<(), VfsPath> {
+        match write {
+            Write::Put(path, value) => self.place(path, MemoryValue::new(value), done),
+            Write::Delete(path) => {
+                let held = self.take(&path, done)?;
+                done.now.push(held.stored);
+                done.records.push(ChangeRecord::Removed(path));
+            }
+            Write::Move { from, to } => {
+                let held = self.take(&from, done)?;
+                done.now.push(held.stored.clone());
+                done.records.push(ChangeRecord::Moved { from, to: to.clone(), stored: held.stored.clone() });
+                done.before.push((to.clone(), self.values.insert(to, held)));
+            }
+            Write::Copy { from, to, at } => {
+                let content = self.values.get(&from).ok_or(from)?.content.clone();
+                self.place(to, MemoryValue::new(NewValue::new(content, at)), done);
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, path: VfsPath, held: MemoryValue, done: &mut BatchProgress) {
+        let stored = held.stored.clone();
+        let before = self.values.insert(path.clone(), held);
+        let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
+        done.records.push(change(path.clone(), stored.clone()));
+        done.now.push(stored);
+        done.before.push((path, before));
+    }
+
+    fn take(&mut self, path: &VfsPath, done: &mut BatchProgress) -> Result<MemoryValue, VfsPath> {
+        let held = self.values.remove(path).ok_or_else(|| path.clone())?;
+        done.before.push((path.clone(), Some(held.clone())));
+        Ok(held)
+    }
+
+    fn undo(&mut self, done: BatchProgress) {
+        for (path, before) in done.before.into_iter().rev() {
+            match before {
+                Some(held) => self.values.insert(path, held),
+                None => self.values.remove(&path),
+            };
+        }
+    }
+
+    pub(super) fn list(&self, request: &ListRequest) -> Page {
+        let mut page = Page::default();
+        let mut seen = request.from.as_ref().map_or_else(|| inside(&request.below), |token| token.as_str().to_owned());
+        while let Some((path, held)) = self.after(&request.below, &seen).next() {
+            if page.entries.len() + page.directories.len() >= request.limit.max(1) {
+                page.next = Some(PageToken::new(seen));
+                break;
+            }
+            match directory_of(path, request) {
+                Some(directory) => {
+                    seen = inside(&directory);
+                    page.directories.push(directory);
+                }
+                None => {
+                    seen = path.as_str().to_owned();
+                    page.entries.push(Entry { path: path.clone(), stored: held.stored.clone() });
+                }
+            }
+        }
+        // Those in a directory `a` come after a directory `a-b`, whose own name is after it.
+        page.directories.sort_unstable();
+        page
+    }
+
+    /// The values at and below `prefix`.
+    pub(super) fn below_or_at(&self, prefix: &VfsPath) -> Vec<(VfsPath, Bytes)> {
+        let at = self.values.get_key_value(prefix.as_str());
+        let all = at.into_iter().chain(self.after(prefix, &inside(prefix)));
+        all.map(|(path, held)| (path.clone(), held.content.clone())).collect()
+    }
+
+    /// The values below `directory` that come after `seen`: after a value, or after all that begins with it where it ends
+    /// in `/` and is longer than the directory's own beginning.
+    fn after<'a>(
+        &'a self,
+        directory: &VfsPath,
+        seen: &str,
+    ) -> impl Iterator<Item = (&'a VfsPath, &'a MemoryValue)> + use<'a> {
+        let beginning = inside(directory);
+        let passed = seen.strip_suffix('/').filter(|_| seen.len() > beginning.len()).map(|name| format!("{name}0"));
+        let start = match &passed {
+            // '0' is what comes next after '/'.
+            Some(next) => Bound::Included(next.as_str()),
+            None => Bound::Excluded(seen.max(beginning.as_str())),
+        };
+        let rest = self.values.range::<str, _>((start, Bound::Unbounded));
+        rest.take_while(move |(path, _)| path.as_str().starts_with(&beginning))
+    }
+}
+
+/// What the paths below `directory` begin with.
+fn inside(directory: &VfsPath) -> String {
+    if directory.is_root() { "/".to_owned() } else { format!("{directory}/") }
+}
+
+/// The directory that stands for the value at `path` in a listing of one level.
+fn directory_of(path: &VfsPath, request: &ListRequest) -> Option<VfsPath> {
+    if request.depth == ListDepth::All {
+        return None;
+    }
+    let (name, _) = path.strip_prefix(&request.below)?.split_once('/')?;
+    request.below.child(name).ok()
+}
+
+/// The part of `content` that `range` asks for, cut at its end.
+fn part(content: &Bytes, range: &Range<u64>) -> Bytes {
+    let cut = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+    let (start, end) = (cut(range.start), cut(range.end));
+    content.slice(start..end.max(start))
+}

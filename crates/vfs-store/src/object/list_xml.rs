@@ -1,0 +1,117 @@
+//! Parser of S3 listings that keeps keys as they are sent.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+/// Marks a request for a listing whose keys are wanted as they are sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AsSent;
+
+/// A page of a listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ObjectListing {
+    /// Objects, in the order of the service.
+    pub(super) objects: Vec<ListedObject>,
+    /// What the keys of others begin with, up to and with the next `/`.
+    pub(super) prefixes: Vec<String>,
+    /// Where the next page begins, in the words of the service.
+    pub(super) next: Option<String>,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ListedObject {
+    /// Its key.
+    pub(super) key: String,
+    /// Bytes of content.
+    pub(super) size: u64,
+    /// When it was put.
+    pub(super) last_modified: DateTime<Utc>,
+    /// Its entity tag.
+    #[serde(rename = "ETag")]
+    pub(super) e_tag: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListBucketResult {
+    #[serde(default)]
+    contents: Vec<ListedObject>,
+    #[serde(default)]
+    common_prefixes: Vec<CommonPrefix>,
+    next_continuation_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CommonPrefix {
+    prefix: String,
+}
+
+/// Reads the answer of S3, and of what speaks its language.
+pub(super) fn parse(body: &[u8]) -> Result<ObjectListing, quick_xml::DeError> {
+    let answer: ListBucketResult = quick_xml::de::from_reader(body)?;
+    Ok(ObjectListing {
+        objects: answer.contents,
+        prefixes: answer.common_prefixes.into_iter().map(|common| common.prefix).collect(),
+        next: answer.next_continuation_token.filter(|token| !token.is_empty()),
+    })
+}
+
+impl ObjectListing {
+    /// The last key, or the last of what keys begin with, whichever comes later.
+    pub(super) fn last_key(&self) -> Option<&str> {
+        let last = self.objects.last().map(|object| object.key.as_str());
+        last.max(self.prefixes.last().map(String::as_str))
+    }
+
+    /// The same answer with nothing but where to go on.
+    pub(super) fn without_objects(&self) -> String {
+        let next = self
+            .next
+            .as_deref()
+            .map(quick_xml::escape::escape)
+            .map(|token| format!("<NextContinuationToken>{token}</NextContinuationToken>"));
+        format!("<ListBucketResult>{}</ListBucketResult>", next.unwrap_or_default())
+    }
+}
+
+impl From<object_store::ListResult> for ObjectListing {
+    fn from(result: object_store::ListResult) -> Self {
+        Self {
+            objects: result.objects.into_iter().map(ListedObject::from).collect(),
+            prefixes: result.common_prefixes.into_iter().map(|prefix| format!("{prefix}/")).collect(),
+            next: None,
+        }
+    }
+}
+
+impl From<object_store::ObjectMeta> for ListedObject {
+    fn from(meta: object_store::ObjectMeta) -> Self {
+        Self { key: meta.location.into(), size: meta.size, last_modified: meta.last_modified, e_tag: meta.e_tag }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_are() {
+        let body = br#"<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><IsTruncated>true</IsTruncated>
+<Contents><Key>a//b</Key><LastModified>2026-01-02T03:04:05.678Z</LastModified><ETag>&quot;0f&quot;</ETag><Size>3</Size></Contents>
+<CommonPrefixes><Prefix>x &amp; y/</Prefix></CommonPrefixes>
+<Contents><Key> folder/</Key><LastModified>2026-01-02T03:04:05Z</LastModified><Size>0</Size></Contents>
+<NextContinuationToken>1&lt;2</NextContinuationToken></ListBucketResult>"#;
+        let listing = parse(body).expect("a listing");
+        let keys: Vec<&str> = listing.objects.iter().map(|object| object.key.as_str()).collect();
+        assert_eq!(keys, ["a//b", " folder/"]);
+        assert_eq!(listing.objects[0].e_tag.as_deref(), Some("\"0f\""));
+        assert_eq!(listing.prefixes, ["x & y/"]);
+        assert_eq!(parse(listing.without_objects().as_bytes()).expect("a listing").next.as_deref(), Some("1<2"));
+        assert_eq!(parse(b"<ListBucketResult/>").expect("an empty listing"), ObjectListing::default());
+        assert!(parse(b"<html>nonsense").is_err());
+    }
+}

@@ -1,0 +1,317 @@
+//! Reads of objects and their metadata.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
+use futures::{StreamExt, stream};
+use object_store::path::Path;
+use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use tokio::runtime::Handle;
+use vfs_core::{Error, Version};
+use vfs_search::run_blocking;
+
+use super::error::BucketError;
+use super::http::{ObjectCondition, OperationTimeout};
+use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
+
+/// Maximum size of a value in bytes, which every service supports.
+pub(super) const MAX_VALUE: u64 = 5 << 30;
+
+/// More bytes than any object has; some services cannot read a range that ends after it.
+const MAX_RANGE_END: u64 = 1 << 50;
+
+/// Bytes that are asked for at once: each piece has its own time and its own attempts, however large the object is.
+const PIECE_BYTES: u64 = 8 << 20;
+/// How many pieces are on their way at once.
+const MAX_CONCURRENT_PIECES: usize = 4;
+/// How often an object is begun again that changes while it is read.
+const MAX_READ_ATTEMPTS: usize = 4;
+
+/// A larger content, in bytes, is hashed on a thread that may be busy for a while.
+const INLINE_HASH_THRESHOLD: usize = 256 << 10;
+
+/// The longest entity tag, in bytes; those of services have under 100.
+const MAX_TAG_BYTES: usize = 512;
+
+/// A service, and what is particular about it.
+#[derive(Debug, Clone)]
+pub(super) struct ObjectService {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) conditions: ConditionKind,
+    pub(super) labels: MetadataNames,
+    pub(super) limit: OperationTimeout,
+}
+
+/// What a service decides by whether a put is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConditionKind {
+    /// Entity tags.
+    Tags,
+    /// Numbers that it counts up.
+    #[cfg_attr(not(feature = "gcp"), expect(dead_code, reason = "Google Cloud Storage alone has them"))]
+    Generations,
+}
+
+/// The names of metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MetadataNames {
+    created_at: &'static str,
+    modified_at: &'static str,
+    write_id: &'static str,
+    content_hash: &'static str,
+}
+
+impl MetadataNames {
+    /// As most services have them.
+    pub(super) const HYPHENED: Self = Self {
+        created_at: "vfs-created-at",
+        modified_at: "vfs-modified-at",
+        write_id: "vfs-write-id",
+        content_hash: "vfs-content-hash",
+    };
+    /// As Azure has them, where a name is one of C#.
+    #[cfg(feature = "azure")]
+    pub(super) const UNDERSCORED: Self = Self {
+        created_at: "vfs_created_at",
+        modified_at: "vfs_modified_at",
+        write_id: "vfs_write_id",
+        content_hash: "vfs_content_hash",
+    };
+
+    /// What goes with a value.
+    pub(super) async fn of(self, value: &NewValue) -> Result<Attributes, Error> {
+        let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
+        let labels = [
+            (self.created_at, time(value.created_at)),
+            (self.modified_at, time(value.modified_at)),
+            (self.write_id, spell(value.id)),
+            (self.content_hash, hash(&value.content).await?),
+        ];
+        Ok(labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect())
+    }
+}
+
+/// The BLAKE3 hash of a content, in hexadecimal digits.
+async fn hash(content: &Bytes) -> Result<String, Error> {
+    let hash = |content: &[u8]| blake3::hash(content).to_hex().to_string();
+    match Handle::try_current() {
+        Ok(runtime) if content.len() > INLINE_HASH_THRESHOLD => {
+            let content = content.clone();
+            run_blocking(&runtime, move || hash(&content)).await
+        }
+        _ => Ok(hash(content)),
+    }
+}
+
+fn spell(id: WriteId) -> String {
+    format!("{:032x}", id.get())
+}
+
+/// An object that is there.
+#[derive(Debug, Clone)]
+pub(super) struct FoundObject {
+    pub(super) stored: StoredMeta,
+    /// What a change of just this object depends on; `None` where the service has no tags.
+    pub(super) guard: Option<ObjectCondition>,
+    write_id: Option<String>,
+    content_hash: Option<String>,
+}
+
+/// An object with its content, or the part of it that was requested.
+#[derive(Debug, Clone)]
+pub(super) struct ReadObject {
+    pub(super) found: FoundObject,
+    pub(super) content: Bytes,
+}
+
+impl ReadObject {
+    /// Whether the whole content is what was put with this metadata; objects of other programs name no hash.
+    pub(super) async fn is_as_written(&self) -> Result<bool, Error> {
+        let Some(expected) = &self.found.content_hash else { return Ok(true) };
+        Ok(hash(&self.content).await? == *expected)
+    }
+}
+
+impl From<ReadObject> for StoredValue {
+    fn from(ReadObject { found, content }: ReadObject) -> Self {
+        Self::new(found.stored, content)
+    }
+}
+
+impl FoundObject {
+    /// Whether this write put it there.
+    pub(super) fn is_by(&self, id: WriteId) -> bool {
+        self.write_id.as_deref() == Some(spell(id).as_str())
+    }
+
+    fn of(meta: &ObjectMeta, attributes: &Attributes, labels: MetadataNames) -> Self {
+        let text = |name: &'static str| {
+            attributes.get(&Attribute::Metadata(name.into())).map(|value| value.as_ref().to_owned())
+        };
+        let time = |name| text(name).and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc()));
+        let modified_at = time(labels.modified_at).unwrap_or(meta.last_modified);
+        let version = version(meta.e_tag.as_deref(), meta.size, meta.last_modified);
+        let guard = meta
+            .e_tag
+            .as_ref()
+            .and_then(|_| tag(&version))
+            .map(|e_tag| ObjectCondition::Tag { e_tag, generation: meta.version.clone() });
+        let stored =
+            StoredMeta::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
+        Self { stored, guard, write_id: text(labels.write_id), content_hash: text(labels.content_hash) }
+    }
+}
+
+/// The version of an object: its entity tag without quotes, as some services leave them away in listings.
+pub(super) fn version(e_tag: Option<&str>, size: u64, last_modified: DateTime<Utc>) -> Version {
+    match e_tag {
+        Some(e_tag) => {
+            let bare = e_tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            Version::new(bare.unwrap_or(e_tag))
+        }
+        None => Version::new(format!("{size}@{}", last_modified.timestamp_micros())),
+    }
+}
+
+/// The entity tag of a version, in quotes; `None` for what cannot be one, and so is the version of nothing.
+pub(super) fn tag(version: &Version) -> Option<String> {
+    let text = version.as_str();
+    let weak = text.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    match (weak, text) {
+        // Any object has the tag `*`, to some services in quotes too.
+        (_, "" | "*") => None,
+        _ if text.len() > MAX_TAG_BYTES => None,
+        (Some(bare), _) => is_plain(bare).then(|| text.to_owned()),
+        (None, _) => is_plain(text).then(|| format!("\"{text}\"")),
+    }
+}
+
+impl ObjectService {
+    /// What is at a key.
+    pub(super) async fn look(&self, location: &Path) -> Result<Option<FoundObject>, BucketError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.limit.of(self.objects.get_opts(location, options)).await {
+            Ok(answer) => Ok(Some(FoundObject::of(&answer.meta, &answer.attributes, self.labels))),
+            Err(fault) if fault.is_missing() => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The content at a key, or a part of it.
+    pub(super) async fn get(
+        &self,
+        location: &Path,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<ReadObject>, BucketError> {
+        let range = range.map_or(0..MAX_RANGE_END, |range| range.start..range.end.min(MAX_RANGE_END));
+        for _ in 0..MAX_READ_ATTEMPTS {
+            let Some(first) = self.piece(location, from(&range, range.start), None).await? else { return Ok(None) };
+            let rest = range.start + first.content.len() as u64..range.end.min(first.found.stored.size);
+            if rest.is_empty() {
+                return Ok(Some(first));
+            }
+            if let Some(value) = self.join(location, first, rest).await? {
+                return Ok(Some(value));
+            }
+        }
+        Err(BucketError::changing())
+    }
+
+    /// `first` with the `rest` after it; `None` where that is of another object by now.
+    async fn join(
+        &self,
+        location: &Path,
+        first: ReadObject,
+        rest: Range<u64>,
+    ) -> Result<Option<ReadObject>, BucketError> {
+        // One that is weak matches nothing; the version is compared all the same.
+        let tag = tag(&first.found.stored.version).filter(|tag| !tag.starts_with("W/"));
+        let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
+        let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
+        let mut pieces = stream::iter(pieces).buffered(MAX_CONCURRENT_PIECES);
+        let whole = first.content.len() as u64 + (rest.end - rest.start).min(MAX_VALUE);
+        let mut content = BytesMut::with_capacity(usize::try_from(whole).unwrap_or_default());
+        content.extend_from_slice(&first.content);
+        while let Some(piece) = pieces.next().await {
+            match piece {
+                Ok(Some(piece)) if piece.found.stored == first.found.stored && !piece.content.is_empty() => {
+                    content.extend_from_slice(&piece.content);
+                }
+                Ok(_) => return Ok(None),
+                Err(fault) if fault.is_refusal() => return Ok(None),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(Some(ReadObject { found: first.found, content: content.freeze() }))
+    }
+
+    /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.
+    async fn piece(
+        &self,
+        location: &Path,
+        range: Range<u64>,
+        if_match: Option<String>,
+    ) -> Result<Option<ReadObject>, BucketError> {
+        if range.is_empty() {
+            return self.empty(location).await;
+        }
+        let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
+        for attempt in 1.. {
+            match self.limit.of(self.read(location, options.clone())).await {
+                Ok(read) => return Ok(Some(read)),
+                Err(fault) if fault.is_missing() => return Ok(None),
+                // A part that begins at the end or after it is an error for services, and empty here.
+                Err(fault) if fault.may_be_range() => match self.empty(location).await? {
+                    // It has grown since, or that was not what the fault was about.
+                    Some(value) if value.found.stored.size > range.start && attempt == MAX_READ_ATTEMPTS => {
+                        return Err(fault);
+                    }
+                    Some(value) if value.found.stored.size > range.start => {}
+                    value => return Ok(value),
+                },
+                Err(fault) => return Err(fault),
+            }
+        }
+        Err(BucketError::changing())
+    }
+
+    async fn read(&self, location: &Path, options: GetOptions) -> object_store::Result<ReadObject> {
+        let answer = self.objects.get_opts(location, options).await?;
+        let found = FoundObject::of(&answer.meta, &answer.attributes, self.labels);
+        Ok(ReadObject { found, content: answer.bytes().await? })
+    }
+
+    async fn empty(&self, location: &Path) -> Result<Option<ReadObject>, BucketError> {
+        Ok(self.look(location).await?.map(|found| ReadObject { found, content: Bytes::new() }))
+    }
+
+    /// Removes what is at a key. That there is nothing is no fault, for most services.
+    pub(super) async fn remove(&self, location: &Path) -> Result<(), BucketError> {
+        self.limit.of(self.objects.delete(location)).await
+    }
+}
+
+/// The piece of `range` that begins at `start`.
+fn from(range: &Range<u64>, start: u64) -> Range<u64> {
+    start..range.end.min(start.saturating_add(PIECE_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_the_tag_without_its_quotes() {
+        for (e_tag, text) in [("\"0f-2\"", "0f-2"), ("0x8D", "0x8D"), ("W/\"a\"", "W/\"a\""), ("\"", "\"")] {
+            assert_eq!(version(Some(e_tag), 0, DateTime::UNIX_EPOCH).as_str(), text);
+        }
+        assert_eq!(tag(&"0f-2".into()).as_deref(), Some("\"0f-2\""));
+        assert_eq!(tag(&"W/\"a\"".into()).as_deref(), Some("W/\"a\""));
+        for text in ["", "*", "\"*\"", "a\nb", "a b", "ü", "\"", &"x".repeat(513)] {
+            assert_eq!(tag(&text.into()), None, "{text}");
+        }
+    }
+}

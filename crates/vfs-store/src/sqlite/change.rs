@@ -1,0 +1,296 @@
+//! Changes within a transaction.
+
+use chrono::{DateTime, Utc};
+use rusqlite::Connection;
+use vfs_core::VfsPath;
+
+use super::config::SqliteSearchIndex;
+use super::error::{SqliteError, SqliteResult};
+use super::index::{self, IndexTiming};
+use super::rows::{self, FileRow, IndexState};
+use super::{content, log};
+use crate::store::{
+    BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StoredMeta, Write, WriteId, version_of,
+};
+
+/// A change of the files of one namespace, and what became of its counts.
+struct Changing<'a> {
+    connection: &'a Connection,
+    namespace: i64,
+    /// The number of the newest change before this one.
+    before: i64,
+    /// The number of the newest change.
+    sequence: i64,
+    /// The number of the last change of all, as each write is one.
+    last: i64,
+    files: i64,
+    bytes: i64,
+    search_index: SqliteSearchIndex,
+    timing: IndexTiming,
+    /// Whether it left a file that is to be indexed.
+    is_any_waiting: bool,
+    /// The id of the next file that is new, once one was.
+    next_id: Option<i64>,
+}
+
+/// Why a batch ends early.
+enum BatchError {
+    /// Nothing is at this path, and something should be.
+    Missing(VfsPath),
+    SqliteError(SqliteError),
+}
+
+impl<E: Into<SqliteError>> From<E> for BatchError {
+    fn from(error: E) -> Self {
+        Self::SqliteError(error.into())
+    }
+}
+
+/// Makes all of the `writes` if all of the `conditions` hold. Where it refuses, the transaction is to be rolled back.
+pub(super) fn batch(
+    connection: &Connection,
+    namespace: &Namespace,
+    search_index: SqliteSearchIndex,
+    conditions: &[Condition],
+    writes: &[Write],
+) -> SqliteResult<BatchOutcome> {
+    let id = rows::namespace_id(connection, namespace)?;
+    for condition in conditions {
+        if let Some(refused) = refused(connection, id, condition)? {
+            return Ok(refused);
+        }
+    }
+    let mut changing = Changing::begin(connection, namespace, search_index, writes)?;
+    let mut now = Vec::with_capacity(writes.len());
+    for write in writes {
+        match changing.make(write.clone()) {
+            Ok(stored) => now.push(stored),
+            Err(BatchError::Missing(path)) => return Ok(BatchOutcome::PreconditionFailed(path, None)),
+            Err(BatchError::SqliteError(fault)) => return Err(fault),
+        }
+    }
+    changing.finish()?;
+    Ok(BatchOutcome::Applied(now))
+}
+
+/// What a batch is refused with, where the `condition` does not hold.
+fn refused(
+    connection: &Connection,
+    namespace: Option<i64>,
+    condition: &Condition,
+) -> SqliteResult<Option<BatchOutcome>> {
+    let (Condition::At(path, _) | Condition::NothingBelow(path)) = condition;
+    let found = match namespace {
+        Some(namespace) => rows::find(connection, namespace, path.as_str())?.map(|found| found.stored),
+        None => None,
+    };
+    let holds = match (condition, namespace) {
+        (Condition::At(_, expected), _) => expected.holds(found.as_ref()),
+        (Condition::NothingBelow(_), Some(namespace)) => !rows::has_below(connection, namespace, path)?,
+        (Condition::NothingBelow(_), None) => true,
+    };
+    Ok((!holds).then(|| BatchOutcome::PreconditionFailed(path.clone(), found)))
+}
+
+impl<'a> Changing<'a> {
+    fn begin(
+        connection: &'a Connection,
+        namespace: &Namespace,
+        search_index: SqliteSearchIndex,
+        writes: &[Write],
+    ) -> SqliteResult<Self> {
+        connection
+            .prepare_cached("INSERT INTO namespaces (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+            .execute([namespace.as_str()])?;
+        let mut statement = connection.prepare_cached("SELECT id, sequence FROM namespaces WHERE name = ?1")?;
+        let (id, sequence): (i64, i64) =
+            statement.query_row([namespace.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Self {
+            connection,
+            namespace: id,
+            before: sequence,
+            sequence,
+            last: sequence + i64::try_from(writes.len()).unwrap_or(i64::MAX - sequence),
+            files: 0,
+            bytes: 0,
+            search_index,
+            timing: IndexTiming::of(writes),
+            is_any_waiting: false,
+            next_id: None,
+        })
+    }
+
+    fn finish(self) -> SqliteResult<()> {
+        if self.is_any_waiting {
+            index::catch_up(self.connection)?;
+        }
+        let sql = "UPDATE namespaces SET sequence = ?2, files = files + ?3, bytes = bytes + ?4 WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.execute((self.namespace, self.sequence, self.files, self.bytes))?;
+        log::forget(self.connection, self.namespace, self.before, self.sequence)
+    }
+
+    /// Makes one `write`: what is there now, or what was there of a removal.
+    fn make(&mut self, write: Write) -> Result<StoredMeta, BatchError> {
+        match write {
+            Write::Put(path, value) => Ok(self.put(path, &value)?),
+            Write::Delete(path) => {
+                let Some(found) = self.find(&path)? else { return Err(BatchError::Missing(path)) };
+                self.remove(&path, &found)?;
+                self.log_change(&ChangeRecord::Removed(path))?;
+                Ok(found.stored)
+            }
+            Write::Move { from, to } => {
+                let Some(found) = self.find(&from)? else { return Err(BatchError::Missing(from)) };
+                self.rename(&from, &to)?;
+                self.log_change(&ChangeRecord::Moved { from, to, stored: found.stored.clone() })?;
+                Ok(found.stored)
+            }
+            Write::Copy { from, to, at } => {
+                let Some(found) = self.find(&from)? else { return Err(BatchError::Missing(from)) };
+                Ok(self.copy(&found, to, at)?)
+            }
+        }
+    }
+
+    fn find(&self, path: &VfsPath) -> SqliteResult<Option<FileRow>> {
+        rows::find(self.connection, self.namespace, path.as_str())
+    }
+
+    fn put(&mut self, path: VfsPath, value: &NewValue) -> SqliteResult<StoredMeta> {
+        let stored =
+            StoredMeta::new(value.content.len() as u64, version_of(&value.content), rows::kept(value.modified_at))
+                .created_at(rows::kept(value.created_at));
+        let before = self.find(&path)?;
+        let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
+        let id = self.emptied(before.as_ref(), is_same)?;
+        if !is_same {
+            content::write(self.connection, id, &value.content)?;
+        }
+        let is_indexed = self.search_index == SqliteSearchIndex::On;
+        let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
+            let known = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
+            index::write(self.connection, self.namespace, id, known, &value.content)?
+        } else {
+            self.index(before.as_ref(), is_same, is_indexed && index::is_text(&value.content))?
+        };
+        self.place(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
+    }
+
+    fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
+        let at = rows::kept(at);
+        let stored = StoredMeta::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
+        let before = self.find(&to)?;
+        let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
+        let id = self.emptied(before.as_ref(), is_same)?;
+        if !is_same {
+            content::copy(self.connection, source.id, id)?;
+        }
+        let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != IndexState::Never;
+        let indexed = self.index(before.as_ref(), is_same, is_text)?;
+        self.place(to, FileRow { id, stored, indexed }, before.as_ref(), WriteId::random())
+    }
+
+    /// The id of a file whose content is to be written: that of what was there `before`, whose content is removed unless it
+    /// stays the same, or one that is not used.
+    fn emptied(&mut self, before: Option<&FileRow>, is_same: bool) -> SqliteResult<i64> {
+        let Some(found) = before else { return self.new_id() };
+        if !is_same {
+            content::remove(self.connection, found.id)?;
+        }
+        Ok(found.id)
+    }
+
+    fn new_id(&mut self) -> SqliteResult<i64> {
+        let sql =
+            "SELECT max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT max(id) FROM removed), 0)) + 1";
+        let id = match self.next_id {
+            Some(id) => id,
+            None => self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?,
+        };
+        self.next_id = Some(id + 1);
+        Ok(id)
+    }
+
+    /// What the index knows of a file that takes the place of `before`.
+    fn index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
+        let known = before.map_or(IndexState::Never, |found| found.indexed);
+        if is_same && known != IndexState::Never {
+            return Ok(known);
+        }
+        if is_text {
+            self.is_any_waiting = true;
+            return Ok(if known.has_row() { IndexState::Stale } else { IndexState::Waiting });
+        }
+        if let Some(found) = before.filter(|found| found.indexed.has_row()) {
+            index::remove(self.connection, found.id)?;
+        }
+        Ok(IndexState::Never)
+    }
+
+    fn rename(&mut self, from: &VfsPath, to: &VfsPath) -> SqliteResult<()> {
+        if from == to {
+            return Ok(());
+        }
+        if let Some(replaced) = self.find(to)? {
+            self.remove(to, &replaced)?;
+        }
+        let sql = "UPDATE files SET path = ?3 WHERE namespace = ?1 AND path = ?2";
+        self.connection.prepare_cached(sql)?.execute((self.namespace, from.as_str(), to.as_str()))?;
+        Ok(())
+    }
+
+    /// Writes the row of a file whose content is there, and tells of it.
+    fn place(
+        &mut self,
+        path: VfsPath,
+        file: FileRow,
+        before: Option<&FileRow>,
+        write: WriteId,
+    ) -> SqliteResult<StoredMeta> {
+        let sql = "INSERT INTO files (namespace, path, id, size, version, created, modified, write_id, indexed)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                   ON CONFLICT (namespace, path) DO UPDATE SET
+                   size = excluded.size, version = excluded.version, created = excluded.created,
+                   modified = excluded.modified, write_id = excluded.write_id, indexed = excluded.indexed";
+        let FileRow { id, stored, indexed } = file;
+        let modified = stored.modified_at.timestamp_micros();
+        self.connection.prepare_cached(sql)?.execute((
+            self.namespace,
+            path.as_str(),
+            id,
+            stored.size.cast_signed(),
+            rows::version_bytes(&stored)?,
+            stored.created_at.map_or(modified, |time| time.timestamp_micros()),
+            modified,
+            write.get().to_be_bytes(),
+            indexed,
+        ))?;
+        self.bytes += stored.size.cast_signed() - before.map_or(0, |found| found.stored.size.cast_signed());
+        self.files += i64::from(before.is_none());
+        let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
+        self.log_change(&change(path, stored.clone()))?;
+        Ok(stored)
+    }
+
+    fn remove(&mut self, path: &VfsPath, found: &FileRow) -> SqliteResult<()> {
+        content::remove(self.connection, found.id)?;
+        if found.indexed.has_row() {
+            let remove = if self.timing.purge_passes > 0 { index::remove_later } else { index::remove };
+            remove(self.connection, found.id)?;
+        }
+        let mut statement = self.connection.prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?;
+        statement.execute((self.namespace, path.as_str()))?;
+        self.files -= 1;
+        self.bytes -= found.stored.size.cast_signed();
+        Ok(())
+    }
+
+    fn log_change(&mut self, record: &ChangeRecord) -> SqliteResult<()> {
+        self.sequence += 1;
+        if log::is_forgotten_at(self.sequence, self.last) {
+            return Ok(());
+        }
+        log::append(self.connection, self.namespace, self.sequence, record)
+    }
+}

@@ -1,0 +1,108 @@
+//! Errors of SQLite.
+
+use rusqlite::ErrorCode as Code;
+use vfs_core::{Error, ErrorKind};
+
+/// Why work on a connection ended early.
+#[derive(Debug)]
+pub(super) enum SqliteError {
+    /// SQLite says so.
+    Database(rusqlite::Error),
+    /// We do.
+    Ours(Error),
+}
+
+/// What work on a connection ends with.
+pub(super) type SqliteResult<T> = Result<T, SqliteError>;
+
+impl SqliteError {
+    /// The file holds what no version of this store writes.
+    pub(super) fn damaged() -> Self {
+        Self::Ours(Error::invalid_argument(DAMAGED).with_generic_model_message())
+    }
+
+    /// Whether the disk is full.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::Database(error) => describe(error).0 == ErrorKind::StorageFull,
+            Self::Ours(error) => error.kind() == ErrorKind::StorageFull,
+        }
+    }
+
+    /// Whether another connection was in the way.
+    pub(super) fn is_busy(&self) -> bool {
+        match self {
+            Self::Database(error) => {
+                matches!(error.sqlite_error_code(), Some(Code::DatabaseBusy | Code::DatabaseLocked))
+            }
+            Self::Ours(error) => error.kind() == ErrorKind::Busy,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for SqliteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<Error> for SqliteError {
+    fn from(error: Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl From<SqliteError> for Error {
+    fn from(fault: SqliteError) -> Self {
+        match fault {
+            SqliteError::Database(error) => {
+                let (kind, message) = describe(&error);
+                Error::new(kind, message).with_generic_model_message().with_source(error)
+            }
+            SqliteError::Ours(error) => error,
+        }
+    }
+}
+
+const DAMAGED: &str = "the SQLite file of the store is damaged; restore a backup, or save what is left of it with the \
+                       '.recover' command of the sqlite3 program";
+const OTHER_TABLES: &str = "the tables in the SQLite file of the store are not as they should be, or SQLite refused a \
+                            statement; another program may have changed them: restore a backup";
+
+fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
+    use ErrorKind as K;
+    if matches!(error, rusqlite::Error::NulError(_) | rusqlite::Error::InvalidPath(_)) {
+        return (K::InvalidArgument, "the path of the SQLite file has a NUL, or is not UTF-8; name another one");
+    }
+    match error.sqlite_error_code() {
+        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed | Code::SchemaChanged) => (
+            K::Busy,
+            "others held the SQLite file of the store for longer than its busy timeout; try again, or raise 'busy_timeout'",
+        ),
+        Some(Code::NotADatabase) => {
+            (K::InvalidArgument, "the file of the store is not a SQLite database, or is encrypted; name another file")
+        }
+        Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
+        Some(Code::DiskFull) => {
+            (K::StorageFull, "the disk that the SQLite file of the store is on is full; free some space")
+        }
+        Some(Code::ReadOnly | Code::PermissionDenied | Code::AuthorizationForStatementDenied) => (
+            K::PermissionDenied,
+            "the SQLite file of the store cannot be written by this user; allow writing to it and to the directory it is in",
+        ),
+        Some(Code::CannotOpen) => (
+            K::Unavailable,
+            "the SQLite file of the store cannot be opened; see whether it is a file, and too many are not open",
+        ),
+        Some(Code::SystemIoFailure) => {
+            (K::Unavailable, "the disk that the SQLite file of the store is on failed; see the cause")
+        }
+        Some(Code::OutOfMemory) => (K::Unavailable, "SQLite is out of memory; try again later"),
+        Some(Code::TooBig) => (K::TooLarge, "it is larger than SQLite can hold"),
+        Some(Code::OperationInterrupted | Code::OperationAborted) => (K::Cancelled, "it was cancelled"),
+        Some(Code::Unknown) => (K::InvalidArgument, OTHER_TABLES),
+        Some(_) => (K::Internal, "SQLite failed; report it if it stays"),
+        // A column of another type, or a row that should be there and is not.
+        None => (K::InvalidArgument, DAMAGED),
+    }
+}
