@@ -53,7 +53,7 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
     let copy = |args: &[&str]| bare(&root, &[&["store", "copy"], args].concat(), b"");
     let told = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
     assert_eq!(told.success(), "1 files copied, 4 bytes; 0 were there, 0 were not copied\n");
-    copy(&["--only", "amce", "sqlite:a.db", "sqlite:b.db"]).failure("nothing in the namespace 'amce'");
+    copy(&["--only", "amce", "sqlite:a.db", "sqlite:b.db"]).failure("the namespace 'amce' has no values");
     let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
     assert_eq!(told.success(), "2 files copied, 8 bytes; 1 were there, 0 were not copied\n");
     bare(&root, &["--store", "sqlite:b.db", "write", "--mode", "overwrite", "/a"], b"other").success();
