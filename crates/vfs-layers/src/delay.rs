@@ -1,4 +1,4 @@
-//! Slowness on purpose.
+//! Interceptor that delays operations, for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,55 +12,55 @@ use vfs_search::run_until_cancelled;
 
 use crate::per_operation::PerOperation;
 
-/// Waits before every operation, for tests of what is slow.
+/// Waits before every operation, for tests of slow backends.
 ///
 /// # Behaviour
 ///
-/// * The wait is before the operation, and once: the items of a stream follow each other at their own speed.
-/// * It needs a tokio runtime with its timer, and follows a paused clock.
+/// * The wait comes once, before the operation: the items of a stream are not delayed.
+/// * Needs a tokio runtime with its timer, and follows a paused clock.
 ///
 /// # Errors
 ///
-/// `cancelled` or `timeout` at the operation's path, at once, where the caller cancels or its deadline passes during the
-/// wait; the operation is then not begun.
+/// `cancelled` or `timeout` at the operation's path as soon as the caller cancels or its deadline passes during the
+/// wait; the operation then does not begin.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::{Layer, Operation};
-/// use vfs_layers::Latency;
+/// use vfs_layers::Delay;
 /// use vfs_memory::MemoryBackend;
 ///
-/// let far_away = Latency::new(Duration::from_millis(80)).for_operation(Operation::Stat, Duration::from_millis(5));
-/// let files = far_away.layer(Arc::new(MemoryBackend::new()));
+/// let distant = Delay::new(Duration::from_millis(80)).for_operation(Operation::Stat, Duration::from_millis(5));
+/// let files = distant.layer(Arc::new(MemoryBackend::new()));
 /// # let _ = files;
 /// ```
 #[derive(Debug, Clone)]
-pub struct Latency {
-    waits: PerOperation<Duration>,
+pub struct Delay {
+    delays: PerOperation<Duration>,
 }
 
-impl Latency {
-    /// Waits `wait` before each operation. Zero is no wait.
-    pub fn new(wait: Duration) -> Self {
-        Self { waits: PerOperation::new(wait) }
+impl Delay {
+    /// Returns an interceptor that waits `delay` before each operation. Zero means no wait.
+    pub fn new(delay: Duration) -> Self {
+        Self { delays: PerOperation::new(delay) }
     }
 
-    /// Waits `wait` before `operation` instead.
+    /// Sets the delay before `operation`, in place of the one for all operations.
     #[must_use]
-    pub fn for_operation(mut self, operation: Operation, wait: Duration) -> Self {
-        self.waits.set(operation, wait);
+    pub fn for_operation(mut self, operation: Operation, delay: Duration) -> Self {
+        self.delays.set(operation, delay);
         self
     }
 }
 
-impl Layer for Latency {
+impl Layer for Delay {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(Intercepted::new(inner, Arc::new(self.clone())))
     }
 }
 
-impl Interceptor for Latency {
+impl Interceptor for Delay {
     fn name(&self) -> &'static str {
         "latency"
     }
@@ -71,14 +71,14 @@ impl Interceptor for Latency {
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
-        let (waiting, request) = (cx.clone(), call.request().clone());
-        call.start_after(cx, async move { self.wait(&waiting, request.as_request_ref()).await })
+        let (wait_cx, request) = (cx.clone(), call.request().clone());
+        call.start_after(cx, async move { self.wait(&wait_cx, request.as_request_ref()).await })
     }
 }
 
-impl Latency {
+impl Delay {
     async fn wait(&self, cx: &OpContext, request: RequestRef<'_>) -> Result<()> {
-        let delay = self.waits.of(request.operation());
+        let delay = self.delays.get(request.operation());
         if delay.is_zero() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Records on their way into a sink, in order.
+//! Queue of chained records on their way to a sink.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,138 +9,138 @@ use super::chain::AuditHead;
 use super::record::AuditRecord;
 use super::sinks::AuditSink;
 
-/// Most records that wait for a sink that fails.
-pub(super) const MAX_WAITING: usize = 10_000;
+/// Maximum number of records that wait for a failing sink.
+pub(super) const QUEUE_CAPACITY: usize = 10_000;
 
-/// A chain of records, and the sink that they go to.
+/// A chain of records, and the sink that they are written to.
 ///
-/// A record gets its place in the chain and in the queue in one step, without waiting, so that one whose caller goes away
-/// is not lost. Whoever waits for its record takes all before it to the sink, too; a record leaves the queue when the sink
-/// has it. One that nobody waits for any more, as its caller went away or the sink refused it, is abandoned: somebody else
-/// has to take it there.
+/// A record gets its place in the chain and in the queue in one step, without waiting, so that it is not lost if its
+/// caller is dropped. A caller that waits for its record writes all records before it, too; a record leaves the queue
+/// when the sink has it. A record that no caller waits for any more, because the caller was dropped or the sink
+/// refused the record, is abandoned: a later caller has to write it.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct RecordQueue {
     sink: Box<dyn AuditSink>,
-    state: Mutex<State>,
-    turn: tokio::sync::Mutex<()>,
+    state: Mutex<QueueState>,
+    writer: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The end of the chain, those that wait included.
-    made: AuditHead,
+struct QueueState {
+    /// The end of the chain, including records in the queue.
+    sealed_head: AuditHead,
     /// The last record that the sink has.
-    kept: AuditHead,
-    waiting: VecDeque<Arc<AuditRecord>>,
-    /// The sequence of the last record that was abandoned; 0 where none was.
-    abandoned: u64,
-    /// How many records found no place in the queue since the last that did.
+    written_head: AuditHead,
+    records: VecDeque<Arc<AuditRecord>>,
+    /// Sequence number of the last abandoned record; 0 if there is none.
+    last_abandoned: u64,
+    /// Number of records lost because the queue was full, since the last one that was not.
     lost: u64,
-    /// Why the sink refused a record the last time.
-    refused: Option<ErrorKind>,
+    /// Kind of the last error of the sink.
+    last_error: Option<ErrorKind>,
     /// Whether the sink has not accepted a record since.
     is_refusing: bool,
     preparation: Preparation,
 }
 
-/// Whether the sink is prepared for the next record.
+/// State of the preparation of the sink for the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Preparation {
-    /// It was not since it began, or since it refused a record.
+    /// Not prepared since the start, or since the sink refused a record.
     Needed,
     Done,
-    /// It failed, and the sink has not accepted a refused record since.
+    /// Failed, and the sink has not accepted a refused record since.
     Failed,
 }
 
-impl State {
+impl QueueState {
     fn has_room(&self) -> bool {
-        self.waiting.len() < MAX_WAITING
+        self.records.len() < QUEUE_CAPACITY
     }
 
     fn push(&mut self, record: AuditRecord) -> Result<()> {
-        let record = self.made.seal(record)?;
-        self.made = AuditHead::of(&record);
-        self.waiting.push_back(Arc::new(record));
+        let record = self.sealed_head.seal(record)?;
+        self.sealed_head = AuditHead::of(&record);
+        self.records.push_back(Arc::new(record));
         Ok(())
     }
 
-    /// Puts a record of those that were lost into the queue, where there is room for it.
+    /// Enqueues the record of a gap if records were lost and the queue has room.
     fn push_gap(&mut self) -> Result<()> {
         if self.lost > 0 && self.has_room() {
-            self.push(AuditRecord::gap(self.lost, self.refused.unwrap_or(ErrorKind::Unavailable)))?;
+            self.push(AuditRecord::gap(self.lost, self.last_error.unwrap_or(ErrorKind::Unavailable)))?;
             self.lost = 0;
         }
         Ok(())
     }
 }
 
-impl Log {
+impl RecordQueue {
     pub(super) fn new(sink: Box<dyn AuditSink>, head: AuditHead) -> Self {
-        let state = State {
-            made: head.clone(),
-            kept: head,
-            waiting: VecDeque::new(),
-            abandoned: 0,
+        let state = QueueState {
+            sealed_head: head.clone(),
+            written_head: head,
+            records: VecDeque::new(),
+            last_abandoned: 0,
             lost: 0,
-            refused: None,
+            last_error: None,
             is_refusing: false,
             preparation: Preparation::Needed,
         };
-        Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
+        Self { sink, state: Mutex::new(state), writer: tokio::sync::Mutex::new(()) }
     }
 
-    /// The last record that the sink has.
+    /// Returns the last record that the sink has.
     pub(super) fn head(&self) -> AuditHead {
-        self.state().kept.clone()
+        self.state().written_head.clone()
     }
 
-    /// Gives `record` its place, and returns the number up to which its caller has to take records to the sink. Where too
-    /// many wait already it is lost; a record of how many are lost is made as soon as there is room for one.
-    pub(super) fn add(&self, record: AuditRecord) -> Result<u64> {
+    /// Enqueues `record`, and returns the sequence number up to which its caller has to write. If the queue is full
+    /// the record is lost, and a gap is recorded as soon as there is room.
+    pub(super) fn push(&self, record: AuditRecord) -> Result<u64> {
         let mut state = self.state();
         state.push_gap()?;
         if state.has_room() {
             state.push(record)?;
         } else {
             state.lost += 1;
-            tracing::error!(operation = %record.operation, "an audit record is lost: too many wait for the sink");
+            tracing::error!(operation = %record.operation, "an audit record is lost: the queue of the sink is full");
         }
-        Ok(state.made.sequence)
+        Ok(state.sealed_head.sequence)
     }
 
-    /// Says that nobody waits for the record `sequence`.
+    /// Marks the record `sequence` as abandoned by its caller.
     pub(super) fn abandon(&self, sequence: u64) {
         let mut state = self.state();
-        state.abandoned = state.abandoned.max(sequence);
+        state.last_abandoned = state.last_abandoned.max(sequence);
     }
 
-    /// Takes the records up to `sequence`, which the caller has made, to the sink.
-    pub(super) async fn keep(&self, sequence: u64) -> Result<()> {
-        let mut carried = Carried { log: self, sequence, is_kept: false };
-        self.keep_until(sequence).await?;
-        carried.is_kept = true;
+    /// Writes the records up to `sequence`, which the caller has enqueued, to the sink.
+    pub(super) async fn write(&self, sequence: u64) -> Result<()> {
+        let mut guard = AbandonOnDrop { queue: self, sequence, is_written: false };
+        self.write_until(sequence).await?;
+        guard.is_written = true;
         Ok(())
     }
 
-    /// Takes the records that were abandoned to the sink, and those before them.
-    pub(super) async fn keep_abandoned(&self) -> Result<()> {
-        let last = self.state().abandoned;
-        if self.next_until(last).is_some() { self.keep_until(last).await } else { Ok(()) }
+    /// Writes abandoned records, and those before them, to the sink.
+    pub(super) async fn write_abandoned(&self) -> Result<()> {
+        let last = self.state().last_abandoned;
+        if self.next_until(last).is_some() { self.write_until(last).await } else { Ok(()) }
     }
 
-    /// Has the sink prepared, unless it is.
+    /// Prepares the sink, unless it is prepared.
     pub(super) async fn prepare(&self) -> Result<()> {
         self.prepare_unless(|| self.is_prepared()).await
     }
 
-    async fn prepare_unless(&self, is_done: impl Fn() -> bool) -> Result<()> {
-        if is_done() {
+    async fn prepare_unless(&self, is_ready: impl Fn() -> bool) -> Result<()> {
+        if is_ready() {
             return Ok(());
         }
-        let _turn = self.turn.lock().await;
+        let _writer = self.writer.lock().await;
         // Another task may have prepared the sink meanwhile.
-        if is_done() {
+        if is_ready() {
             return Ok(());
         }
         let prepared = self.sink.prepare(&self.head()).await;
@@ -148,12 +148,12 @@ impl Log {
         prepared
     }
 
-    /// As [`prepare`](Self::prepare), but a failure is logged, and not repeated until the sink accepts a record that it refused
-    /// before.
+    /// Prepares the sink like [`prepare`](Self::prepare), but logs a failure, and does not retry until the sink
+    /// accepts a record that it had refused.
     pub(super) async fn prepare_if_possible(&self) {
         let has_failed = || self.state().preparation == Preparation::Failed;
         if let Err(error) = self.prepare_unless(|| has_failed() || self.is_prepared()).await {
-            tracing::warn!(%error, "the audit log has no room set aside for the record of a gap");
+            tracing::warn!(%error, "the audit log has no room reserved for the record of a gap");
         }
     }
 
@@ -161,23 +161,23 @@ impl Log {
         self.state().preparation == Preparation::Done && self.sink.is_prepared()
     }
 
-    async fn keep_until(&self, sequence: u64) -> Result<()> {
-        let _turn = self.turn.lock().await;
+    async fn write_until(&self, sequence: u64) -> Result<()> {
+        let _writer = self.writer.lock().await;
         while let Some(next) = self.next_until(sequence) {
             let appended = self.sink.append(&next).await;
             let mut state = self.state();
             match appended {
                 Ok(()) => {
-                    state.waiting.pop_front();
-                    state.kept = AuditHead::of(&next);
-                    // A sink that accepts records but cannot be prepared, for example because only small ones fit, is not prepared
-                    // again.
+                    state.records.pop_front();
+                    state.written_head = AuditHead::of(&next);
+                    // A sink that accepts records but cannot be prepared, for example because only small ones fit, is prepared again
+                    // only after it has refused one.
                     if std::mem::take(&mut state.is_refusing) && state.preparation == Preparation::Failed {
                         state.preparation = Preparation::Needed;
                     }
                 }
                 Err(error) => {
-                    state.refused = Some(error.kind());
+                    state.last_error = Some(error.kind());
                     state.is_refusing = true;
                     if state.preparation == Preparation::Done {
                         state.preparation = Preparation::Needed;
@@ -189,11 +189,11 @@ impl Log {
         Ok(())
     }
 
-    /// Takes all records that there are now to the sink.
+    /// Writes all records of the queue to the sink.
     pub(super) async fn flush(&self) -> Result<()> {
         loop {
-            let last = self.state().made.sequence;
-            self.keep_until(last).await?;
+            let last = self.state().sealed_head.sequence;
+            self.write_until(last).await?;
             let mut state = self.state();
             if state.lost == 0 {
                 return Ok(());
@@ -203,25 +203,25 @@ impl Log {
     }
 
     fn next_until(&self, sequence: u64) -> Option<Arc<AuditRecord>> {
-        self.state().waiting.front().filter(|record| record.sequence <= sequence).cloned()
+        self.state().records.front().filter(|record| record.sequence <= sequence).cloned()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A record that its caller takes to the sink, and abandons where it does not get there.
-struct Carried<'a> {
-    log: &'a Log,
+/// Guard of a record that its caller writes, which marks it as abandoned if it is not written.
+struct AbandonOnDrop<'a> {
+    queue: &'a RecordQueue,
     sequence: u64,
-    is_kept: bool,
+    is_written: bool,
 }
 
-impl Drop for Carried<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
-            self.log.abandon(self.sequence);
+        if !self.is_written {
+            self.queue.abandon(self.sequence);
         }
     }
 }

@@ -1,38 +1,42 @@
-//! Who may change what at the same time.
+//! Locks that serialise changes of one file, and changes of trees with all others.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs_core::VfsPath;
 
-/// How many files can be changed at once.
-const LANES: usize = 64;
+/// Number of locks that files are hashed to, and so of files that can be changed at once.
+const FILE_LOCK_COUNT: usize = 64;
 
-/// Lets changes of different files run beside each other, those of one file one after the other, and those of whole trees
-/// alone: what was there before a change is then the same when it is made.
+/// Lets changes of different files run concurrently, serialises those of one file, and runs those of trees alone: the
+/// state that was read before a change is then still current when it is made.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct PathLocks {
     trees: RwLock<()>,
     files: Vec<Mutex<()>>,
     hasher: RandomState,
 }
 
 /// The right to make a change, until it is dropped.
-pub(super) enum Held<'a> {
+pub(super) enum PathGuard<'a> {
     File { _file: MutexGuard<'a, ()>, _trees: RwLockReadGuard<'a, ()> },
     Tree { _trees: RwLockWriteGuard<'a, ()> },
 }
 
-impl Gate {
+impl PathLocks {
     pub(super) fn new() -> Self {
-        Self { trees: RwLock::new(()), files: (0..LANES).map(|_| Mutex::new(())).collect(), hasher: RandomState::new() }
+        Self {
+            trees: RwLock::new(()),
+            files: (0..FILE_LOCK_COUNT).map(|_| Mutex::new(())).collect(),
+            hasher: RandomState::new(),
+        }
     }
 
-    /// Waits for the right to change the file at `path`, or any where that is `None`.
-    pub(super) async fn enter(&self, path: Option<&VfsPath>) -> Held<'_> {
-        let Some(path) = path else { return Held::Tree { _trees: self.trees.write().await } };
+    /// Acquires the lock of the file at `path`, or of all files if it is `None`.
+    pub(super) async fn lock(&self, path: Option<&VfsPath>) -> PathGuard<'_> {
+        let Some(path) = path else { return PathGuard::Tree { _trees: self.trees.write().await } };
         let _trees = self.trees.read().await;
-        let lane = usize::try_from(self.hasher.hash_one(path) % LANES as u64).unwrap_or_default();
-        Held::File { _file: self.files[lane].lock().await, _trees }
+        let index = usize::try_from(self.hasher.hash_one(path) % FILE_LOCK_COUNT as u64).unwrap_or_default();
+        PathGuard::File { _file: self.files[index].lock().await, _trees }
     }
 }

@@ -1,4 +1,4 @@
-//! Operations in a window of time.
+//! Rate limiter of operations in fixed windows.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,12 +9,12 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::limits::QuotaLimits;
 
-/// From this many actors on, those whose window is over are forgotten.
-const MANY: usize = 1024;
+/// Number of actors from which on expired windows are removed.
+const PRUNE_THRESHOLD: usize = 1024;
 
-/// How often everybody and each actor has come lately.
+/// Counts operations in total and by actor in fixed windows.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct RateLimiter {
     overall: Option<(u64, Duration)>,
     per_actor: Option<(u64, Duration)>,
     windows: Mutex<Windows>,
@@ -22,23 +22,23 @@ pub(super) struct Rate {
 
 #[derive(Debug, Default)]
 struct Windows {
-    whole: Option<Window>,
+    total: Option<Window>,
     actors: HashMap<Option<Box<str>>, Window>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    begun: Instant,
+    started_at: Instant,
     operations: u64,
 }
 
-impl Rate {
+impl RateLimiter {
     pub(super) fn new(overall: &QuotaLimits, per_actor: &QuotaLimits) -> Self {
         let windows = Mutex::default();
         Self { overall: overall.operations, per_actor: per_actor.operations, windows }
     }
 
-    /// Counts an operation of `actor`, if all limits leave room for it. One that is refused does not count.
+    /// Counts an operation of `actor`, if every limit leaves room for it. Refused operations do not count.
     pub(super) fn admit(&self, actor: Option<&str>, path: &VfsPath) -> Result<()> {
         if self.overall.is_none() && self.per_actor.is_none() {
             return Ok(());
@@ -46,34 +46,35 @@ impl Rate {
         let now = Instant::now();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let key: Option<Box<str>> = actor.map(Box::from);
-        let whole = next(self.overall, windows.whole, now, "all callers of this process together", path)?;
-        let own = next(self.per_actor, windows.actors.get(&key).copied(), now, "this actor", path)?;
-        windows.whole = whole;
-        if let (Some(own), Some((_, window))) = (own, self.per_actor) {
-            if windows.actors.len() >= MANY {
-                windows.actors.retain(|_, other| now.duration_since(other.begun) < window);
+        let total = advance_window(self.overall, windows.total, now, "all callers of this process together", path)?;
+        let actor_window = advance_window(self.per_actor, windows.actors.get(&key).copied(), now, "this actor", path)?;
+        windows.total = total;
+        if let (Some(actor_window), Some((_, window))) = (actor_window, self.per_actor) {
+            if windows.actors.len() >= PRUNE_THRESHOLD {
+                windows.actors.retain(|_, other| now.duration_since(other.started_at) < window);
             }
-            windows.actors.insert(key, own);
+            windows.actors.insert(key, actor_window);
         }
         Ok(())
     }
 }
 
-/// The window with one operation more; `None` where there is no limit.
-fn next(
+/// Returns the window with one more operation; `None` if there is no limit.
+fn advance_window(
     limit: Option<(u64, Duration)>,
     window: Option<Window>,
     now: Instant,
-    whose: &str,
+    owner: &str,
     path: &VfsPath,
 ) -> Result<Option<Window>> {
-    let Some((most, length)) = limit else { return Ok(None) };
-    let open = window.filter(|window| now.duration_since(window.begun) < length);
-    let window = open.unwrap_or(Window { begun: now, operations: 0 });
-    if window.operations >= most {
-        let left = length.saturating_sub(now.duration_since(window.begun));
-        let message =
-            format!("{whose} may do {most} operations in {length:?}, and that is used up; try again in {left:?}");
+    let Some((max, length)) = limit else { return Ok(None) };
+    let open = window.filter(|window| now.duration_since(window.started_at) < length);
+    let window = open.unwrap_or(Window { started_at: now, operations: 0 });
+    if window.operations >= max {
+        let remaining = length.saturating_sub(now.duration_since(window.started_at));
+        let message = format!(
+            "{owner} may perform {max} operations in {length:?}, which are used up; try again in {remaining:?}"
+        );
         return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
     }
     Ok(Some(Window { operations: window.operations + 1, ..window }))
