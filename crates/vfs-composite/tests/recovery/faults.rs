@@ -245,7 +245,7 @@ async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_
     namespace.target.create_text("/f", "old").await?;
     let request = RenameRequest::new(path("/f"), path("/m/f")).overwrite();
     let error = files.rename(&OpContext::new(), request).await.expect_err("the source cannot be deleted");
-    assert!(error.message().contains("it was not moved"), "{error}");
+    assert!(error.message().contains("nothing was moved"), "{error}");
     assert_eq!(namespace.records().await?, 1);
     let [entry] = &namespace.journal.list_dir("/moves").await?[..] else { panic!("one record") };
     let record = namespace.journal.read_text(entry.path.as_str()).await?;
