@@ -161,7 +161,7 @@ impl Interceptor for CacheInterceptor {
             && let Some(result) = self.read(inner, cx, read).await
         {
             // The output of a read is one of `Q`, which is a read.
-            return Ok(Q::from_any_output(AnyOutput::Read(result?)).ok_or_else(|| Error::of(ErrorKind::Internal))?);
+            return Q::from_any_output(AnyOutput::Read(result?)).ok_or_else(|| Error::of(ErrorKind::Internal));
         }
         if request.as_request_ref().class() == OperationClass::Read {
             return request.send(inner, cx).await;

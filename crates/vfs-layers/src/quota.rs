@@ -250,13 +250,13 @@ impl QuotaState {
             ChangeEstimate::of(inner, cx, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         self.quota.overall.check_file(&path, estimate.largest)?;
         self.quota.per_actor.check_file(&path, estimate.largest)?;
-        let is_kept = self.tracks_usage() && inner.capabilities(&path).mutations == Mutations::InPlace;
+        let is_tracked = self.tracks_usage() && inner.capabilities(&path).mutations == Mutations::InPlace;
         let reservation = self.usage.reserve(cx.actor(), estimate.growth(), &path)?;
         let changes_many_files = changes_many_files(request.as_request_ref());
         let result = request.send(inner, cx).await;
         let change = result.as_ref().map(|output| estimate.change(Q::output_ref(output)));
         match change {
-            _ if !is_kept => reservation.release(),
+            _ if !is_tracked => reservation.release(),
             Ok(Some(change)) => reservation.commit(change),
             Err(error) if !changes_many_files && is_unapplied(error.kind()) => reservation.release(),
             Ok(None) | Err(_) => drop(reservation),

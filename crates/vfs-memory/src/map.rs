@@ -329,8 +329,7 @@ mod tests {
     #[test]
     fn a_directory_is_prefetched_if_it_has_only_few_files() {
         let many: Vec<_> = (0..=MAX_PREFETCHED_FILES).map(|n| format!("/d/many/{n:02}")).collect();
-        let mut paths =
-            vec!["/d/prefetched/a", "/d/prefetched/b", "/d/prefetched-er/x", "/d/nested/a", "/d/nested/b/c", "/d/z"];
+        let mut paths = vec!["/d/few/a", "/d/few/b", "/d/few-er/x", "/d/nested/a", "/d/nested/b/c", "/d/z"];
         paths.extend(many.iter().map(String::as_str));
         let (files, mut found) = (map(&paths), Vec::new());
         files.for_each_child(&path("/d"), |child| {
@@ -343,13 +342,13 @@ mod tests {
         let with =
             |name: &str, paths: &[&str]| (name.to_owned(), Some(paths.iter().map(|path| (*path).to_owned()).collect()));
         let expected = [
-            with("prefetched-er", &["/d/prefetched-er/x"]),
-            with("prefetched", &["/d/prefetched/a", "/d/prefetched/b"]),
+            with("few-er", &["/d/few-er/x"]),
+            with("few", &["/d/few/a", "/d/few/b"]),
             ("many".to_owned(), None),
             ("nested".to_owned(), None),
         ];
         assert_eq!(found, expected);
-        assert_eq!(children(&files, "/d"), ["prefetched-er/", "prefetched/", "many/", "nested/", "z"]);
+        assert_eq!(children(&files, "/d"), ["few-er/", "few/", "many/", "nested/", "z"]);
     }
 
     #[test]
