@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, BackendExt as _, GrepRequest, Layer, OpContext, ReadRequest, VfsPath};
-use vfs_layers::{ConcurrencyLimit, Latency, ReadOnly, Retry, Timeout, Trace};
+use vfs_layers::{ConcurrencyLimit, Delay, ReadOnly, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 
@@ -68,7 +68,7 @@ fn fan_out(criterion: &mut Criterion) {
         let files = (0..mounts).fold(CompositeBackend::new(Arc::new(MemoryBackend::new())), |files, number| {
             let memory = MemoryBackend::new();
             runtime.block_on(memory.create_text("/notes.md", "a word\n")).expect("a new file");
-            files.with_mount(&format!("/m{number}"), Latency::new(SLOW).layer(Arc::new(memory))).expect("a free place")
+            files.with_mount(&format!("/m{number}"), Delay::new(SLOW).layer(Arc::new(memory))).expect("a free place")
         });
         let cx = OpContext::new();
         group.bench_function(BenchmarkId::new("grep", mounts), |bencher| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _};
-use vfs_composite::{CompositeBackend, Recovered};
+use vfs_composite::{CompositeBackend, RecoveryOutcome};
 use vfs_core::{
     Backend as _, BackendExt as _, CopyRequest, ErrorKind, Layer as _, OpContext, RenameRequest, Result, VfsPath,
 };
@@ -217,7 +217,7 @@ async fn recover_once(disk: &Disk<'_>) -> Result<()> {
 async fn recover(disk: &Disk<'_>) -> std::result::Result<(), String> {
     let message = |error: vfs_core::Error| error.to_string();
     for moved in mounted(disk).map_err(message)?.recover(&OpContext::new()).await.map_err(message)?.moves {
-        if !matches!(moved.outcome, Recovered::Finished | Recovered::RolledBack) {
+        if !matches!(moved.outcome, RecoveryOutcome::Finished | RecoveryOutcome::RolledBack) {
             return Err(format!("it could not be recovered: {moved:?}"));
         }
     }

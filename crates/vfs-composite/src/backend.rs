@@ -1,4 +1,4 @@
-//! The backend: each operation to the mount it belongs to, searches over all.
+//! Backend that routes each operation to a mount, and searches over all mounts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use vfs_search::{Pool, SearchScope};
 use crate::identity::MountIdentity;
 use crate::journal::{Journal, JournalLock};
 use crate::mount::{Mount, MountInfo};
-use crate::shadow::{LinkAtEnd, without_shadowed};
+use crate::shadow::{FinalLink, without_shadowed};
 use crate::table::MountTable;
 use crate::union::{Union, UnionTree};
 
@@ -30,26 +30,28 @@ use crate::union::{Union, UnionTree};
 ///
 /// # Behaviour
 ///
-/// * A path belongs to the mount at the longest of its beginnings, by whole segments: `/memories/projects` goes before
-///   `/memories`, and `/memoriesx` belongs to neither. What no mount has belongs to the default backend.
-/// * Mount points, and the directories on the way to them, are there and are listed, whatever the backends hold; they
-///   cannot be deleted, moved or written over. A mount shadows what lies beneath it.
-/// * `ls`, `glob` and `grep` see one tree: one order, one budget, the ignore rules of directories above a mount, no entry
-///   twice. Mounts that the request cannot reach are not asked; one that fails is in `problems`.
+/// * A path belongs to the mount at its longest prefix of whole segments: `/memories/projects` takes precedence over
+///   `/memories`, and `/memoriesx` belongs to neither. A path without a mount belongs to the default backend.
+/// * Mount points and their ancestor directories exist and are listed, whatever the backends contain; they cannot be
+///   deleted, moved or overwritten. A mount shadows the files beneath it.
+/// * `ls`, `glob` and `grep` see one tree: one order, one limit, the ignore rules of directories above a mount, and
+///   no entry twice. Mounts that the request cannot reach are not called; if one mount fails, results from the others
+///   are still returned and the error is listed in `problems`.
 /// * Every path in every result, error, problem, diff and update is in this namespace.
-/// * A rename or copy within a mount is the backend's own. Across mounts files are copied, and for a rename compared and
-///   then deleted on the version that was copied; links become what they lead to. What fails is undone. With a
-///   [journal](Self::with_journal) a rename that a crash cut short is completed by [`recover`](Self::recover).
-/// * Mounts may be added and removed while operations run; each works with the mounts it began with.
+/// * A rename or copy within a mount is the backend's own. Across mounts files are copied; a rename then verifies
+///   each copy and deletes its source in the version that was copied; links become the files that they lead to. A
+///   failed transfer is rolled back. With a [journal](Self::with_journal) a rename that a crash interrupted is
+///   completed by [`recover`](Self::recover).
+/// * Mounts may be added and removed while operations run; each operation uses the mounts at its start.
 /// * Commands run in the mount that is named as [executor](Self::with_executor).
-/// * A backend that lends no tree is searched by itself where the search lies in its mount, and asked for listings and
-///   files where it goes over several.
-/// * A link leads where it leads in its own backend. One that leads to a place of another mount, which shadows what the
-///   backend has there, is refused with `path_escape`, as one that leads out of a backend is, and is a problem of a listing or
-///   search that follows it; a directory that is reached through a link shows nothing that a mount shadows. For that, the
-///   backend resolves the path before the operation; a link that is made in between is followed.
+/// * A backend without a tree runs a search itself if the search lies in its mount, and serves listings and reads if
+///   the search spans several mounts.
+/// * A link leads to a path of its own backend. If another mount shadows that path, following the link is refused
+///   with `path_escape`, like a link out of a backend, and is a problem of a listing or search that follows it; a
+///   directory that is reached through a link shows nothing that a mount shadows. For that, the backend resolves the
+///   path before the operation; a link that is created in between is followed.
 ///
-/// A clone is a handle on the same table.
+/// A clone shares the same mount table.
 #[derive(Debug, Clone)]
 pub struct CompositeBackend {
     table: Arc<ArcSwap<MountTable>>,
@@ -58,29 +60,29 @@ pub struct CompositeBackend {
 }
 
 impl CompositeBackend {
-    /// A namespace of `default` alone.
+    /// Returns a namespace of `default` alone.
     pub fn new(default: Arc<dyn Backend>) -> Self {
         Self { table: Arc::new(ArcSwap::from_pointee(MountTable::new(default))), journal: None, pool: None }
     }
 
-    /// The same with `backend` mounted at `at`, as [`mount`](Self::mount) does.
+    /// Returns this namespace with `backend` mounted at `at`, like [`mount`](Self::mount).
     ///
     /// # Errors
     ///
-    /// As [`mount`](Self::mount), and those of [`VfsPath::parse`].
+    /// Those of [`mount`](Self::mount) and of [`VfsPath::parse`].
     pub fn with_mount(self, at: &str, backend: Arc<dyn Backend>) -> Result<Self> {
         self.mount(VfsPath::parse(at)?, backend)?;
         Ok(self)
     }
 
-    /// The same with commands running in the mount at `at`; `/` is the default backend.
+    /// Returns this namespace with commands running in the mount at `at`; `/` is the default backend.
     ///
     /// # Errors
     ///
-    /// `not_found` where nothing is mounted there, `unsupported` where that has no shell.
+    /// `not_found` if nothing is mounted there, `unsupported` if that backend has no shell.
     pub fn with_executor(self, at: &str) -> Result<Self> {
         let at = VfsPath::parse(at)?;
-        self.change(|table| Ok((table.executing_at(at.clone())?, ())))?;
+        self.change(|table| Ok((table.with_executor_at(at.clone())?, ())))?;
         Ok(self)
     }
 
@@ -95,14 +97,15 @@ impl CompositeBackend {
         Ok(self)
     }
 
-    /// Returns this backend with renames across mounts recorded in the directory `directory` of `backend`, so that one which a
-    /// crash interrupts can be [recovered](Self::recover).
+    /// Returns this backend with renames across mounts recorded in the directory `directory` of `backend`, so that a
+    /// rename that a crash interrupts can be [recovered](Self::recover).
     ///
     /// # Behaviour
     ///
-    /// The directory is made with the first rename. The backend must outlive the process, and its callers must not be able to
-    /// write to it: recovery does what the records say. A rename that cannot be recorded fails, and moves nothing. One from or to
-    /// files in memory, by the [identity](Self::with_identity) of their mount, is not recorded.
+    /// The directory is created with the first rename. The backend must outlive the process, and its callers must not
+    /// be able to write to it, because recovery trusts the records. A rename that cannot be recorded fails, and moves
+    /// nothing. A rename from or to files in memory, by the [identity](Self::with_identity) of their mount, is not
+    /// recorded.
     #[must_use]
     pub fn with_journal(mut self, backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         self.journal = Some(Arc::new(Journal::new(backend, directory, None)));
@@ -110,7 +113,7 @@ impl CompositeBackend {
     }
 
     /// Returns this backend with a [journal](Self::with_journal) that several processes share: `lock` separates
-    /// recoveries from renames that are under way, and from each other. A file `lock` in the directory is left to it.
+    /// recoveries from running renames, and from each other. The file `lock` in the directory is reserved for it.
     #[must_use]
     pub fn with_locked_journal(
         mut self,
@@ -122,7 +125,7 @@ impl CompositeBackend {
         self
     }
 
-    /// The same with searches on the workers of `pool`. Default [`Pool::global`].
+    /// Returns this namespace with searches on the workers of `pool`. Default [`Pool::global`].
     #[must_use]
     pub fn with_search_pool(mut self, pool: Pool) -> Self {
         self.pool = Some(pool);
@@ -133,32 +136,32 @@ impl CompositeBackend {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for the root, `already_exists` where a backend is mounted there.
+    /// `invalid_argument` for the root, `already_exists` if a backend is mounted there.
     pub fn mount(&self, at: VfsPath, backend: Arc<dyn Backend>) -> Result<()> {
         self.change(|table| Ok((table.with(at.clone(), Arc::clone(&backend))?, ())))
     }
 
-    /// Takes away the mount at `at`, and gives back what was mounted there. Mounts below it stay.
+    /// Removes the mount at `at`, and returns its backend. Mounts below it stay.
     ///
     /// # Errors
     ///
-    /// `not_found` where nothing is mounted there.
+    /// `not_found` if nothing is mounted there.
     pub fn unmount(&self, at: &VfsPath) -> Result<Arc<dyn Backend>> {
         let mount = self.change(|table| table.without(at))?;
         Ok(Arc::clone(&mount.backend))
     }
 
-    /// The mounts, the default backend first, then by the bytes of their paths.
+    /// Returns the mounts, the default backend first, then ordered by the bytes of their paths.
     pub fn mounts(&self) -> Vec<MountInfo> {
-        self.table.load().infos()
+        self.table.load().list()
     }
 
     fn change<R>(&self, change: impl Fn(&MountTable) -> Result<(MountTable, R)>) -> Result<R> {
         loop {
-            let seen = self.table.load_full();
-            let (next, result) = change(&seen)?;
-            let before = self.table.compare_and_swap(&seen, Arc::new(next));
-            if Arc::ptr_eq(&before, &seen) {
+            let current = self.table.load_full();
+            let (next, result) = change(&current)?;
+            let before = self.table.compare_and_swap(&current, Arc::new(next));
+            if Arc::ptr_eq(&before, &current) {
                 return Ok(result);
             }
         }
@@ -172,60 +175,68 @@ impl CompositeBackend {
         self.pool.as_ref().unwrap_or_else(|| Pool::global())
     }
 
-    /// Performs `request` on the mount that `path`, where a file is meant, belongs to.
-    async fn on_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
+    /// Performs `request` on the mount of the file at `path`.
+    async fn send_to_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
         Q::Output: MapPaths,
     {
         let table = self.table.load_full();
-        if table.holds(path) {
+        if table.is_mount_or_ancestor(path) {
             cx.check()?;
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
-        if table.holds(&table.real_path(cx, path, LinkAtEnd::Followed).await?) {
+        if table.is_mount_or_ancestor(&table.real_path(cx, path, FinalLink::Follow).await?) {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
         table.route(path).send(cx, request).await
     }
 
-    /// Refuses to change the entry at `path` where a mount is at it or below it, also where links lead there.
+    /// Returns an error if a mount is at or below the entry at `path`, also through links.
     async fn refuse_mounted(&self, cx: &OpContext, table: &MountTable, path: &VfsPath) -> Result<()> {
         cx.check()?;
-        if table.holds(&table.real_path(cx, path, LinkAtEnd::Kept).await?) { Err(mounted(path)) } else { Ok(()) }
+        if table.is_mount_or_ancestor(&table.real_path(cx, path, FinalLink::NoFollow).await?) {
+            Err(mount_point_error(path))
+        } else {
+            Ok(())
+        }
     }
 
-    /// The tree of all mounts that `scope` reaches.
+    /// Returns the tree of all mounts that `scope` reaches.
     async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchScope) -> Result<SharedTree> {
         cx.check()?;
         let start = &req.path;
         let table = self.table();
         let reached = table.below(start).filter(|mount| scope.reaches(mount.at()));
         let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
-        let lent = join_all(mounts.iter().map(|mount| mount.open_tree(cx, req.clone()))).await;
-        let lent = mounts.iter().zip(lent).map(|(mount, tree)| tree.map(|tree| without_shadowed(tree, mount, &table)));
-        let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(lent).collect();
-        // The caller gave up; that is no mount's problem.
+        let opened = join_all(mounts.iter().map(|mount| mount.open_tree(cx, req.clone()))).await;
+        let opened =
+            mounts.iter().zip(opened).map(|(mount, tree)| tree.map(|tree| without_shadowed(tree, mount, &table)));
+        let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(opened).collect();
+        // A cancelled request fails as a whole, and is no problem of a mount.
         cx.check()?;
         Ok(SharedTree::new(UnionTree(Arc::new(Union { table, trees }))))
     }
 
-    /// The mount that can search by itself all that is at and below `start`, and lends no tree.
-    async fn searches_alone(&self, cx: &OpContext, start: &VfsPath, ignore: Ignore) -> Result<Option<Arc<Mount>>> {
+    /// Returns the mount that can search everything at and below `start` by itself, and has no tree.
+    async fn single_mount(&self, cx: &OpContext, start: &VfsPath, ignore: IgnoreRules) -> Result<Option<Arc<Mount>>> {
         let table = self.table();
         let mount = table.route(start);
-        if mount.backend.as_tree_provider().is_some() || table.holds_below(start) || table.has_shadows(mount, start) {
+        if mount.backend.as_tree_provider().is_some()
+            || table.has_mounts_below(start)
+            || table.can_reach_shadowed(mount, start)
+        {
             return Ok(None);
         }
-        // Ignore files above a mount hold in it, which the backend in it cannot know of.
-        if ignore == Ignore::Counts && self.has_rules_above(cx, mount.at()).await? {
+        // Ignore files above a mount apply in it, but its backend cannot see them.
+        if ignore == IgnoreRules::Apply && self.has_ignore_files_above(cx, mount.at()).await? {
             return Ok(None);
         }
         Ok(Some(Arc::clone(mount)))
     }
 
-    /// Whether there is an ignore file in a directory above `path`.
-    async fn has_rules_above(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+    /// Returns whether there is an ignore file in a directory above `path`.
+    async fn has_ignore_files_above(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         let mut above = path.parent();
         while let Some(directory) = above {
             for name in IGNORE_FILES {
@@ -234,7 +245,7 @@ impl CompositeBackend {
                     Err(error) if matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout) => {
                         return Err(error);
                     }
-                    // What cannot be looked at does not count, as in a search.
+                    // An ignore file that cannot be read does not apply, as in a search.
                     Err(_) => {}
                 }
             }
@@ -244,25 +255,25 @@ impl CompositeBackend {
     }
 }
 
-/// The files that say what a search leaves out.
+/// Names of ignore files.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// Whether ignore files count in a request.
+/// Whether ignore files apply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ignore {
-    Counts,
-    CountsNot,
+enum IgnoreRules {
+    Apply,
+    Skip,
 }
 
-impl Ignore {
+impl IgnoreRules {
     fn of(no_ignore: bool) -> Self {
-        if no_ignore { Self::CountsNot } else { Self::Counts }
+        if no_ignore { Self::Skip } else { Self::Apply }
     }
 }
 
-/// Refuses to change a directory that is there because of a mount.
-pub(crate) fn mounted(path: &VfsPath) -> Error {
-    let message = "a backend is mounted here or below, so it stays where it is; name something below it";
+/// Returns the error of changing a mount point or an ancestor of one.
+pub(crate) fn mount_point_error(path: &VfsPath) -> Error {
+    let message = "a backend is mounted at or below this path, so it cannot be changed; name something below the mount";
     Error::invalid_argument(message).with_path(path)
 }
 
@@ -290,20 +301,20 @@ impl Backend for CompositeBackend {
             cx.check()?;
             return Ok(FileInfo::directory(req.path));
         }
-        let is_held = table.holds(&req.path);
+        let is_fixed_directory = table.is_mount_or_ancestor(&req.path);
         let path = req.path.clone();
-        table.real_path(cx, &path, LinkAtEnd::Followed).await?;
+        table.real_path(cx, &path, FinalLink::Follow).await?;
         match table.route(&path).send(cx, req).await {
-            // Whatever the backend has there, it is on the way to a mount.
-            Ok(info) if is_held && !info.is_dir => Ok(FileInfo::directory(path)),
-            Err(error) if is_held && error.is_absence() => Ok(FileInfo::directory(path)),
-            answer => answer,
+            // The path is an ancestor of a mount, and so a directory, whatever the backend has there.
+            Ok(info) if is_fixed_directory && !info.is_dir => Ok(FileInfo::directory(path)),
+            Err(error) if is_fixed_directory && error.is_absence() => Ok(FileInfo::directory(path)),
+            response => response,
         }
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
         let table = self.table();
-        if table.holds(&req.path) {
+        if table.is_mount_or_ancestor(&req.path) {
             cx.check()?;
             return Ok(Resolved::at(req.path));
         }
@@ -314,7 +325,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::CountsNot).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::Skip).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -325,23 +336,23 @@ impl Backend for CompositeBackend {
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
         let path = req.path.clone();
-        self.on_file(cx, &path, req).await
+        self.send_to_file(cx, &path, req).await
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         let path = req.path.clone();
-        self.on_file(cx, &path, req).await
+        self.send_to_file(cx, &path, req).await
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         let path = req.path.clone();
-        self.on_file(cx, &path, req).await
+        self.send_to_file(cx, &path, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         edit::check(&req)?;
         let path = req.path.clone();
-        self.on_file(cx, &path, req).await
+        self.send_to_file(cx, &path, req).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
@@ -352,7 +363,10 @@ impl Backend for CompositeBackend {
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
         let table = self.table();
-        if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
+        if !table.is_mount_or_ancestor(&req.from)
+            && !table.is_mount_or_ancestor(&req.to)
+            && is_same_mount(&table, &req.from, &req.to)
+        {
             self.refuse_mounted(cx, &table, &req.from).await?;
             self.refuse_mounted(cx, &table, &req.to).await?;
             return table.route(&req.from).send(cx, req).await;
@@ -362,12 +376,15 @@ impl Backend for CompositeBackend {
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
         let table = self.table();
-        if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
-            if table.holds(&table.real_path(cx, &req.from, LinkAtEnd::Followed).await?) {
-                return Err(mounted(&req.from));
+        if !table.is_mount_or_ancestor(&req.from)
+            && !table.is_mount_or_ancestor(&req.to)
+            && is_same_mount(&table, &req.from, &req.to)
+        {
+            if table.is_mount_or_ancestor(&table.real_path(cx, &req.from, FinalLink::Follow).await?) {
+                return Err(mount_point_error(&req.from));
             }
-            // A link at the target is written through.
-            table.real_path(cx, &req.to, LinkAtEnd::Followed).await?;
+            // A copy follows a link at the target.
+            table.real_path(cx, &req.to, FinalLink::Follow).await?;
             self.refuse_mounted(cx, &table, &req.to).await?;
             return table.route(&req.from).send(cx, req).await;
         }
@@ -375,7 +392,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::of(req.no_ignore)).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::of(req.no_ignore)).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -386,7 +403,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::of(req.no_ignore)).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::of(req.no_ignore)).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -396,12 +413,12 @@ impl Backend for CompositeBackend {
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        let this = self.clone();
+        let composite = self.clone();
         deferred_stream(async move {
-            let alone = this.searches_alone(&cx, &req.path, Ignore::of(req.no_ignore)).await;
-            Ok(match alone.map_err(|error| error.or_path(&req.path))? {
+            let mount = composite.single_mount(&cx, &req.path, IgnoreRules::of(req.no_ignore)).await;
+            Ok(match mount.map_err(|error| error.or_path(&req.path))? {
                 Some(mount) => mount.grep_stream(cx, req),
-                None => this.grep_stream_over_all(cx, req),
+                None => composite.grep_stream_in_union(cx, req),
             })
         })
     }
@@ -440,28 +457,29 @@ impl Backend for CompositeBackend {
 }
 
 impl CompositeBackend {
-    fn grep_stream_over_all(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
+    fn grep_stream_in_union(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let (composite, request, tree_cx) = (self.clone(), req.clone(), cx.clone());
         let tree = async move {
-            let tree = this.tree(&within, OpenTreeRequest::for_grep(&asked), &SearchScope::of_grep(&asked)?).await;
-            tree.map_err(|error| error.or_path(&asked.path))
+            let tree =
+                composite.tree(&tree_cx, OpenTreeRequest::for_grep(&request), &SearchScope::of_grep(&request)?).await;
+            tree.map_err(|error| error.or_path(&request.path))
         };
         vfs_search::grep_stream_in_tree(self.pool().clone(), tree, cx, req)
     }
 
-    /// The tree for a composite, or a layer, around this one.
-    pub(crate) async fn whole_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    /// Returns the tree for a composite or a layer around this backend.
+    pub(crate) async fn full_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let everything = SearchScope::of_ls(&LsRequest::new(req.path.clone()).recursive());
         self.tree(cx, req, &everything).await
     }
 }
 
-/// Whether both paths belong to one mount.
-pub(crate) fn same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) -> bool {
+/// Returns whether both paths belong to one mount.
+pub(crate) fn is_same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) -> bool {
     Arc::ptr_eq(table.route(from), table.route(to))
 }
 
-/// Whether a target that is there may be replaced.
-pub(crate) fn replaces(mode: TransferMode) -> bool {
+/// Returns whether an existing target may be replaced.
+pub(crate) fn is_overwrite(mode: TransferMode) -> bool {
     mode == TransferMode::Overwrite
 }

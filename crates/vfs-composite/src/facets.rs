@@ -1,4 +1,4 @@
-//! What the mounts can do beside the operations, and many files at a time.
+//! Facets of the namespace: commands, watches, trees, multi-modal reads and bulk transfers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,139 +18,140 @@ use vfs_core::{
 
 use crate::backend::CompositeBackend;
 use crate::mount::Mount;
-use crate::shadow::LinkAtEnd;
+use crate::shadow::FinalLink;
 use crate::table::MountTable;
 
 impl Mount {
-    /// A search of this mount alone, by itself.
+    /// Searches this mount alone.
     pub(crate) fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        let rebase = self.rebase.clone();
-        match req.map_paths(&mut |path| rebase.to_inner(path)) {
+        let mapping = self.mapping.clone();
+        match req.map_paths(&mut |path| mapping.to_inner(path)) {
             Err(error) => error.into_stream(),
             Ok(inner) => self
                 .backend
                 .grep_stream(cx, inner)
-                .map(move |event| event.map_err(|error| rebase.error(error))?.map_paths(&rebase))
+                .map(move |event| event.map_err(|error| mapping.error(error))?.map_paths(&mapping))
                 .boxed(),
         }
     }
 }
 
 fn no_executor() -> Error {
-    Error::new(ErrorKind::Unsupported, "no mount runs commands here").with_path(&VfsPath::root())
+    Error::new(ErrorKind::Unsupported, "no mount of this namespace runs commands").with_path(&VfsPath::root())
 }
 
-/// How many paths of a transfer are resolved at a time.
+/// Maximum number of paths of a bulk transfer that are resolved at once.
 const MAX_CONCURRENT_CHECKS: usize = 32;
 
-/// What is to be done in one mount, and where in the request each part of it stood.
-struct Group<T> {
+/// The items of one mount, with their places in the request.
+struct MountGroup<T> {
     mount: Arc<Mount>,
-    places: Vec<usize>,
+    indexes: Vec<usize>,
     items: Vec<T>,
 }
 
-/// Sorts `items` by their mounts, in order; what belongs to none, or is a directory whatever the mounts hold, is refused.
-async fn grouped<T>(
+/// Groups `items` by their mounts, in order. Returns an error for each path that belongs to no file.
+async fn group_by_mount<T>(
     files: &CompositeBackend,
     cx: &OpContext,
     mut items: Vec<T>,
     path: impl Fn(&mut T) -> &mut VfsPath,
-) -> (Vec<Group<T>>, Vec<(usize, Error)>) {
+) -> (Vec<MountGroup<T>>, Vec<(usize, Error)>) {
     let table = files.table();
     let paths: Vec<_> = items.iter_mut().map(|item| path(item).clone()).collect();
     let checks: Vec<_> = paths.iter().map(|at| inner_file(&table, cx, at)).collect();
     let inner: Vec<_> = stream::iter(checks).buffered(MAX_CONCURRENT_CHECKS).collect().await;
-    let mut groups: BTreeMap<VfsPath, Group<T>> = BTreeMap::new();
-    let mut refused = Vec::new();
-    for (place, (mut item, inner)) in items.into_iter().zip(inner).enumerate() {
+    let mut groups: BTreeMap<VfsPath, MountGroup<T>> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for (index, (mut item, inner)) in items.into_iter().zip(inner).enumerate() {
         match inner {
             Ok(inner) => *path(&mut item) = inner,
             Err(error) => {
-                refused.push((place, error));
+                failures.push((index, error));
                 continue;
             }
         }
-        let mount = table.route(&paths[place]);
-        let group = groups.entry(mount.at().clone()).or_insert_with(|| Group {
+        let mount = table.route(&paths[index]);
+        let group = groups.entry(mount.at().clone()).or_insert_with(|| MountGroup {
             mount: Arc::clone(mount),
-            places: Vec::new(),
+            indexes: Vec::new(),
             items: Vec::new(),
         });
-        group.places.push(place);
+        group.indexes.push(index);
         group.items.push(item);
     }
-    (groups.into_values().collect(), refused)
+    (groups.into_values().collect(), failures)
 }
 
-/// The path of the file at `at` in its mount.
+/// Returns the path of the file at `at` in its mount.
 async fn inner_file(table: &MountTable, cx: &OpContext, at: &VfsPath) -> Result<VfsPath> {
-    if table.holds(&table.real_path(cx, at, LinkAtEnd::Followed).await?) {
+    if table.is_mount_or_ancestor(&table.real_path(cx, at, FinalLink::Follow).await?) {
         return Err(Error::at(ErrorKind::IsADirectory, at));
     }
-    table.route(at).rebase.to_inner(at)
+    table.route(at).mapping.to_inner(at)
 }
 
-fn unanswered() -> Error {
-    Error::new(ErrorKind::Internal, "the backend gave no answer for this file")
+fn missing_response() -> Error {
+    Error::new(ErrorKind::Internal, "internal: the backend returned no response for this file")
 }
 
 impl CompositeBackend {
     pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-        let (groups, refused) = grouped(self, cx, files, |file| &mut file.path).await;
-        let failed = |place: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[place]), error);
-        let mut answers: Vec<_> = (0..paths.len()).map(|place| failed(place, unanswered())).collect();
-        for (place, error) in refused {
-            answers[place] = failed(place, error);
+        let (groups, failures) = group_by_mount(self, cx, files, |file| &mut file.path).await;
+        let failed = |index: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[index]), error);
+        let mut responses: Vec<_> = (0..paths.len()).map(|index| failed(index, missing_response())).collect();
+        for (index, error) in failures {
+            responses[index] = failed(index, error);
         }
-        let uploads = groups.into_iter().map(|Group { mount, places, items }| async move {
+        let uploads = groups.into_iter().map(|MountGroup { mount, indexes, items }| async move {
             let uploaded = mount.backend.upload_files(cx, items).await;
-            let moved = uploaded.into_iter().map(move |answer| answer.map_paths(&mount.rebase));
-            places.into_iter().zip(moved).collect::<Vec<_>>()
+            let mapped = uploaded.into_iter().map(move |response| response.map_paths(&mount.mapping));
+            indexes.into_iter().zip(mapped).collect::<Vec<_>>()
         });
-        for (place, answer) in join_all(uploads).await.into_iter().flatten() {
-            answers[place] = answer.unwrap_or_else(|error| failed(place, error));
+        for (index, response) in join_all(uploads).await.into_iter().flatten() {
+            responses[index] = response.unwrap_or_else(|error| failed(index, error));
         }
-        answers
+        responses
     }
 
     pub(crate) async fn download_grouped(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        let asked = paths.clone();
-        let (groups, refused) = grouped(self, cx, paths, |path| path).await;
-        let failed = |place: usize, error| FileDownloadResponse::failed(VfsPath::clone(&asked[place]), error);
-        let mut answers: Vec<_> = (0..asked.len()).map(|place| failed(place, unanswered())).collect();
-        for (place, error) in refused {
-            answers[place] = failed(place, error);
+        let order = paths.clone();
+        let (groups, failures) = group_by_mount(self, cx, paths, |path| path).await;
+        let failed = |index: usize, error| FileDownloadResponse::failed(VfsPath::clone(&order[index]), error);
+        let mut responses: Vec<_> = (0..order.len()).map(|index| failed(index, missing_response())).collect();
+        for (index, error) in failures {
+            responses[index] = failed(index, error);
         }
-        let downloads = groups.into_iter().map(|Group { mount, places, items }| async move {
+        let downloads = groups.into_iter().map(|MountGroup { mount, indexes, items }| async move {
             let downloaded = mount.backend.download_files(cx, items).await;
-            let moved = downloaded.into_iter().map(move |answer| answer.map_paths(&mount.rebase));
-            places.into_iter().zip(moved).collect::<Vec<_>>()
+            let mapped = downloaded.into_iter().map(move |response| response.map_paths(&mount.mapping));
+            indexes.into_iter().zip(mapped).collect::<Vec<_>>()
         });
-        for (place, answer) in join_all(downloads).await.into_iter().flatten() {
-            answers[place] = answer.unwrap_or_else(|error| failed(place, error));
+        for (index, response) in join_all(downloads).await.into_iter().flatten() {
+            responses[index] = response.unwrap_or_else(|error| failed(index, error));
         }
-        answers
+        responses
     }
 
     fn executor(&self) -> Result<Arc<Mount>> {
         self.table().executor().cloned().ok_or_else(no_executor)
     }
 
-    /// The mount that runs commands, and its directory that one with the directory `cwd` runs in. The root is the mount's.
+    /// Returns the mount that runs commands, and the directory in it for `cwd`. The root of the namespace maps to the
+    /// root of the mount.
     fn executor_at(&self, cwd: &VfsPath) -> Result<(Arc<Mount>, VfsPath)> {
         let table = self.table();
         let mount = table.executor().ok_or_else(no_executor)?;
         if cwd.is_root() {
             return Ok((Arc::clone(mount), VfsPath::root()));
         }
-        // A directory of another mount may lie below this one's, where commands would see what that hides.
+        // A directory of another mount may lie below this mount, where commands would see the files that it shadows.
         if !Arc::ptr_eq(table.route(cwd), mount) {
             let message = format!("commands run in '{}' only; name a directory of that mount", mount.at());
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(cwd));
         }
-        Ok((Arc::clone(mount), mount.rebase.to_inner(cwd)?))
+        Ok((Arc::clone(mount), mount.mapping.to_inner(cwd)?))
     }
 }
 
@@ -160,23 +161,23 @@ impl Shell for CompositeBackend {
     async fn execute(&self, cx: &OpContext, mut req: ExecuteRequest) -> Result<ExecuteResponse> {
         let (mount, cwd) = self.executor_at(&req.cwd)?;
         req.cwd = cwd;
-        let ended = req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))?;
-        ended.map_paths(&mount.rebase)
+        let response = req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))?;
+        response.map_paths(&mount.mapping)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
         let mount = self.executor()?;
-        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
     async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
         let mount = self.executor()?;
-        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
     async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         let mount = self.executor()?;
-        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 }
 
@@ -188,12 +189,12 @@ impl StreamingShell for CompositeBackend {
             let message = "the executor does not stream its output";
             let shell =
                 mount.backend.as_streaming_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, message))?;
-            let rebase = mount.rebase.clone();
+            let mapping = mount.mapping.clone();
             let events = shell.execute_stream(cx, req);
             Ok(events
                 .map(move |event| match event {
-                    Ok(event) => event.map_paths(&rebase),
-                    Err(error) => Err(rebase.error(error)),
+                    Ok(event) => event.map_paths(&mapping),
+                    Err(error) => Err(mapping.error(error)),
                 })
                 .boxed())
         };
@@ -205,9 +206,9 @@ impl StreamingShell for CompositeBackend {
 impl MultiModalReader for CompositeBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
         let table = self.table();
-        table.real_path(cx, &req.read.path, LinkAtEnd::Followed).await?;
+        table.real_path(cx, &req.read.path, FinalLink::Follow).await?;
         let mount = table.route(&req.read.path);
-        if table.holds(&req.read.path) || mount.backend.as_multi_modal().is_none() {
+        if table.is_mount_or_ancestor(&req.read.path) || mount.backend.as_multi_modal().is_none() {
             return vfs_core::read_multi_modal(self, cx, req).await;
         }
         mount.send(cx, req).await
@@ -217,15 +218,15 @@ impl MultiModalReader for CompositeBackend {
 #[async_trait]
 impl TreeProvider for CompositeBackend {
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
-        self.whole_tree(cx, req).await
+        self.full_tree(cx, req).await
     }
 }
 
-/// The feeds of all mounts at or below a path, as one.
+/// The change feeds of all mounts at or below a path as one.
 ///
-/// The events of one mount come in its order, those of different mounts as they arrive. A cursor is the last cursor of
-/// each mount, as a JSON object by mount point. If the mount that the path belongs to has no feed, the only item is
-/// `unsupported`; mounts below the path that have none are left out, after one [`Change::Overflow`].
+/// The events of one mount come in its order, those of different mounts as they arrive. A cursor is the last cursor
+/// of each mount, as a JSON object by mount point. If the mount that the path belongs to has no feed, the only item
+/// is `unsupported`; mounts below the path without a feed are left out, after one [`Change::Overflow`].
 impl Watch for CompositeBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         let mut cursors: BTreeMap<VfsPath, Cursor> = match req.since.as_ref().map(parse_cursor).transpose() {
@@ -234,46 +235,46 @@ impl Watch for CompositeBackend {
         };
         let is_resumed = req.since.is_some();
         let table = self.table();
-        let holder = table.route(&req.path);
-        if holder.backend.as_watch().is_none() {
+        let owner = table.route(&req.path);
+        if owner.backend.as_watch().is_none() {
             let message =
-                format!("the mount at '{}' has no change feed; watch another mount, or list again", holder.at());
+                format!("the mount at '{}' has no change feed; watch another mount, or list again", owner.at());
             return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         }
-        let (checked, cx_of_check, watched) = (Arc::clone(&table), cx.clone(), req.path.clone());
-        let check = async move { checked.real_path(&cx_of_check, &watched, LinkAtEnd::Followed).await };
+        let (check_table, check_cx, check_path) = (Arc::clone(&table), cx.clone(), req.path.clone());
+        let check = async move { check_table.real_path(&check_cx, &check_path, FinalLink::Follow).await };
         let refusal = stream::once(check).filter_map(|real| ready(real.err().map(Err)));
-        // No event comes from this one: it ends when the context does, with an error at the path of the request.
+        // This stream has no events: it ends when the context does, with an error at the path of the request.
         let end = Feed::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
         let end = end.filter_map(|event| ready(event.err().map(Err)));
         let mounts: Vec<_> = [table.route(&req.path)].into_iter().chain(table.below(&req.path)).cloned().collect();
         let mut feeds = SelectAll::new();
-        let mut missed = Vec::new();
+        let mut unwatched = Vec::new();
         for mount in mounts {
             match mount.feed(&cx, &req.path, cursors.get(mount.at()).cloned()) {
                 Some(feed) => {
-                    // A mount that the cursor does not know was not watched then.
+                    // A mount that is not in the cursor was not watched before.
                     if is_resumed && !cursors.contains_key(mount.at()) {
-                        missed.push(mount.at().clone());
+                        unwatched.push(mount.at().clone());
                     }
                     feeds.push(feed);
                 }
-                None => missed.push(mount.at().clone()),
+                None => unwatched.push(mount.at().clone()),
             }
         }
-        // What cannot be watched is said as lost events are: list again to see it.
-        let overflow = (!missed.is_empty()).then(|| Ok(WatchEvent::new(spell_cursor(&cursors), Change::Overflow)));
+        // An overflow tells the subscriber to list mounts that cannot be watched.
+        let overflow = (!unwatched.is_empty()).then(|| Ok(WatchEvent::new(encode_cursor(&cursors), Change::Overflow)));
         let events = feeds.filter_map(move |(at, event)| {
             let event = event.map(|WatchEvent { cursor, change, .. }| {
                 let change = visible_change(change, &table, &at);
                 cursors.insert(at.clone(), cursor);
-                change.map(|change| WatchEvent::new(spell_cursor(&cursors), change))
+                change.map(|change| WatchEvent::new(encode_cursor(&cursors), change))
             });
             ready(event.transpose())
         });
         // The feeds are subscribed to before the check, so that nothing is missed meanwhile.
         let events = refusal.chain(stream::iter(overflow)).chain(stream::select(events, end));
-        // Each mount says why it ends; the first of them ends the whole, and lets go of the others at once.
+        // The first error of a mount ends the whole stream and drops the other feeds.
         let until_error = stream::unfold(Some(events.boxed()), |events| async move {
             let mut events = events?;
             let event = events.next().await?;
@@ -284,15 +285,16 @@ impl Watch for CompositeBackend {
     }
 }
 
-/// Returns `change` of the mount at `at` as far as other mounts do not shadow it; `None` if they shadow all of it.
+/// Returns the part of `change` of the mount at `at` that other mounts do not shadow; `None` if they shadow all of
+/// it.
 fn visible_change(change: Change, table: &MountTable, at: &VfsPath) -> Option<Change> {
     let is_visible = |path: &VfsPath| table.route(path).at() == at;
     match change {
         Change::Created { ref path, .. } | Change::Changed { ref path, .. } | Change::Removed { ref path } => {
             is_visible(path).then_some(change)
         }
-        // Mounts below do not move with the directory, so that part of what it holds appears, and part disappears.
-        Change::Renamed { ref from, ref to, .. } if table.holds_below(from) || table.holds_below(to) => {
+        // Mounts below do not move with the directory, so some of its files appear and others disappear.
+        Change::Renamed { ref from, ref to, .. } if table.has_mounts_below(from) || table.has_mounts_below(to) => {
             Some(Change::Overflow)
         }
         Change::Renamed { from, to, version } => match (is_visible(&from), is_visible(&to)) {
@@ -307,26 +309,26 @@ fn visible_change(change: Change, table: &MountTable, at: &VfsPath) -> Option<Ch
 
 fn parse_cursor(cursor: &Cursor) -> Result<BTreeMap<VfsPath, Cursor>> {
     serde_json::from_str(cursor.as_str())
-        .map_err(|_| Error::invalid_argument("this cursor is not one of a namespace; use that of the last event"))
+        .map_err(|_| Error::invalid_argument("the cursor is not from this namespace; use the cursor of the last event"))
 }
 
-fn spell_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
-    // A map of strings is always spelled.
+fn encode_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
+    // A map of strings always encodes.
     Cursor::new(serde_json::to_string(cursors).unwrap_or_default())
 }
 
 type MountFeed = BoxStream<'static, (VfsPath, Result<WatchEvent>)>;
 
 impl Mount {
-    /// The changes of this mount that concern `path`, in the caller's namespace; `None` where it has no feed.
+    /// Returns the changes of this mount at `path`, in the caller's namespace; `None` if it has no feed.
     fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<Cursor>) -> Option<MountFeed> {
         let watch = self.backend.as_watch()?;
-        let inner = self.rebase.to_inner(path).unwrap_or_default();
+        let inner = self.mapping.to_inner(path).unwrap_or_default();
         let mut request = WatchRequest::new(inner);
         request.since = since;
-        let (at, rebase) = (self.at().clone(), self.rebase.clone());
+        let (at, mapping) = (self.at().clone(), self.mapping.clone());
         let events = watch.watch(cx.clone(), request).map(move |event| {
-            let event = event.map_err(|error| rebase.error(error)).and_then(|event| event.map_paths(&rebase));
+            let event = event.map_err(|error| mapping.error(error)).and_then(|event| event.map_paths(&mapping));
             (at.clone(), event)
         });
         Some(events.boxed())

@@ -1,4 +1,4 @@
-//! Identities of mounts, which bind the record of a rename to the files that it is about.
+//! Identities of mounts, which bind the record of a rename to its files.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ pub enum MountIdentity {
 }
 
 impl MountIdentity {
-    /// Whether changes of the files end with the process.
+    /// Returns whether the files end with the process.
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self, Self::Memory | Self::Overlay { store: None, .. })
     }
@@ -88,15 +88,15 @@ impl fmt::Display for MountIdentity {
     }
 }
 
-/// Whether the location `below` is `above`, or is in it.
+/// Returns whether the location `below` is `above` or below it.
 pub(crate) fn is_within(below: &str, above: &str) -> bool {
     below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether equal versions at both ends of a rename can be those of one file with two names.
+/// Returns whether equal versions at both ends of a rename can mean one file with two names.
 ///
-/// The versions of stores and of memory name a content, so they are equal for equal files, too. Files of an unknown mount can
-/// have either.
+/// The versions of stores and of memory depend on the content, so they are equal for equal files, too. Files of an
+/// unknown mount can have either kind.
 pub(crate) fn versions_name_files(source: Option<&MountIdentity>, target: Option<&MountIdentity>) -> bool {
     let is_known_otherwise =
         |end: Option<&MountIdentity>| end.is_some_and(|end| !matches!(end, MountIdentity::Local { .. }));

@@ -1,4 +1,4 @@
-//! A write-ahead log of renames across mounts.
+//! Write-ahead log of renames across mounts.
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashSet};
@@ -15,7 +15,6 @@ use vfs_core::{
 };
 
 use crate::identity::MountIdentity;
-use crate::transfer::{Copied, Kind};
 
 /// A held [`JournalLock`], released when it is dropped.
 pub type JournalGuard = Box<dyn Any + Send + Sync>;
@@ -24,11 +23,11 @@ pub type JournalGuard = Box<dyn Any + Send + Sync>;
 ///
 /// # Behaviour
 ///
-/// A rename across mounts holds it shared, from before its record is written until that is removed; a recovery holds it
-/// exclusively. A process that ends has to lose it, in whatever way it ends.
+/// A rename across mounts holds it shared, from before its record is written until that is removed; a recovery holds
+/// it exclusively. The lock must be released when its process ends in any way.
 #[async_trait]
 pub trait JournalLock: fmt::Debug + Send + Sync + 'static {
-    /// Acquires the lock for a rename, and waits for a recovery to end.
+    /// Acquires the lock for a rename, and waits until a recovery has ended.
     async fn lock_shared(&self, cx: &OpContext) -> Result<JournalGuard>;
 
     /// Acquires the lock for a recovery, without waiting: `None` while a rename or another recovery holds it.
@@ -49,11 +48,30 @@ impl Default for RecordFormat {
     }
 }
 
-/// The part of a record that every version reads.
+/// The part of a record that every version can read.
 #[derive(Deserialize)]
 struct RecordHeader {
     #[serde(default)]
     format: RecordFormat,
+}
+
+/// The kind of the entry at the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EntryKind {
+    File,
+    /// A link to a file. The copy is the file that it leads to, and the link itself is removed, which has no version.
+    Link,
+}
+
+impl EntryKind {
+    /// Returns the request that removes the source at `path`, which was copied in version `version`.
+    pub(crate) fn removal(self, path: VfsPath, version: Version) -> DeleteRequest {
+        match self {
+            EntryKind::File => DeleteRequest::new(path).expected_version(version),
+            EntryKind::Link => DeleteRequest::new(path),
+        }
+    }
 }
 
 /// The record of one rename.
@@ -64,10 +82,11 @@ pub(crate) struct MoveRecord {
     pub(crate) format: RecordFormat,
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
-    /// The mount of the source, and that of the target.
+    /// The mount of the source.
     pub(crate) source: RecordedMount,
+    /// The mount of the target.
     pub(crate) target: RecordedMount,
-    /// The caller of the rename, whose files those of a store may be.
+    /// The actor of the rename, which may select the files of a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) actor: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,21 +100,21 @@ pub(crate) struct MoveRecord {
     /// Number of the first files that a recovery has not found at the target.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) not_arrived: usize,
-    /// The source of the first of those that is not there either.
+    /// The source of the first of those that is not at the source either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) missing: Option<VfsPath>,
     /// Whether the rename failed and its rollback had begun, so that sources may have been written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_rolling_back: bool,
-    /// Real paths to which links lead that stay at the source as they were changed. Files there stay, too.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) kept: Vec<VfsPath>,
-    /// The problems with which recoveries ended, each a code and a path.
+    /// Real paths that links which stay at the source lead to. Files there stay, too.
+    #[serde(rename = "kept", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pinned: Vec<VfsPath>,
+    /// The problems with which recoveries ended, each an error code and a path.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) problems: BTreeSet<String>,
-    /// The files that are not settled, each by its path and the version that is to be moved.
+    /// The files that are not settled, each with the version that is moved.
     pub(crate) files: Vec<RecordedFile>,
-    /// Directories of the target without anything in them.
+    /// Directories of the target without entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty: Vec<VfsPath>,
 }
@@ -114,15 +133,15 @@ pub(crate) struct RecordedMount {
 pub(crate) struct RecordedFile {
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
     pub(crate) version: Version,
-    /// The version of what is replaced at the target.
+    /// The version of the file that is replaced at the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaces: Option<Version>,
-    /// The digest of what is replaced, since a rollback writes it again in a new version.
+    /// The digest of the replaced file, which a rollback writes again in a new version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced_digest: Option<String>,
-    /// Whether a recovery has copied it, or found it at the target. Only links are marked.
+    /// Whether a recovery has copied the file, or found it at the target. Only links are marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_placed: bool,
     /// Whether a rollback that failed may have written the source again, in another version than `version`.
@@ -131,10 +150,10 @@ pub(crate) struct RecordedFile {
 }
 
 impl RecordedFile {
-    /// Whether `there`, a file at the target, is the one that was there before the rename.
-    pub(crate) fn is_replaced(&self, there: &Copied) -> bool {
-        self.replaces.as_ref() == Some(&there.version)
-            || self.replaced_digest.as_ref().is_some_and(|replaced| *replaced == digest(&there.content))
+    /// Returns whether a target with this `version` and `content` is the file that was there before the rename.
+    pub(crate) fn is_replaced(&self, version: &Version, content: &[u8]) -> bool {
+        self.replaces.as_ref() == Some(version)
+            || self.replaced_digest.as_ref().is_some_and(|replaced| *replaced == digest(content))
     }
 }
 
@@ -149,7 +168,7 @@ pub(crate) fn digest(content: &[u8]) -> String {
 }
 
 impl MoveRecord {
-    /// The context of the caller who began the rename.
+    /// Returns the context of the caller that began the rename.
     pub(crate) fn context(&self, cx: &OpContext) -> OpContext {
         let mut cx = cx.clone();
         if let Some(actor) = &self.actor {
@@ -161,13 +180,13 @@ impl MoveRecord {
         cx
     }
 
-    /// Whether the rename is one of a directory.
+    /// Returns whether a directory is renamed.
     pub(crate) fn is_of_directory(&self) -> bool {
         !self.files.iter().any(|file| file.from == self.from)
     }
 
-    /// Whether the ends are in two mounts, and all paths at and below the ends: each file at the same place of both, and each
-    /// path once.
+    /// Returns whether the ends are in two mounts and all paths are at or below the ends: each file at the same
+    /// relative path of both, and each path once.
     fn is_consistent(&self) -> bool {
         let is_moved = |file: &RecordedFile| {
             let (from, to) = (file.from.strip_prefix(&self.from), file.to.strip_prefix(&self.to));
@@ -188,7 +207,7 @@ impl MoveRecord {
     }
 }
 
-/// Where renames are recorded.
+/// The directory of records and its lock.
 #[derive(Debug)]
 pub(crate) struct Journal {
     backend: Arc<dyn Backend>,
@@ -211,14 +230,14 @@ pub(crate) struct JournalListing {
     pub(crate) unreadable: Vec<Error>,
 }
 
-/// Number of records that this process has begun, which distinguishes those of the same moment.
-static RECORDS: AtomicU64 = AtomicU64::new(0);
+/// Number of records that this process has begun, which distinguishes records of the same moment.
+static RECORD_COUNT: AtomicU64 = AtomicU64::new(0);
 
 impl Journal {
-    /// The name in the directory that is left to a [`JournalLock`].
+    /// Name of the file that is reserved for a [`JournalLock`].
     const LOCK_FILE: &str = "lock";
 
-    /// Largest record that is read, in bytes; one of a million files has about as many.
+    /// Maximum bytes of a record that is read, about those of a record of a million files.
     const MAX_RECORD_SIZE: u64 = 256 << 20;
 
     pub(crate) fn new(backend: Arc<dyn Backend>, directory: VfsPath, lock: Option<Arc<dyn JournalLock>>) -> Self {
@@ -231,23 +250,23 @@ impl Journal {
             Some(lock) => Some(lock.lock_shared(cx).await?),
             None => None,
         };
-        // A process may have begun several, and another may have gone before it.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let number = RECORDS.fetch_add(1, Ordering::Relaxed);
-        let path = self.directory.child(&format!("move-{since}-{number}.json"))?;
+        // The counter distinguishes records of this process, and the time those of earlier processes.
+        let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let number = RECORD_COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = self.directory.child(&format!("move-{timestamp}-{number}.json"))?;
         let text = encode(&record)?;
         let recorded = RecordedMove { path: path.clone(), record, _guard: guard };
         match self.backend.write(cx, WriteRequest::new(path, text)).await {
             Ok(_) => Ok(recorded),
-            // The record may be there all the same; a recovery must not do what was reported as not done.
+            // The record may have been written nevertheless, and a recovery must not perform a rename that was reported as failed.
             Err(error) => match self.end(&cx.for_cleanup(), recorded).await {
-                Err(left) if !left.is_absence() => Err(error.with_source(left)),
+                Err(removal) if !removal.is_absence() => Err(error.with_source(removal)),
                 _ => Err(error),
             },
         }
     }
 
-    /// Replaces the record of a rename that failed.
+    /// Replaces the record of a running rename.
     pub(crate) async fn update(&self, cx: &OpContext, recorded: &RecordedMove) -> Result<()> {
         self.replace(cx, &recorded.path, &recorded.record).await
     }
@@ -258,7 +277,7 @@ impl Journal {
         self.backend.write(cx, request).await.map(drop)
     }
 
-    /// Removes the record of a rename that is over, and then releases the lock.
+    /// Removes the record of a rename that has ended, and then releases the lock.
     pub(crate) async fn end(&self, cx: &OpContext, recorded: RecordedMove) -> Result<()> {
         self.remove(cx, recorded.path.clone()).await
     }
@@ -267,7 +286,7 @@ impl Journal {
         self.backend.delete(cx, DeleteRequest::new(record)).await.map(drop)
     }
 
-    /// Acquires the journal for a recovery: `None` while a rename or another recovery is under way.
+    /// Acquires the journal for a recovery; `None` while a rename or another recovery is running.
     pub(crate) async fn try_lock(&self, cx: &OpContext) -> Result<Option<Option<JournalGuard>>> {
         match &self.lock {
             Some(lock) => Ok(lock.try_lock_exclusive(cx).await?.map(Some)),
@@ -305,11 +324,11 @@ impl Journal {
     pub(crate) async fn read(&self, cx: &OpContext, entry: &FileInfo) -> Result<MoveRecord> {
         if entry.size > Self::MAX_RECORD_SIZE {
             return Err(
-                Error::new(ErrorKind::TooLarge, "it is larger than any record of a move").with_path(&entry.path)
+                Error::new(ErrorKind::TooLarge, "the file is larger than any record of a move").with_path(&entry.path)
             );
         }
-        let answer = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
-        let content = answer.content.unwrap_or_default();
+        let response = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
+        let content = response.content.unwrap_or_default();
         let record: MoveRecord = serde_json::from_slice(&content).map_err(|source| {
             let header = serde_json::from_slice::<RecordHeader>(&content);
             let is_newer = header.is_ok_and(|header| header.format != RecordFormat::CURRENT);
@@ -324,19 +343,23 @@ impl Journal {
 }
 
 fn encode(record: &MoveRecord) -> Result<Vec<u8>> {
-    serde_json::to_vec(record)
-        .map_err(|source| Error::new(ErrorKind::Internal, "the record cannot be encoded").with_source(source))
+    serde_json::to_vec(record).map_err(|source| {
+        Error::new(ErrorKind::Internal, "internal: the record of a move cannot be encoded as JSON").with_source(source)
+    })
 }
 
-/// Returns the error for a record of another format than this version writes.
+/// Returns the error for a record in a format of a newer version.
 fn newer_record(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Unsupported, "this record of a move was written by a newer version; recover it with that one")
-        .with_path(path)
+    Error::new(
+        ErrorKind::Unsupported,
+        "the record of a move was written by a newer version; recover it with that version",
+    )
+    .with_path(path)
 }
 
 /// Returns the error for a file in a journal that is not a record.
 fn invalid_record(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Conflict, "this is not a record of a move: it is damaged, or of another program")
+    Error::new(ErrorKind::Conflict, "the file is not a record of a move: it is damaged or belongs to another program")
         .with_path(path)
 }
 
@@ -345,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_written_with_the_names_with_which_it_is_read() {
+    fn a_record_round_trips_with_its_wire_names() {
         let filled = include_str!("../tests/golden/move_record.json");
         let record: MoveRecord = serde_json::from_str(filled).expect("a record");
         assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", filled);

@@ -1,8 +1,8 @@
 //! Mounts: one namespace over many backends.
 //!
-//! [`CompositeBackend`] is a mount table over a default backend. Its listings and searches run over one tree that is put
-//! together from those that the backends lend, so that order, limits, ignore rules and visibility are those of a single
-//! file system; everything else goes to the one backend that a path belongs to.
+//! [`CompositeBackend`] is a mount table over a default backend. Its listings and searches run over one tree that unites the
+//! trees of the backends, so that order, limits, ignore rules and visibility are those of a single file system; every other
+//! operation goes to the one backend that a path belongs to.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,4 +36,4 @@ pub use backend::CompositeBackend;
 pub use identity::MountIdentity;
 pub use journal::{JournalGuard, JournalLock};
 pub use mount::MountInfo;
-pub use recovery::{Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions};
+pub use recovery::{RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions, RecoveryOutcome};

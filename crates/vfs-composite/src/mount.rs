@@ -1,4 +1,4 @@
-//! One backend at one place.
+//! Backend at its mount point.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use vfs_core::{
 
 use crate::identity::MountIdentity;
 
-/// A mount, as a listing of mounts shows it.
+/// Description of a mount in the list of mounts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MountInfo {
-    /// Where it is; `/` for the default backend.
+    /// Mount point; `/` for the default backend.
     pub path: VfsPath,
-    /// What is there, as the backend displays itself.
+    /// The display form of the backend.
     pub backend: String,
-    /// What can be done there.
+    /// Capabilities at the mount point.
     pub capabilities: Capabilities,
     /// Whether commands run there.
     pub is_executor: bool,
@@ -26,31 +26,31 @@ pub struct MountInfo {
     pub has_feed: bool,
 }
 
-/// A backend, and where it is.
+/// A backend and its mount point.
 #[derive(Debug)]
 pub(crate) struct Mount {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) rebase: PathMapping,
+    pub(crate) mapping: PathMapping,
     pub(crate) identity: Option<MountIdentity>,
 }
 
 impl Mount {
     pub(crate) fn new(at: VfsPath, backend: Arc<dyn Backend>) -> Self {
-        Self { backend, rebase: PathMapping::new(at, VfsPath::root()), identity: None }
+        Self { backend, mapping: PathMapping::new(at, VfsPath::root()), identity: None }
     }
 
     /// Returns the same mount with `identity`.
-    pub(crate) fn identified(&self, identity: MountIdentity) -> Self {
-        Self { backend: Arc::clone(&self.backend), rebase: self.rebase.clone(), identity: Some(identity) }
+    pub(crate) fn with_identity(&self, identity: MountIdentity) -> Self {
+        Self { backend: Arc::clone(&self.backend), mapping: self.mapping.clone(), identity: Some(identity) }
     }
 
     pub(crate) fn at(&self) -> &VfsPath {
-        self.rebase.outer()
+        self.mapping.outer()
     }
 
     pub(crate) fn capabilities(&self, at: &VfsPath) -> Capabilities {
-        // A path that becomes too long for the backend is one that it cannot have.
-        self.backend.capabilities(&self.rebase.to_inner(at).unwrap_or_default())
+        // A path that is too long for the backend cannot exist in it.
+        self.backend.capabilities(&self.mapping.to_inner(at).unwrap_or_default())
     }
 
     /// Performs `request`, whose paths are all in this mount, in the caller's namespace.
@@ -62,18 +62,18 @@ impl Mount {
         if self.at().is_root() {
             return request.send(&*self.backend, cx).await;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
-        let output = inner.send(&*self.backend, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.map_paths(&self.rebase)
+        let inner = request.map_paths(&mut |path| self.mapping.to_inner(path))?;
+        let output = inner.send(&*self.backend, cx).await.map_err(|error| self.mapping.error(error))?;
+        output.map_paths(&self.mapping)
     }
 
-    /// The mount's tree in the caller's namespace, for a search that may start outside.
+    /// Returns the mount's tree in the caller's namespace, for a search that may start outside.
     pub(crate) async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let is_inside = req.path.starts_with(self.at());
-        let inner = if is_inside { self.rebase.to_inner(&req.path)? } else { VfsPath::root() };
-        let lent = vfs_search::open_tree(&self.backend, cx, req.at(inner)).await;
-        let tree = lent.map_err(|error| self.rebase.error(error).or_path(self.at()))?;
-        Ok(if self.at().is_root() { tree } else { tree.rebased(self.rebase.clone()) })
+        let inner = if is_inside { self.mapping.to_inner(&req.path)? } else { VfsPath::root() };
+        let opened = vfs_search::open_tree(&self.backend, cx, req.at(inner)).await;
+        let tree = opened.map_err(|error| self.mapping.error(error).or_path(self.at()))?;
+        Ok(if self.at().is_root() { tree } else { tree.rebased(self.mapping.clone()) })
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_is_listed_with_the_names_of_its_golden_file() {
+    fn mount_info_has_the_json_of_its_golden_file() {
         let info = MountInfo {
             path: VfsPath::parse("/m").expect("a valid path"),
             backend: "memory".to_owned(),

@@ -1,16 +1,16 @@
 //! Recovery of renames across mounts that a crash interrupted.
 
+mod move_recovery;
 mod notice;
-mod settle;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
+use self::move_recovery::MoveRecovery;
 use self::notice::Notice;
-use self::settle::Settlement;
+pub use self::notice::RecoveryObserver;
 use crate::backend::CompositeBackend;
 use crate::journal::{Journal, MoveRecord};
 
@@ -20,11 +20,11 @@ use crate::journal::{Journal, MoveRecord};
 pub struct Recovery {
     /// The renames that were recovered, or could not be, oldest first.
     pub moves: Vec<RecoveredMove>,
-    /// An error for each file of the journal that is not a record of a rename, or that could not be updated, with its path
-    /// there. The files stay.
+    /// An error for each file of the journal that is not a record, or could not be updated, with its path there. The
+    /// files stay.
     pub unreadable: Vec<Error>,
-    /// Number of records that are left to a later recovery, because a rename or another recovery is under way, the time is over,
-    /// or one of their mounts failed.
+    /// Number of records that are left to a later recovery, because a rename or another recovery is running, the time
+    /// limit has passed, or one of their mounts failed.
     pub deferred: usize,
 }
 
@@ -38,44 +38,38 @@ pub struct RecoveredMove {
     pub to: VfsPath,
     /// The path of its record in the backend of the journal.
     pub record: VfsPath,
-    /// The actor who began it.
+    /// The actor that began it.
     pub actor: Option<String>,
     /// The session in which it was begun.
     pub session: Option<String>,
     /// The outcome of its recovery.
-    pub outcome: Recovered,
-    /// Whether the outcome is news: `false` if nothing was settled, and a recovery has ended with this problem before.
+    pub outcome: RecoveryOutcome,
+    /// Whether the outcome is new: `false` if nothing was settled and an earlier recovery ended with the same
+    /// problem.
     pub is_new: bool,
 }
 
 /// The outcome of recovering one rename.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Recovered {
-    /// Everything is at the target now, and nothing at the source.
+pub enum RecoveryOutcome {
+    /// All files are at the target, and none at the source.
     Finished,
-    /// As [`Finished`](Self::Finished), but for these, which stay at the source: they were changed or added there since, and are
-    /// not at the target, or a link that was changed leads to them.
+    /// As [`Finished`](Self::Finished), except for these paths, which stay at the source: they were changed or added
+    /// there since and are not at the target, or a link that was changed leads to them.
     FinishedExcept(Vec<VfsPath>),
-    /// Nothing had arrived at the target: every file is at the source, and the rename did not take place.
+    /// No file had arrived at the target: every file is at the source, and the rename did not take place.
     RolledBack,
-    /// The time was over before everything was settled: this many files and empty directories are left to the next recovery, which
-    /// goes on where this one ended.
+    /// The time limit passed before everything was settled: `remaining` files and empty directories are left to the
+    /// next recovery, which continues from there.
     Unfinished {
         /// Number of files and empty directories that are not settled.
         remaining: usize,
     },
     /// The rename cannot be completed because of this error: a `conflict` about a file that was changed at both ends,
-    /// `cross_backend` if other files are mounted, or may be mounted at both ends, and those of the mounts. Its record stays
-    /// for the next recovery, with the files that are not settled, and nothing is lost.
-    Stuck(Error),
-}
-
-/// A receiver of notices about a recovery.
-pub trait RecoveryObserver: fmt::Debug + Send + Sync {
-    /// Called at most once for each rename, when its recovery begins to copy files or has taken half a second. It may be called on
-    /// another thread, and must not block.
-    fn on_recovery(&self, from: &VfsPath, to: &VfsPath);
+    /// `cross_backend` if other files are mounted, or the same files may be mounted at both ends, and those of the
+    /// mounts. Its record stays for the next recovery, with the files that are not settled, and nothing is lost.
+    Incomplete(Error),
 }
 
 /// The settings of one recovery.
@@ -88,15 +82,16 @@ pub struct RecoveryOptions {
 }
 
 impl RecoveryOptions {
-    /// Ends the recovery after `time_limit`: the records that are not settled then are left to the next one.
+    /// Ends the recovery after `time_limit`: records that are not settled then are left to the next one.
     #[must_use]
     pub fn time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = Some(time_limit);
         self
     }
 
-    /// Begins nothing more after `duration`, once the recovery has made progress. In contrast to the
-    /// [time limit](Self::time_limit), it does not end the file that is being moved, so that each recovery settles one at least.
+    /// Begins no further step after `duration`, once the recovery has made progress. In contrast to the [time
+    /// limit](Self::time_limit), it does not interrupt the file that is being moved, so that each recovery settles at
+    /// least one.
     #[must_use]
     pub fn yield_after(mut self, duration: Duration) -> Self {
         self.yield_after = Some(duration);
@@ -116,22 +111,23 @@ impl CompositeBackend {
     ///
     /// # Behaviour
     ///
-    /// * A rename of which nothing has arrived at the target is rolled back: if every file is at the source, its record is
-    ///   removed. Otherwise files that are still at the source are copied, compared and deleted there, as the rename would have
-    ///   done.
+    /// * A rename of which nothing has arrived at the target is rolled back: if every file is at the source, its
+    ///   record is removed. Otherwise files that are still at the source are copied, compared and deleted there, as
+    ///   the rename would have done.
     /// * Records are recovered only if both mounts have the [identities](Self::with_identity) of the record.
-    /// * Files are copied, replaced and deleted only in the versions that were recorded; after a rollback had begun, also in
-    ///   others, which it may have written. A file that may be one at both ends is never deleted. A file of which the source was
-    ///   changed since, and which is not at the target, stays at the source. A rename of which both ends have different contents
-    ///   is [stuck](Recovered::Stuck): its record is rewritten with the files that are not settled, and the next recovery tries
-    ///   them again, until one of the two is gone.
-    /// * If the time is over, the files that were settled are, and the record is rewritten with the others, so that each recovery
-    ///   makes progress.
-    /// * At the first [temporary](Error::is_temporary) error of a rename it ends, and later ones of the mount that failed are deferred.
-    /// * With a [lock](Self::with_locked_journal) nothing is done while a rename or another recovery is under way, and an empty
-    ///   journal takes no lock. Without one, call this before renames begin.
-    /// * It is done for the actor and session of the rename, in the layers around each mount. Layers around this backend do
-    ///   not see it.
+    /// * Files are copied, replaced and deleted only in the versions that were recorded; after the start of a
+    ///   rollback also in others, which it may have written. A file that may be one at both ends is never deleted. A
+    ///   file whose source was changed since, and which is not at the target, stays at the source. If both ends have
+    ///   different contents, the outcome is [`Incomplete`](RecoveryOutcome::Incomplete): the record is rewritten with
+    ///   the files that are not settled, and the next recovery tries them again, until one of the two is gone.
+    /// * If the time limit passes, settled files stay settled, and the record is rewritten with the others, so that
+    ///   each recovery makes progress.
+    /// * The first [temporary](Error::is_temporary) error ends the recovery of a rename, and later ones of the mount
+    ///   that failed are deferred.
+    /// * With a [lock](Self::with_locked_journal) nothing is done while a rename or another recovery is running, and
+    ///   an empty journal takes no lock. Without one, call this before renames begin.
+    /// * Recovery acts for the actor and session of the rename, in the layers around each mount. Layers around this
+    ///   backend do not see it.
     ///
     /// # Errors
     ///
@@ -148,22 +144,22 @@ impl CompositeBackend {
     pub async fn recover_with(&self, cx: &OpContext, options: RecoveryOptions) -> Result<Recovery> {
         let Some(journal) = &self.journal else { return Ok(Recovery::default()) };
         let listed = journal.list(cx).await?;
-        let waiting = listed.records.len();
-        let deferred = Recovery { unreadable: listed.unreadable, deferred: waiting, ..Recovery::default() };
-        if waiting == 0 {
+        let count = listed.records.len();
+        let deferred = Recovery { unreadable: listed.unreadable, deferred: count, ..Recovery::default() };
+        if count == 0 {
             return Ok(deferred);
         }
-        let (this, journal) = (self.clone(), Arc::clone(journal));
+        let (composite, journal) = (self.clone(), Arc::clone(journal));
         vfs_search::run_to_completion(cx, |cx| async move {
             let Some(_guard) = journal.try_lock(&cx).await? else { return Ok(deferred) };
-            this.recover_all(&cx, &journal, &options).await
+            composite.recover_all(&cx, &journal, &options).await
         })
         .await
     }
 
     /// Recovers the renames of a journal that is locked.
     async fn recover_all(&self, cx: &OpContext, journal: &Journal, options: &RecoveryOptions) -> Result<Recovery> {
-        // Some of the records may have been removed until the lock was acquired.
+        // Records may have been removed before the lock was acquired.
         let listed = journal.list(cx).await?;
         let mut recovery = Recovery { unreadable: listed.unreadable, ..Recovery::default() };
         let limited = options.time_limit.map_or_else(|| cx.clone(), |limit| cx.clone().with_timeout(limit));
@@ -192,16 +188,16 @@ impl CompositeBackend {
             let observer = options.observer.clone();
             let notice = observer.map(|observer| Arc::new(Notice::new(observer, &record.from, &record.to)));
             let recorded = record.files.len();
-            let mut settlement = Settlement::new(self, &limited, record, yield_at, notice);
-            let settled = settlement.settle().await;
-            let (mut record, mut is_changed) = settlement.into_record();
+            let mut move_recovery = MoveRecovery::new(self, &limited, record, yield_at, notice);
+            let settled = move_recovery.settle().await;
+            let (mut record, mut is_changed) = move_recovery.into_record();
             let outcome = match settled {
-                Ok(unfinished @ Recovered::Unfinished { .. }) => Ok(unfinished),
+                Ok(unfinished @ RecoveryOutcome::Unfinished { .. }) => Ok(unfinished),
                 Ok(outcome) => journal.remove(cx, entry.path.clone()).await.map(|()| outcome).map_err(removal_failure),
                 Err(error) => Err(error),
             };
             let is_new = match &outcome {
-                Ok(Recovered::Unfinished { .. }) => is_changed,
+                Ok(RecoveryOutcome::Unfinished { .. }) => is_changed,
                 Ok(_) => true,
                 Err(error) => {
                     let problem = format!("{} {}", error.kind().code(), error.path().unwrap_or_default());
@@ -210,7 +206,7 @@ impl CompositeBackend {
             };
             has_progressed |= is_new && outcome.is_ok();
             is_changed |= is_new;
-            if is_changed && matches!(outcome, Ok(Recovered::Unfinished { .. }) | Err(_)) {
+            if is_changed && matches!(outcome, Ok(RecoveryOutcome::Unfinished { .. }) | Err(_)) {
                 let updated = journal.replace(&cx.for_cleanup(), &entry.path, &record).await;
                 recovery.unreadable.extend(updated.err().map(|error| error.or_path(&entry.path)));
             }
@@ -225,14 +221,14 @@ impl CompositeBackend {
                     None => failed_mounts.extend([source.path, target.path]),
                 }
             }
-            let outcome = outcome.unwrap_or_else(Recovered::Stuck);
+            let outcome = outcome.unwrap_or_else(RecoveryOutcome::Incomplete);
             recovery.moves.push(RecoveredMove { from, to, record: entry.path, actor, session, outcome, is_new });
         }
         Ok(recovery)
     }
 }
 
-/// Returns the error for a rename that is settled, of which the record cannot be removed.
+/// Returns the error for a settled rename whose record cannot be removed.
 fn removal_failure(source: Error) -> Error {
     let message = format!("the move is settled, but its record cannot be removed: {}", source.message());
     Error::new(source.kind(), message).with_generic_model_message().with_source(source)

@@ -1,4 +1,4 @@
-//! Links that lead to what a mount shadows.
+//! Refusal of links that lead to files which another mount shadows.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -9,62 +9,61 @@ use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, Resolved, 
 use crate::mount::Mount;
 use crate::table::MountTable;
 
-/// Which entry a request is about, where a link stands at the end of its path.
+/// Whether a request follows a link at the end of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LinkAtEnd {
-    /// What the link leads to.
-    Followed,
-    /// The link itself.
-    Kept,
+pub(crate) enum FinalLink {
+    /// The request is about the target of the link.
+    Follow,
+    /// The request is about the link itself.
+    NoFollow,
 }
 
 impl MountTable {
-    /// Where `path` really is, with its links followed by the backend that it belongs to.
+    /// Returns the real path of `path`, with links resolved by its backend.
     ///
     /// # Errors
     ///
-    /// `path_escape` where that is a place of another mount, which shadows what the backend has there; those of resolving the
-    /// path, as nobody knows then where it leads.
-    pub(crate) async fn real_path(&self, cx: &OpContext, path: &VfsPath, end: LinkAtEnd) -> Result<VfsPath> {
+    /// `path_escape` if another mount shadows the real path; those of resolving the path.
+    pub(crate) async fn real_path(&self, cx: &OpContext, path: &VfsPath, end: FinalLink) -> Result<VfsPath> {
         let mount = self.route(path);
-        if !self.has_shadows(mount, path) || self.holds(path) {
+        if !self.can_reach_shadowed(mount, path) || self.is_mount_or_ancestor(path) {
             return Ok(path.clone());
         }
-        let (followed, kept) = match (end, path.parent(), path.name()) {
-            (LinkAtEnd::Kept, Some(parent), Some(name)) => (parent, Some(name)),
+        let (target, final_name) = match (end, path.parent(), path.name()) {
+            (FinalLink::NoFollow, Some(parent), Some(name)) => (parent, Some(name)),
             _ => (path.clone(), None),
         };
-        let resolved = mount.send(cx, ResolveRequest::new(followed)).await.map_err(|error| error.with_path(path))?.path;
-        let real = kept.map_or(Ok(resolved.clone()), |name| resolved.child(name))?;
+        let resolved = mount.send(cx, ResolveRequest::new(target)).await.map_err(|error| error.with_path(path))?.path;
+        let real = final_name.map_or(Ok(resolved.clone()), |name| resolved.child(name))?;
         self.refuse_shadowed(mount, &real).map_err(|error| error.with_path(path))?;
         Ok(real)
     }
 
-    /// Whether a link at `path`, or on the way to it, can lead to what another mount shadows of `mount`.
-    pub(crate) fn has_shadows(&self, mount: &Mount, path: &VfsPath) -> bool {
-        self.holds_below(mount.at()) && mount.capabilities(path).links
+    /// Returns whether a link at `path`, or above it, can lead to files of `mount` that another mount shadows.
+    pub(crate) fn can_reach_shadowed(&self, mount: &Mount, path: &VfsPath) -> bool {
+        self.has_mounts_below(mount.at()) && mount.capabilities(path).links
     }
 
-    /// Refuses `real`, where something in `mount` really is, if it is a place of another mount.
+    /// Returns an error if the real path `real` of a file in `mount` belongs to another mount.
     pub(crate) fn refuse_shadowed(&self, mount: &Mount, real: &VfsPath) -> Result<()> {
         if self.route(real).at() == mount.at() {
             return Ok(());
         }
-        let message = "a link on this path leads to a place of another mount; use the path of that mount";
+        let message = "a link on this path leads to files of another mount; use the path of that mount";
         Err(Error::new(ErrorKind::PathEscape, message))
     }
 }
 
-/// `tree` of `mount` without what other mounts shadow, whatever links lead there.
+/// Returns `tree` of `mount` without files that other mounts shadow, also through links.
 pub(crate) fn without_shadowed(tree: SharedTree, mount: &Arc<Mount>, table: &Arc<MountTable>) -> SharedTree {
-    if !table.holds_below(mount.at()) {
+    if !table.has_mounts_below(mount.at()) {
         return tree;
     }
     let shadows = Shadows { mount: Arc::clone(mount), table: Arc::clone(table) };
     SharedTree::new(UnshadowedTree { inner: tree, shadows: Arc::new(shadows) })
 }
 
-/// What shadows parts of a mount.
+/// A mount, and the table with the mounts that shadow parts of it.
 struct Shadows {
     mount: Arc<Mount>,
     table: Arc<MountTable>,
@@ -82,11 +81,11 @@ struct UnshadowedTree {
 }
 
 impl UnshadowedTree {
-    /// Where `path` really is.
+    /// Returns the real path of `path`.
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
         let Shadows { mount, table } = &*self.shadows;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
-        if path == mount.at() || !table.has_shadows(mount, path) {
+        if path == mount.at() || !table.can_reach_shadowed(mount, path) {
             return Ok(path.clone());
         }
         match self.inner.locate(&parent)? {
@@ -98,7 +97,7 @@ impl UnshadowedTree {
 
 impl DynTree for UnshadowedTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        // First, as its error names what is missing.
+        // Before the check, because its error names the missing entry.
         let located = self.inner.locate(path)?;
         let real = self.real(path)?;
         self.shadows.refuse_shadowed(&real).map_err(|error| error.with_path(path))?;
@@ -113,13 +112,14 @@ impl DynTree for UnshadowedTree {
     }
 }
 
-/// A directory without what other mounts shadow.
+/// A directory without entries that other mounts shadow.
 struct UnshadowedDirectory {
     inner: Arc<dyn DynDirectory>,
-    /// The path by which it was reached, and the one where it really is.
+    /// Path by which the directory was reached.
     at: VfsPath,
+    /// Real path of the directory.
     real: VfsPath,
-    /// The links in it, once it was listed.
+    /// Names of links, once the directory was listed.
     links: OnceLock<HashSet<String>>,
     shadows: Arc<Shadows>,
 }
@@ -140,18 +140,18 @@ impl UnshadowedDirectory {
 
     fn may_be_link(&self, name: &str) -> bool {
         let Shadows { mount, table } = &*self.shadows;
-        self.links.get().map_or_else(|| table.has_shadows(mount, &self.at), |links| links.contains(name))
+        self.links.get().map_or_else(|| table.can_reach_shadowed(mount, &self.at), |links| links.contains(name))
     }
 
-    /// Where `name` really is, unless another mount shadows that.
+    /// Returns the real path of `name`, unless another mount shadows it.
     fn real_child(&self, name: &str) -> Result<VfsPath> {
         let real = if self.may_be_link(name) { self.inner.resolve(name)?.path } else { self.real.child(name)? };
         self.shadows.refuse_shadowed(&real)?;
         Ok(real)
     }
 
-    /// Refuses `name` where it leads to what another mount shadows. A directory that was reached without links has the mounts
-    /// in their places, so that only a link can lead there.
+    /// Returns an error if `name` leads to files that another mount shadows. In a directory that was reached without
+    /// links only a link can lead there.
     fn refuse_shadowed(&self, name: &str) -> Result<()> {
         if self.is_reached_by_a_link() || self.may_be_link(name) {
             self.real_child(name)?;
@@ -161,7 +161,7 @@ impl UnshadowedDirectory {
 
     fn without_mounts(&self, mut listing: Listing) -> Listing {
         let table = &self.shadows.table;
-        if self.is_reached_by_a_link() && table.holds_below(&self.real) {
+        if self.is_reached_by_a_link() && table.has_mounts_below(&self.real) {
             listing.retain(|name, _| !self.real.child(name).is_ok_and(|real| table.is_mount(&real)));
         }
         listing
@@ -172,7 +172,7 @@ impl DynDirectory for UnshadowedDirectory {
     fn list(&self) -> Result<Listing> {
         let listing = self.inner.list()?;
         let links = listing.iter().filter(|(_, kind)| *kind == ChildKind::Link).map(|(name, _)| name.to_owned());
-        // Whoever was first has the same.
+        // A concurrent listing has set the same names.
         let _ = self.links.set(links.collect());
         Ok(self.without_mounts(listing))
     }

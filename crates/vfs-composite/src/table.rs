@@ -1,4 +1,4 @@
-//! Which backend a path belongs to.
+//! Mount table, which routes paths to backends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 use crate::identity::MountIdentity;
 use crate::mount::{Mount, MountInfo};
 
-/// The mounts of one moment. A change makes another table.
+/// An immutable mount table. A change creates another one.
 #[derive(Debug, Clone)]
 pub(crate) struct MountTable {
     default: Arc<Mount>,
@@ -22,7 +22,7 @@ impl MountTable {
         Self { default: Arc::new(Mount::new(VfsPath::root(), default)), mounts: BTreeMap::new(), executor: None }
     }
 
-    /// The same with `backend` at `at`.
+    /// Returns this table with `backend` at `at`.
     pub(crate) fn with(&self, at: VfsPath, backend: Arc<dyn Backend>) -> Result<Self> {
         if at.is_root() {
             let message = "the default backend is at the root; mount at a directory below it";
@@ -37,7 +37,7 @@ impl MountTable {
         Ok(table)
     }
 
-    /// The same without the mount at `at`, and what was mounted there.
+    /// Returns this table without the mount at `at`, and that mount.
     pub(crate) fn without(&self, at: &VfsPath) -> Result<(Self, Arc<Mount>)> {
         let mut table = self.clone();
         let mount = table.mounts.remove(at).ok_or_else(|| {
@@ -49,19 +49,19 @@ impl MountTable {
         Ok((table, mount))
     }
 
-    /// Returns the same table with `identity` for the mount at `at`.
+    /// Returns this table with `identity` for the mount at `at`.
     pub(crate) fn with_identity(&self, at: &VfsPath, identity: MountIdentity) -> Result<Self> {
         let mut table = self.clone();
         let mount = if at.is_root() { Some(&mut table.default) } else { table.mounts.get_mut(at) };
         let mount = mount.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(at)
         })?;
-        *mount = Arc::new(mount.identified(identity));
+        *mount = Arc::new(mount.with_identity(identity));
         Ok(table)
     }
 
-    /// The same with commands running in the mount at `at`.
-    pub(crate) fn executing_at(&self, at: VfsPath) -> Result<Self> {
+    /// Returns this table with commands running in the mount at `at`.
+    pub(crate) fn with_executor_at(&self, at: VfsPath) -> Result<Self> {
         let mount = if at.is_root() { Some(&self.default) } else { self.mounts.get(&at) };
         let mount = mount.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(&at)
@@ -72,59 +72,59 @@ impl MountTable {
         Ok(Self { executor: Some(at), ..self.clone() })
     }
 
-    /// The mount that runs commands.
+    /// Returns the mount that runs commands.
     pub(crate) fn executor(&self) -> Option<&Arc<Mount>> {
         self.executor.as_ref().map(|at| self.route(at))
     }
 
-    /// The mount that `path` belongs to: the one at the longest of its beginnings, by whole segments.
+    /// Returns the mount of `path`: the one at its longest prefix of whole segments.
     pub(crate) fn route(&self, path: &VfsPath) -> &Arc<Mount> {
         if self.mounts.is_empty() {
             return &self.default;
         }
-        self.beginnings(path).next().unwrap_or(&self.default)
+        self.mounted_prefixes(path).next().unwrap_or(&self.default)
     }
 
-    /// The mounts at `path` and above it, the default one last.
+    /// Returns the mounts at `path` and above it, the default one last.
     pub(crate) fn above<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
-        self.beginnings(path).chain([&self.default])
+        self.mounted_prefixes(path).chain([&self.default])
     }
 
-    fn beginnings<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+    fn mounted_prefixes<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
         let text = path.as_str();
         let ends = text.match_indices('/').map(|(at, _)| at).rev();
         [text.len()].into_iter().chain(ends).filter_map(move |end| self.mounts.get(&text[..end]))
     }
 
-    /// The mounts strictly below `directory`, by the bytes of their paths.
+    /// Returns the mounts strictly below `directory`, ordered by the bytes of their paths.
     pub(crate) fn below<'t, 'p>(
         &'t self,
         directory: &'p VfsPath,
     ) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
         let text = if directory.is_root() { "" } else { directory.as_str() };
         let after = (Bound::Excluded(text), Bound::Unbounded);
-        // Others that begin alike, such as `/a-b`, stand between `/a` and what is below it.
-        let alike = self.mounts.range::<str, _>(after).take_while(move |(at, _)| at.as_str().starts_with(text));
-        alike.filter(move |(at, _)| at.as_str().as_bytes()[text.len()] == b'/').map(|(_, mount)| mount)
+        // Siblings with the same prefix, such as `/a-b`, are ordered between `/a` and the paths below it.
+        let siblings = self.mounts.range::<str, _>(after).take_while(move |(at, _)| at.as_str().starts_with(text));
+        siblings.filter(move |(at, _)| at.as_str().as_bytes()[text.len()] == b'/').map(|(_, mount)| mount)
     }
 
-    /// Whether `path` is a directory whatever the backends hold, because a mount is there or below.
-    pub(crate) fn holds(&self, path: &VfsPath) -> bool {
-        !self.mounts.is_empty() && (self.is_mount(path) || self.holds_below(path))
+    /// Returns whether a mount is at or below `path`, which makes it a directory whatever the backends contain.
+    pub(crate) fn is_mount_or_ancestor(&self, path: &VfsPath) -> bool {
+        !self.mounts.is_empty() && (self.is_mount(path) || self.has_mounts_below(path))
     }
 
-    /// Whether a backend is mounted below `path`.
-    pub(crate) fn holds_below(&self, path: &VfsPath) -> bool {
+    /// Returns whether a backend is mounted below `path`.
+    pub(crate) fn has_mounts_below(&self, path: &VfsPath) -> bool {
         self.below(path).next().is_some()
     }
 
-    /// Whether a backend is mounted at `path` itself.
+    /// Returns whether a backend is mounted at `path` itself.
     pub(crate) fn is_mount(&self, path: &VfsPath) -> bool {
         self.mounts.contains_key(path)
     }
 
-    /// The names in `directory` that lead to mounts.
-    pub(crate) fn names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
+    /// Returns the names in `directory` that lead to mounts.
+    pub(crate) fn mount_names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
         let name = |mount: &Arc<Mount>| mount.at().strip_prefix(directory)?.split('/').next().map(str::to_owned);
         self.below(directory).filter_map(name).collect()
     }
@@ -133,10 +133,10 @@ impl MountTable {
     pub(crate) fn location(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<String>> {
         let mount = self.route(path);
         let Some(identity) = &mount.identity else { return Ok(None) };
-        Ok(identity.location(cx, &mount.rebase.to_inner(path)?))
+        Ok(identity.location(cx, &mount.mapping.to_inner(path)?))
     }
 
-    pub(crate) fn infos(&self) -> Vec<MountInfo> {
+    pub(crate) fn list(&self) -> Vec<MountInfo> {
         let executor = self.executor.as_ref();
         let info = |mount: &Arc<Mount>| MountInfo {
             path: mount.at().clone(),
@@ -187,17 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn directories_on_the_way_to_a_mount_are_held() {
+    fn ancestors_of_a_mount_are_directories() {
         let table = table(&["/a/b", "/a-b/c", "/a/b/d/e"]);
         for (at, expected) in
             [("/", true), ("/a", true), ("/a/b", true), ("/a/b/d", true), ("/a/b/x", false), ("/a-", false)]
         {
-            assert_eq!(table.holds(&path(at)), expected, "{at}");
+            assert_eq!(table.is_mount_or_ancestor(&path(at)), expected, "{at}");
         }
-        let names = |at| table.names_in(&path(at)).into_iter().collect::<Vec<_>>();
+        let names = |at| table.mount_names_in(&path(at)).into_iter().collect::<Vec<_>>();
         assert_eq!(names("/"), ["a", "a-b"]);
         assert_eq!(names("/a"), ["b"]);
         assert_eq!(names("/a/b"), ["d"]);
-        assert!(!self::table(&[]).holds(&VfsPath::root()));
+        assert!(!self::table(&[]).is_mount_or_ancestor(&VfsPath::root()));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vfs_composite::{CompositeBackend, Recovered};
+use vfs_composite::{CompositeBackend, RecoveryOutcome};
 use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
 use vfs_core::{
     Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, ReadRequest, RenameRequest,
@@ -179,7 +179,7 @@ async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
         record["is_rolling_back"] = json!(true);
     });
     let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((&built.recovery.moves[0].outcome, built.warnings.len()), (&Recovered::RolledBack, 0));
+    assert_eq!((&built.recovery.moves[0].outcome, built.warnings.len()), (&RecoveryOutcome::RolledBack, 0));
     for directory in ["empty", "other/empty"] {
         let entries = fs::read_dir(root.path().join("one/d").join(directory)).expect("it is restored");
         assert_eq!(entries.count(), 0);
@@ -236,7 +236,7 @@ async fn a_link_that_was_changed_stays_at_the_source_with_the_file_that_it_leads
     fs::remove_file(root.path().join("one/d/b")).expect("it is there");
     symlink("a", root.path().join("one/d/b")).expect("a link");
     let built = open(&root, MOVES).await.expect("it is valid");
-    let left = Recovered::FinishedExcept(vec![path("/d/b"), path("/d/a")]);
+    let left = RecoveryOutcome::FinishedExcept(vec![path("/d/b"), path("/d/a")]);
     assert_eq!((&built.recovery.moves[0].outcome, records(&root)), (&left, 0));
     for name in ["a", "b"] {
         assert_eq!(contents(&root, &format!("one/d/{name}")).as_deref(), Some("a"));
@@ -415,7 +415,7 @@ async fn the_only_copy_is_never_deleted_if_both_mounts_show_one_directory() {
     interrupt(&root, target).await;
     let built = open(&root, MOVES).await.expect("it is valid");
     assert!(
-        built.warnings.iter().any(|warning| warning.message.contains("one and the same file")),
+        built.warnings.iter().any(|warning| warning.message.contains("both ends may be the same file")),
         "{:?}",
         built.warnings
     );

@@ -1,10 +1,10 @@
-//! A record of every operation that nobody can change unseen.
+//! Interceptor that records every operation in a tamper-evident log.
 
 mod backend_sink;
 mod chain;
-mod log;
 mod log_files;
 mod operation;
+mod queue;
 mod record;
 mod sinks;
 
@@ -25,54 +25,57 @@ pub use self::operation::AuditOperation;
 pub use self::record::{AuditRecord, FileState};
 pub use self::sinks::{AuditSink, MemorySink, TracingSink};
 
-use self::log::Log;
+use self::queue::RecordQueue;
 use crate::outcome::Outcome;
 
-/// Which operations are recorded.
+/// The operations that are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuditScope {
-    /// Every one.
+    /// Every operation.
     #[default]
     All,
-    /// Changes and commands; neither looks nor dry runs.
+    /// Changes and commands; neither reads nor dry runs.
     Changes,
 }
 
-/// What happens after a record could not be kept, or its operation was dropped before it was.
+/// The behaviour after a record could not be written, or its operation was dropped before it was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkFailure {
-    /// No operation of the scope begins before the sink is prepared for its record and the records that wait are kept.
+    /// No operation of the scope begins before the sink is prepared for its record and all pending records are
+    /// written.
     #[default]
     Refuse,
-    /// Operations go on, and records wait in memory, up to 10,000. Those beyond are lost; the next record that is kept, an
-    /// [`AuditOperation::Gap`], says how many. Records that still wait when the process ends are lost without one.
+    /// Operations go on, and up to 10,000 records wait in memory. Further records are lost; the next record that is
+    /// written, an [`AuditOperation::Gap`], has their number. Records that still wait when the process ends are lost
+    /// without one.
     Continue,
 }
 
-/// Writes a record of every operation to a sink, each tied to the one before.
+/// Writes a record of every operation to a sink, each chained to the previous one by its hash.
 ///
 /// # Behaviour
 ///
-/// * A record is made when its operation has ended, and is in the sink before the caller has the answer. The order of
-///   records is that in which operations ended, and so are their sequence numbers, also of many at once.
-/// * An operation or stream that is dropped has a record, too. It is handed to the sink before the next one, or by
+/// * A record is created when its operation has ended, and is in the sink before the caller gets the result. The
+///   order of records and their sequence numbers follow the ends of operations, also of concurrent ones.
+/// * An operation or stream that is dropped has a record, too. It is passed to the sink before the next one, or by
 ///   [`flush`](Self::flush); under [`OnSinkFailure::Refuse`] before the next operation of the scope begins.
-/// * Of a change the record says what was at its paths before and afterwards, by a `stat` of the inner backend on either
-///   side. That is what the layer saw and no lock: what others did in between is in it.
-/// * That an operation is about to begin is not written down. Under [`OnSinkFailure::Refuse`] the sink is asked before the
-///   first operation of the scope whether it can keep records ([`AuditSink::prepare`]), and no operation begins where it
-///   cannot. Where it fails all the same, the operation has happened, and its caller gets its answer; each further operation
-///   of the scope first tries to bring the records that wait into the sink, and is refused where that fails. What was under
-///   way already still ends. Refused operations have no record.
-/// * What people do to the layers below, such as a commit of an overlay, goes by no operation of a backend:
+/// * The record of a change has the state at its paths before and after it, from a `stat` of the inner backend on
+///   either side. No lock is held: changes by others in between are included.
+/// * The begin of an operation is not recorded. Under [`OnSinkFailure::Refuse`] the sink is prepared before the first
+///   operation of the scope ([`AuditSink::prepare`]), and no operation begins if that fails. If writing a record
+///   fails nevertheless, the operation has happened, and its caller gets its result; each further operation of the
+///   scope first tries to write the pending records, and is refused if that fails. Operations that are running then
+///   still end. Refused operations have no record.
+/// * An operation on a layer below, such as a commit of an overlay, is no operation of a backend:
 ///   [`record`](Self::record) records it.
 /// * One value has one log: all backends that it and its clones are put around share it.
 ///
 /// # Errors
 ///
-/// `unavailable` at the operation's first path, the root where it has none, where it is refused because of the sink.
+/// `unavailable` at the operation's first path, or at the root if it has none, if the operation is refused because of
+/// the sink.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -94,7 +97,7 @@ pub enum OnSinkFailure {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Audit {
-    log: Arc<Log>,
+    queue: Arc<RecordQueue>,
     scope: AuditScope,
     on_failure: OnSinkFailure,
 }
@@ -105,46 +108,46 @@ impl Audit {
         Self::resuming(sink, AuditHead::start())
     }
 
-    /// Goes on with the log whose end is `head`.
+    /// Continues the log whose end is `head`.
     pub fn resuming(sink: impl AuditSink, head: AuditHead) -> Self {
-        let log = Arc::new(Log::new(Box::new(sink), head));
-        Self { log, scope: AuditScope::default(), on_failure: OnSinkFailure::default() }
+        let queue = Arc::new(RecordQueue::new(Box::new(sink), head));
+        Self { queue, scope: AuditScope::default(), on_failure: OnSinkFailure::default() }
     }
 
-    /// Sets which operations are recorded. Default: all.
+    /// Sets the operations that are recorded. Default: all.
     #[must_use]
     pub fn scope(mut self, scope: AuditScope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Sets what happens after a record could not be kept. Default: operations are refused.
+    /// Sets the behaviour after a record could not be written. Default: operations are refused.
     #[must_use]
-    pub fn on_sink_failure(mut self, then: OnSinkFailure) -> Self {
-        self.on_failure = then;
+    pub fn on_sink_failure(mut self, policy: OnSinkFailure) -> Self {
+        self.on_failure = policy;
         self
     }
 
-    /// The end of the log, as far as it is in the sink. Kept elsewhere, it shows later that nothing was cut off.
+    /// Returns the end of the log in the sink. A copy of it elsewhere later proves that no record was cut off.
     pub fn head(&self) -> AuditHead {
-        self.log.head()
+        self.queue.head()
     }
 
-    /// Brings all records that there are into the sink, those of dropped operations too.
+    /// Writes all pending records to the sink, including those of dropped operations.
     ///
     /// # Errors
     ///
     /// Those of the sink.
     pub async fn flush(&self) -> Result<()> {
-        self.log.flush().await
+        self.queue.flush().await
     }
 
-    /// Performs `work`, which does `operation` to a layer at `path`, and records it as other changes are recorded. What it
-    /// came to is `describe`d: how it ended, and what was done.
+    /// Performs `work`, which is `operation` on a layer at `path`, and records it like other changes. `describe`
+    /// returns its outcome and a detail for the record.
     ///
     /// # Errors
     ///
-    /// Those of `work`; `unavailable` where it is refused because of the sink.
+    /// Those of `work`; `unavailable` if it is refused because of the sink.
     pub async fn record<T>(
         &self,
         cx: &OpContext,
@@ -154,17 +157,17 @@ impl Audit {
         describe: impl FnOnce(&T) -> (Outcome, String) + Send,
     ) -> Result<T> {
         self.check_sink(path).await?;
-        let mut entry = Entry::begin(&self.log, AuditRecord::begin_other(cx, operation, path));
-        let answer = work.await;
-        entry.took();
-        entry.record.outcome = Outcome::of(&answer);
-        if let Ok(done) = &answer {
+        let mut entry = PendingRecord::begin(&self.queue, AuditRecord::begin_layer_operation(cx, operation, path));
+        let result = work.await;
+        entry.set_duration();
+        entry.record.outcome = Outcome::of(&result);
+        if let Ok(done) = &result {
             let (outcome, detail) = describe(done);
             entry.record.outcome = outcome;
             entry.record.describe(&detail);
         }
         entry.end().await;
-        answer
+        result
     }
 
     fn covers(&self, class: OperationClass) -> bool {
@@ -173,18 +176,18 @@ impl Audit {
 
     async fn check_sink(&self, path: &VfsPath) -> Result<()> {
         if self.on_failure == OnSinkFailure::Continue {
-            // What a prepared sink has set aside keeps the record of a gap. Where it cannot be prepared, the gap is recorded
-            // before the next record that is kept.
-            self.log.prepare_if_possible().await;
+            // A prepared sink has reserved room for the record of a gap. Otherwise the gap is recorded before the next record
+            // that is written.
+            self.queue.prepare_if_possible().await;
             return Ok(());
         }
-        self.log.keep_abandoned().await.map_err(|error| unwritable(error, path))?;
-        self.log.prepare().await.map_err(|error| unwritable(error, path))
+        self.queue.write_abandoned().await.map_err(|error| unwritable(error, path))?;
+        self.queue.prepare().await.map_err(|error| unwritable(error, path))
     }
 }
 
 fn unwritable(error: Error, path: &VfsPath) -> Error {
-    let message = "the audit log cannot be written, and nothing is done unrecorded; try again later";
+    let message = "the audit log cannot be written, and no operation runs without a record; try again later";
     Error::new(ErrorKind::Unavailable, message).with_path(path).with_source(error)
 }
 
@@ -210,17 +213,17 @@ impl Interceptor for Audit {
             record.before = state(inner, cx, record.path.as_ref()).await;
             record.replaced = state(inner, cx, record.to.as_ref()).await;
         }
-        let mut entry = Entry::begin(&self.log, record);
-        let answer = request.send(inner, cx).await;
-        entry.took();
-        entry.record.outcome = Outcome::of(&answer);
+        let mut entry = PendingRecord::begin(&self.queue, record);
+        let result = request.send(inner, cx).await;
+        entry.set_duration();
+        entry.record.outcome = Outcome::of(&result);
         if class == OperationClass::Write {
-            // The caller may have gone or be late, and what it did is looked at all the same.
+            // The state after the change is recorded even if the caller has cancelled or its deadline has passed.
             let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
             entry.record.after = state(inner, &cx.for_cleanup(), path).await;
         }
         entry.end().await;
-        answer
+        result
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
@@ -230,76 +233,76 @@ impl Interceptor for Audit {
         deferred_stream(async move {
             let request = call.request().as_request_ref();
             self.check_sink(&request.primary_path()).await?;
-            let entry = Entry::begin(&self.log, AuditRecord::begin(&cx, request));
+            let entry = PendingRecord::begin(&self.queue, AuditRecord::begin(&cx, request));
             Ok(entry.watch::<Q>(call.start(cx)))
         })
     }
 }
 
-/// What is at `path`, as far as it can be looked at.
+/// Returns the state at `path`, if a `stat` succeeds.
 async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> Option<FileState> {
     let info = inner.stat(cx, StatRequest::new(path?.clone())).await;
     info.ok().map(FileState::from)
 }
 
-/// An operation under way. Its record is made when it goes, at the latest.
-struct Entry {
-    log: Arc<Log>,
+/// The record of a running operation. Dropping it enqueues the record.
+struct PendingRecord {
+    queue: Arc<RecordQueue>,
     record: AuditRecord,
-    begun: Instant,
+    started_at: Instant,
     is_done: bool,
 }
 
-impl Entry {
-    fn begin(log: &Arc<Log>, record: AuditRecord) -> Self {
-        Self { log: Arc::clone(log), record, begun: Instant::now(), is_done: false }
+impl PendingRecord {
+    fn begin(queue: &Arc<RecordQueue>, record: AuditRecord) -> Self {
+        Self { queue: Arc::clone(queue), record, started_at: Instant::now(), is_done: false }
     }
 
-    fn took(&mut self) {
-        self.record.duration_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    fn set_duration(&mut self) {
+        self.record.duration_us = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX);
     }
 
-    /// Puts the record into the queue.
-    fn add(&mut self) -> Result<u64> {
+    /// Enqueues the record.
+    fn push(&mut self) -> Result<u64> {
         self.is_done = true;
-        self.log.add(self.record.clone())
+        self.queue.push(self.record.clone())
     }
 
-    /// Makes the record, and waits until the sink has it.
+    /// Enqueues the record, and waits until the sink has it.
     async fn end(mut self) {
-        let kept = match self.add() {
-            Ok(sequence) => self.log.keep(sequence).await,
+        let written = match self.push() {
+            Ok(sequence) => self.queue.write(sequence).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = kept {
-            tracing::error!(%error, "an audit record could not be kept");
+        if let Err(error) = written {
+            tracing::error!(%error, "an audit record could not be written");
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         if !self.is_done {
             if self.record.duration_us == 0 {
-                self.took();
+                self.set_duration();
             }
-            match self.add() {
-                Ok(sequence) => self.log.abandon(sequence),
-                Err(error) => tracing::error!(%error, "an audit record could not be made"),
+            match self.push() {
+                Ok(sequence) => self.queue.abandon(sequence),
+                Err(error) => tracing::error!(%error, "an audit record could not be encoded"),
             }
         }
     }
 }
 
-impl Entry {
-    /// Returns `items`, and makes the record when they end.
+impl PendingRecord {
+    /// Returns `items`, and enqueues the record when they end.
     fn watch<Q: StreamRequest>(self, items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         stream::unfold((items, Some(self)), |(mut items, mut entry)| async move {
             let item = items.next().await;
             if let Some(open) = &mut entry {
-                open.took();
+                open.set_duration();
                 match &item {
-                    Some(item) => open.note::<Q>(item),
+                    Some(item) => open.observe::<Q>(item),
                     None if open.record.outcome == Outcome::Dropped => open.record.outcome = Outcome::Ok,
                     None => {}
                 }
@@ -316,8 +319,8 @@ impl Entry {
         .boxed()
     }
 
-    fn note<Q: StreamRequest>(&mut self, item: &Result<Q::Output>) {
-        if let Some(outcome) = Outcome::of_last::<Q>(item) {
+    fn observe<Q: StreamRequest>(&mut self, item: &Result<Q::Output>) {
+        if let Some(outcome) = Outcome::of_last_item::<Q>(item) {
             self.record.outcome = outcome;
         }
         if let Ok(OutputRef::GrepStream(GrepEvent::End(summary))) = item.as_ref().map(Q::output_ref) {

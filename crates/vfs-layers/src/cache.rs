@@ -1,4 +1,4 @@
-//! Contents that need not be fetched again.
+//! Cache of file contents by version.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,23 +11,26 @@ use vfs_core::{
     Version, VfsPath, window,
 };
 
-/// What an entry is taken to weigh beside its content and path, in bytes.
-const ENTRY_WEIGHT: u64 = 256;
+/// Estimated memory of an entry besides its content and path, in bytes.
+const ENTRY_OVERHEAD: u64 = 256;
 
-/// Keeps the contents of files that were read, by their versions.
+/// Caches the contents of files that were read, by their versions.
 ///
 /// # Behaviour
 ///
-/// * A read asks the inner backend for the version of now by a `stat`, and is answered from the cache where the content of
-///   just that version is in it. Else the whole file is downloaded and kept. So it pays only where a `stat` is much cheaper
-///   than a `read`, as with stores far away; in front of a disk or of memory it only costs.
-/// * Nothing old is ever read, whoever changes the files: that is for the backend's versions to say.
-/// * Answers, errors and windows are those of the inner backend. Files over [`max_file_size`](Self::max_file_size), and
-///   whatever fails on the way, are left to its own `read`. Only `read` is cached: not downloads, nor searches.
-/// * Contents are the same for every caller, and the inner backend is asked for the `stat` only. A policy that forbids
-///   reads but not `stat` belongs around the cache, not inside of it.
-/// * The least recently read files go first where it gets full. A file that is changed through the layer goes at once.
-/// * The contents belong to the layered backend and its clones; the same value around two backends keeps each on its own.
+/// * A read gets the current version from the inner backend by a `stat`, and is served from the cache if the content
+///   of that version is cached. Otherwise the whole file is downloaded and cached. The cache pays only if a `stat` is
+///   much cheaper than a `read`, as with remote stores; in front of a disk or of memory it only costs.
+/// * Stale content is never returned, whoever changes the files, because the backend's version decides.
+/// * Results, errors and windows are those of the inner backend. Files over [`max_file_size`](Self::max_file_size),
+///   and reads whose `stat` or download fails, go to its own `read`. Only `read` is cached: neither downloads nor
+///   searches are.
+/// * All callers share the contents, and the inner backend sees only the `stat`. A policy that forbids reads but not
+///   `stat` belongs around the cache, not inside it.
+/// * If the cache is full, the least recently read files are evicted first. A file that is changed through the layer
+///   is evicted at once.
+/// * The contents belong to the layered backend and its clones; the same value around two backends caches each
+///   independently.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,15 +52,15 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// 1 MiB.
+    /// Default of [`max_file_size`](Self::max_file_size): 1 MiB.
     pub const DEFAULT_MAX_FILE_SIZE: u64 = 1 << 20;
 
-    /// Keeps at most `max_bytes` of contents, paths and 256 bytes for each file. 0 keeps nothing.
+    /// Returns a cache of at most `max_bytes`: contents, paths and 256 bytes for each file. 0 caches nothing.
     pub fn new(max_bytes: u64) -> Self {
         Self { max_bytes, max_file_size: Self::DEFAULT_MAX_FILE_SIZE }
     }
 
-    /// Sets the largest file that is kept, in bytes. Default [`Cache::DEFAULT_MAX_FILE_SIZE`].
+    /// Sets the largest file that is cached, in bytes. Default [`Cache::DEFAULT_MAX_FILE_SIZE`].
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
@@ -67,40 +70,40 @@ impl Cache {
 
 impl Layer for Cache {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let contents = Mutex::new(Contents { entries: LruCache::unbounded(), weight: 0 });
-        Arc::new(Intercepted::new(inner, Arc::new(Cached { cache: *self, contents })))
+        let contents = Mutex::new(ContentCache { entries: LruCache::unbounded(), weight: 0 });
+        Arc::new(Intercepted::new(inner, Arc::new(CacheInterceptor { cache: *self, contents })))
     }
 }
 
-struct Cached {
+struct CacheInterceptor {
     cache: Cache,
-    contents: Mutex<Contents>,
+    contents: Mutex<ContentCache>,
 }
 
-/// The newest known content of each path.
-struct Contents {
+/// The most recent content of each path, in the order of use.
+struct ContentCache {
     entries: LruCache<VfsPath, (Version, Bytes)>,
     weight: u64,
 }
 
 fn weight(path: &VfsPath, content: &Bytes) -> u64 {
-    (path.as_str().len() + content.len()) as u64 + ENTRY_WEIGHT
+    (path.as_str().len() + content.len()) as u64 + ENTRY_OVERHEAD
 }
 
-impl Contents {
+impl ContentCache {
     fn remove(&mut self, path: &VfsPath) {
         if let Some((_, content)) = self.entries.pop(path) {
             self.weight -= weight(path, &content);
         }
     }
 
-    fn insert(&mut self, path: VfsPath, version: Version, content: Bytes, most: u64) {
+    fn insert(&mut self, path: VfsPath, version: Version, content: Bytes, max_weight: u64) {
         self.remove(&path);
         let added = weight(&path, &content);
-        if added > most {
+        if added > max_weight {
             return;
         }
-        while self.weight + added > most {
+        while self.weight + added > max_weight {
             let Some((path, (_, content))) = self.entries.pop_lru() else { break };
             self.weight -= weight(&path, &content);
         }
@@ -109,23 +112,23 @@ impl Contents {
     }
 }
 
-impl Cached {
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+impl CacheInterceptor {
+    fn contents(&self) -> MutexGuard<'_, ContentCache> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self, path: &VfsPath, version: &Version) -> Option<Bytes> {
+    fn get(&self, path: &VfsPath, version: &Version) -> Option<Bytes> {
         let mut contents = self.contents();
-        let (kept, content) = contents.entries.get(path)?;
-        (kept == version).then(|| content.clone())
+        let (cached, content) = contents.entries.get(path)?;
+        (cached == version).then(|| content.clone())
     }
 
-    /// What `request` asks for, from a content that is kept or is from now on; `None` where the backend has to say.
+    /// Returns the result of `request` from a cached or downloaded content; `None` if the backend must perform it.
     async fn read(&self, inner: &dyn Backend, cx: &OpContext, request: &ReadRequest) -> Option<Result<ReadResult>> {
         let path = &request.path;
         let info = inner.stat(cx, StatRequest::new(path.clone())).await.ok()?;
         let version = info.version.filter(|_| info.size <= self.cache.max_file_size)?;
-        if let Some(content) = self.kept(path, &version) {
+        if let Some(content) = self.get(path, &version) {
             return Some(window::read_bytes(&content, request, version));
         }
         let file = DownloadRequest::new(path.clone()).send(inner, cx).await.ok()?;
@@ -137,10 +140,10 @@ impl Cached {
     }
 }
 
-impl fmt::Debug for Cached {
+impl fmt::Debug for CacheInterceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let contents = self.contents();
-        f.debug_struct("Cached")
+        f.debug_struct("CacheInterceptor")
             .field("cache", &self.cache)
             .field("files", &contents.entries.len())
             .field("weight", &contents.weight)
@@ -148,27 +151,27 @@ impl fmt::Debug for Cached {
     }
 }
 
-impl Interceptor for Cached {
+impl Interceptor for CacheInterceptor {
     fn name(&self) -> &'static str {
         "cache"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if let RequestRef::Read(read) = request.as_request_ref()
-            && let Some(answer) = self.read(inner, cx, read).await
+            && let Some(result) = self.read(inner, cx, read).await
         {
             // The output of a read is one of `Q`, which is a read.
-            return Q::from_any_output(AnyOutput::Read(answer?)).ok_or_else(|| Error::of(ErrorKind::Internal));
+            return Q::from_any_output(AnyOutput::Read(result?)).ok_or_else(|| Error::of(ErrorKind::Internal));
         }
         if request.as_request_ref().class() == OperationClass::Read {
             return request.send(inner, cx).await;
         }
         let changed: Vec<VfsPath> = request.as_request_ref().paths().cloned().collect();
-        let answer = request.send(inner, cx).await;
+        let result = request.send(inner, cx).await;
         let mut contents = self.contents();
         changed.iter().for_each(|path| contents.remove(path));
         drop(contents);
-        answer
+        result
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {

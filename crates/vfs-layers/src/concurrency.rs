@@ -1,4 +1,4 @@
-//! So many at once, and the others one after the other.
+//! Interceptor that limits the number of concurrent operations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,22 +12,24 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-/// Lets at most so many operations run at once.
+/// Limits the number of operations that run at once.
 ///
 /// # Behaviour
 ///
-/// * Those that wait begin in the order in which they came. Waiting ends at the caller's deadline and when it cancels.
-/// * The limit belongs to the layered backend and its clones: the same value around two backends limits each on its own.
-/// * A stream runs until it has ended or is dropped, from its first poll. Who holds as many streams as may run and asks
-///   for something else, waits for itself: drop the stream first, or give a deadline.
-/// * A [`Watch`](vfs_core::Watch) never ends, and mostly waits: it does not count. Neither does a search over a tree that
-///   was lent, apart from the lending.
-/// * It needs a tokio runtime with its timer for callers that have a deadline.
+/// * Operations that wait begin in the order of their arrival. Waiting ends at the caller's deadline and when the
+///   caller cancels.
+/// * The limit belongs to the layered backend and its clones: the same value around two backends limits each
+///   independently.
+/// * A stream holds its permit from its first poll until it ends or is dropped. A caller that holds all permits in
+///   streams and starts another operation waits for itself: drop a stream first, or set a deadline.
+/// * A [`Watch`](vfs_core::Watch) does not count, as it never ends and mostly waits. A search over an opened tree
+///   does not count either, apart from opening the tree.
+/// * Needs a tokio runtime with its timer for callers that have a deadline.
 ///
 /// # Errors
 ///
-/// At the operation's first path, the root where it has none: `busy` where as many wait as may, and `timeout` or
-/// `cancelled` while it waits. The operation is then not begun.
+/// At the operation's first path, or at the root if it has none: `busy` if the queue is full, and `timeout` or
+/// `cancelled` during the wait. The operation then does not begin.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,84 +42,89 @@ use vfs_search::run_until_cancelled;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyLimit {
-    running: usize,
-    waiting: Option<usize>,
+    max_running: usize,
+    max_waiting: Option<usize>,
 }
 
 impl ConcurrencyLimit {
-    /// At most `operations` at once; 0 means 1. Any number may wait.
+    /// Returns a limit of `operations` at once; 0 means 1. Any number may wait.
     pub fn new(operations: usize) -> Self {
-        Self { running: operations.clamp(1, Semaphore::MAX_PERMITS), waiting: None }
+        Self { max_running: operations.clamp(1, Semaphore::MAX_PERMITS), max_waiting: None }
     }
 
-    /// Lets at most `operations` wait, and refuses the others; 0 lets none wait. Default: any number.
+    /// Limits the number of operations that wait to `operations`, and refuses the others; 0 lets none wait. Default:
+    /// no limit.
     #[must_use]
     pub fn queue(mut self, operations: usize) -> Self {
-        self.waiting = Some(operations);
+        self.max_waiting = Some(operations);
         self
     }
 }
 
 impl Layer for ConcurrencyLimit {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let slots = Slots { limit: *self, free: Arc::new(Semaphore::new(self.running)), waiting: AtomicUsize::new(0) };
-        Arc::new(Intercepted::new(inner, Arc::new(slots)))
+        let limiter = ConcurrencyLimiter {
+            limit: *self,
+            permits: Arc::new(Semaphore::new(self.max_running)),
+            waiting: AtomicUsize::new(0),
+        };
+        Arc::new(Intercepted::new(inner, Arc::new(limiter)))
     }
 }
 
 #[derive(Debug)]
-struct Slots {
+struct ConcurrencyLimiter {
     limit: ConcurrencyLimit,
-    free: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-impl Slots {
-    async fn take(&self, cx: &OpContext, action: RequestRef<'_>) -> Result<SemaphorePermit<'_>> {
-        match self.free.try_acquire() {
-            Ok(slot) => Ok(slot),
-            // Boxed, as waiting takes more room than all the rest, and hardly anybody does.
-            Err(_) => Box::pin(self.wait(cx, action.primary_path())).await,
+impl ConcurrencyLimiter {
+    async fn acquire(&self, cx: &OpContext, request: RequestRef<'_>) -> Result<SemaphorePermit<'_>> {
+        match self.permits.try_acquire() {
+            Ok(permit) => Ok(permit),
+            // Boxed, because the future of a wait is large and rarely needed.
+            Err(_) => Box::pin(self.wait(cx, request.primary_path())).await,
         }
     }
 
     async fn wait(&self, cx: &OpContext, path: VfsPath) -> Result<SemaphorePermit<'_>> {
-        let _place = self.queue(&path)?;
-        let slot = run_until_cancelled(cx, &path, self.free.acquire()).await?;
-        // It is never closed; were it, there would be no order to wait in.
-        slot.map_err(|_| Error::at(ErrorKind::Internal, &path))
+        let _ticket = self.queue(&path)?;
+        let permit = run_until_cancelled(cx, &path, self.permits.acquire()).await?;
+        // The semaphore is never closed.
+        permit.map_err(|_| Error::at(ErrorKind::Internal, &path))
     }
 
-    /// A place among those that wait, until it is dropped.
-    fn queue(&self, path: &VfsPath) -> Result<Waiting<'_>> {
+    /// Enters the queue, and returns the ticket that leaves it when dropped.
+    fn queue(&self, path: &VfsPath) -> Result<QueueTicket<'_>> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let place = Waiting(&self.waiting);
-        match self.limit.waiting {
-            Some(most) if before >= most => {
-                let running = self.limit.running;
-                let message = format!("{running} operations run and {most} wait, which is the most; try again later");
+        let ticket = QueueTicket(&self.waiting);
+        match self.limit.max_waiting {
+            Some(max) if before >= max => {
+                let running = self.limit.max_running;
+                let message = format!("{running} operations run and {max} wait already; try again later");
                 Err(Error::new(ErrorKind::Busy, message).with_path(path))
             }
-            _ => Ok(place),
+            _ => Ok(ticket),
         }
     }
 }
 
-struct Waiting<'a>(&'a AtomicUsize);
+struct QueueTicket<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Interceptor for Slots {
+impl Interceptor for ConcurrencyLimiter {
     fn name(&self) -> &'static str {
         "concurrency"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let _slot = self.take(cx, request.as_request_ref()).await?;
+        let _permit = self.acquire(cx, request.as_request_ref()).await?;
         request.send(inner, cx).await
     }
 
@@ -126,28 +133,28 @@ impl Interceptor for Slots {
             return call.start(cx);
         }
         deferred_stream(async move {
-            self.take(&cx, call.request().as_request_ref()).await?.forget();
-            let slot = OwnedSlot(Arc::clone(&self.free));
-            Ok(holding(call.start(cx), slot))
+            self.acquire(&cx, call.request().as_request_ref()).await?.forget();
+            let permit = OwnedPermit(Arc::clone(&self.permits));
+            Ok(with_permit(call.start(cx), permit))
         })
     }
 }
 
-/// A slot that is free again when this is dropped.
-struct OwnedSlot(Arc<Semaphore>);
+/// A permit that is released when this is dropped.
+struct OwnedPermit(Arc<Semaphore>);
 
-impl Drop for OwnedSlot {
+impl Drop for OwnedPermit {
     fn drop(&mut self) {
         self.0.add_permits(1);
     }
 }
 
-/// Returns `items`, and drops `slot` once they have ended.
-fn holding<T: Send + 'static>(items: ResultStream<T>, slot: OwnedSlot) -> ResultStream<T> {
-    stream::unfold(Some((items, slot)), |state| async move {
-        let (mut items, slot) = state?;
+/// Returns `items`, and drops `permit` once they have ended.
+fn with_permit<T: Send + 'static>(items: ResultStream<T>, permit: OwnedPermit) -> ResultStream<T> {
+    stream::unfold(Some((items, permit)), |state| async move {
+        let (mut items, permit) = state?;
         let item = items.next().await?;
-        Some((item, Some((items, slot))))
+        Some((item, Some((items, permit))))
     })
     .fuse()
     .boxed()

@@ -1,10 +1,10 @@
-//! Interceptors around any backend: small values that compose with each other.
+//! Interceptors around any backend, which compose with each other.
 
 mod audit;
 mod cache;
 mod concurrency;
-mod fault;
-mod latency;
+mod delay;
+mod fault_injection;
 mod metrics;
 mod outcome;
 mod per_operation;
@@ -21,8 +21,8 @@ pub use audit::{
 };
 pub use cache::Cache;
 pub use concurrency::ConcurrencyLimit;
-pub use fault::Fault;
-pub use latency::Latency;
+pub use delay::Delay;
+pub use fault_injection::FaultInjection;
 pub use metrics::{Metrics, OperationMetrics};
 pub use outcome::Outcome;
 pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};

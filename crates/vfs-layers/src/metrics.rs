@@ -1,4 +1,4 @@
-//! Numbers of each operation.
+//! Counters and durations of each operation.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use vfs_core::{ErrorKind, Operation};
 
 use crate::outcome::Outcome;
 
-/// What [`Trace`](crate::Trace) counts.
+/// Counters that [`Trace`](crate::Trace) updates.
 ///
 /// # Behaviour
 ///
-/// Counting takes a few atomic additions and no lock. Numbers that are read while operations end may be of different
-/// moments. Each file of an upload or download is an operation.
+/// Counting takes a few atomic additions and no lock. Values that are read while operations end may stem from
+/// different moments. Each file of an upload or download is an operation.
 #[derive(Debug)]
 pub struct Metrics {
-    operations: Vec<Counters>,
+    operations: Vec<OperationCounters>,
 }
 
 #[derive(Debug)]
-struct Counters {
+struct OperationCounters {
     calls: AtomicU64,
     dropped: AtomicU64,
     errors: Vec<AtomicU64>,
@@ -28,26 +28,26 @@ struct Counters {
     max_us: AtomicU64,
 }
 
-/// The numbers of one operation.
+/// The counters and durations of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperationMetrics {
-    /// How many calls have ended, however they did.
+    /// Number of calls that have ended, with or without success.
     pub calls: u64,
-    /// How many of them the caller dropped before their end.
+    /// Number of calls that the caller dropped before their end.
     pub dropped: u64,
-    /// How many of them failed, by kind; kinds that did not occur are left out.
+    /// Number of failed calls by error kind, without kinds that did not occur.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// How long they took together, to the microsecond.
+    /// Sum of the durations, to the microsecond.
     pub total: Duration,
-    /// How long the longest took, to the microsecond.
+    /// Longest duration, to the microsecond.
     pub max: Duration,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
-        let counters = || Counters {
+        let counters = || OperationCounters {
             calls: zero(),
             dropped: zero(),
             errors: ErrorKind::ALL.iter().map(|_| zero()).collect(),
@@ -59,7 +59,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The numbers of `operation`.
+    /// Returns the metrics of `operation`.
     pub fn of(&self, operation: Operation) -> OperationMetrics {
         let counters = &self.operations[operation as usize];
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -73,18 +73,18 @@ impl Metrics {
         }
     }
 
-    /// The numbers of every operation that was called, in the order of [`Operation::ALL`].
+    /// Returns the metrics of every operation that was called, in the order of [`Operation::ALL`].
     pub fn all(&self) -> Vec<(Operation, OperationMetrics)> {
         let all = Operation::ALL.iter().map(|operation| (*operation, self.of(*operation)));
         all.filter(|(_, metrics)| metrics.calls > 0).collect()
     }
 
-    pub(crate) fn add(&self, operation: Operation, outcome: Outcome, took: Duration) {
+    pub(crate) fn add(&self, operation: Operation, outcome: Outcome, elapsed: Duration) {
         let counters = &self.operations[operation as usize];
-        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         counters.calls.fetch_add(1, Ordering::Relaxed);
-        counters.total_us.fetch_add(took, Ordering::Relaxed);
-        counters.max_us.fetch_max(took, Ordering::Relaxed);
+        counters.total_us.fetch_add(elapsed, Ordering::Relaxed);
+        counters.max_us.fetch_max(elapsed, Ordering::Relaxed);
         match outcome {
             Outcome::Ok => {}
             Outcome::Failed(kind) => {

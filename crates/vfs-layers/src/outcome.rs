@@ -1,24 +1,24 @@
-//! How an operation ended.
+//! Outcome of an operation.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vfs_core::{ErrorKind, StreamRequest};
 
-/// How an operation ended. In JSON its [`code`](Self::code).
+/// The outcome of an operation. In JSON its [`code`](Self::code).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It succeeded; of a stream, it came to its end.
+    /// The operation succeeded, or its stream came to its end.
     Ok,
-    /// It failed.
+    /// The operation failed.
     Failed(ErrorKind),
-    /// The caller dropped it before its end. A change may have happened, as a whole, or not.
+    /// The caller dropped the operation before its end. A change has happened as a whole, or not at all.
     Dropped,
 }
 
 impl Outcome {
-    /// `ok`, the code of the error's kind, or `dropped`.
+    /// Returns `ok`, the code of the error kind, or `dropped`.
     pub fn code(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -27,13 +27,13 @@ impl Outcome {
         }
     }
 
-    /// That of an answer.
-    pub(crate) fn of<T>(answer: &vfs_core::Result<T>) -> Self {
-        answer.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()))
+    /// Returns the outcome of `result`.
+    pub(crate) fn of<T>(result: &vfs_core::Result<T>) -> Self {
+        result.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()))
     }
 
     /// Returns the outcome of a stream whose last item is `item`, or `None` if `item` does not end a stream.
-    pub(crate) fn of_last<Q: StreamRequest>(item: &vfs_core::Result<Q::Output>) -> Option<Self> {
+    pub(crate) fn of_last_item<Q: StreamRequest>(item: &vfs_core::Result<Q::Output>) -> Option<Self> {
         match item {
             Ok(item) => Q::output_ref(item).ends_stream().then_some(Outcome::Ok),
             Err(error) => Some(Outcome::Failed(error.kind())),
@@ -59,6 +59,6 @@ impl<'de> Deserialize<'de> for Outcome {
         let failed = ErrorKind::ALL.iter().map(|kind| Outcome::Failed(*kind));
         let mut all = [Outcome::Ok, Outcome::Dropped].into_iter().chain(failed);
         all.find(|outcome| outcome.code() == code)
-            .ok_or_else(|| serde::de::Error::custom(format_args!("`{code}` is not a known outcome")))
+            .ok_or_else(|| serde::de::Error::custom(format_args!("`{code}` is not an outcome")))
     }
 }

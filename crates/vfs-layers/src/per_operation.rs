@@ -1,31 +1,32 @@
-//! A setting that may differ between operations.
+//! Setting with a default and overrides for single operations.
 
 use std::collections::BTreeMap;
 
 use vfs_core::Operation;
 
-/// One value for every operation, and others for some.
+/// A default value and overrides for single operations.
 #[derive(Debug, Clone)]
 pub(crate) struct PerOperation<T> {
-    usual: T,
-    special: BTreeMap<Operation, T>,
+    default: T,
+    overrides: BTreeMap<Operation, T>,
 }
 
 impl<T: Copy> PerOperation<T> {
-    pub(crate) fn new(usual: T) -> Self {
-        Self { usual, special: BTreeMap::new() }
+    pub(crate) fn new(default: T) -> Self {
+        Self { default, overrides: BTreeMap::new() }
     }
 
     pub(crate) fn set(&mut self, operation: Operation, value: T) {
-        self.special.insert(operation, value);
+        self.overrides.insert(operation, value);
     }
 
-    pub(crate) fn of(&self, operation: Operation) -> T {
-        self.only_of(operation).or_else(|| self.only_of(operation.collecting())).unwrap_or(self.usual)
+    /// Returns the override for `operation`, or for the operation that collects its stream, or else the default.
+    pub(crate) fn get(&self, operation: Operation) -> T {
+        self.override_for(operation).or_else(|| self.override_for(operation.collecting())).unwrap_or(self.default)
     }
 
-    /// The value that was set for just this operation.
-    pub(crate) fn only_of(&self, operation: Operation) -> Option<T> {
-        self.special.get(&operation).copied()
+    /// Returns the override for exactly this operation.
+    pub(crate) fn override_for(&self, operation: Operation) -> Option<T> {
+        self.overrides.get(&operation).copied()
     }
 }

@@ -1,11 +1,11 @@
-//! So much and no more.
+//! Interceptor that limits stored bytes and files, and the rate of operations.
 
-mod background;
-mod forecast;
-mod gate;
-mod ledger;
+mod background_jobs;
+mod estimate;
 mod limits;
-mod rate;
+mod path_locks;
+mod rate_limit;
+mod usage;
 
 use std::sync::Arc;
 
@@ -19,49 +19,52 @@ use vfs_search::run_until_cancelled;
 
 pub use self::limits::QuotaLimits;
 
-use self::background::Background;
-use self::forecast::{Forecast, measure};
-use self::gate::{Gate, Held};
-use self::ledger::Ledger;
-use self::rate::Rate;
+use self::background_jobs::BackgroundJobs;
+use self::estimate::{ChangeEstimate, measure};
+use self::path_locks::{PathGuard, PathLocks};
+use self::rate_limit::RateLimiter;
+use self::usage::UsageTracker;
 
-/// Limits what is stored and how often it is asked, by the callers in this process.
+/// Limits what is stored, and the rate of operations, for the callers in this process.
 ///
 /// # Behaviour
 ///
-/// * The limits hold for one process. A new one counts what is stored before its first change, so that processes one after
-///   the other keep to the limits of bytes and files; several at once see each other's changes only when they count anew, and
-///   can pass a limit together by what each of them adds meanwhile. Operations and what an actor uses are counted from zero in
-///   each process. A count that all processes share would cost a conditional write to a store before and after every change,
-///   and before every look, and would refuse them all where that store cannot be reached; where processes at once have to
-///   keep to a limit, set it where the files are: a quota of the file system, of the bucket or of the database.
-/// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and kept from then
-///   on by what each change came to. Room is set aside before a change and given back where it fails, so that many at once
-///   cannot pass a limit together. What does not grow is never refused.
-/// * Changes of one file wait for each other, as do those of whole trees (rename, copy, recursive delete) for all. Each
-///   costs a `stat` before it, and an edit is computed twice.
-/// * Where nobody knows whether a change happened (it was dropped, or failed with an error such as `timeout` or
-///   `unavailable`), the files are counted again before the next change; so they are after every rename, copy or recursive
-///   delete that failed, which may have left a part.
-/// * What an actor uses is what its own changes added, less what they removed, since the layer was made: whoever deletes
-///   a file is credited with it, whoever wrote it. It may be less than nothing. Files that were there before, and what
-///   a new count finds, are nobody's. Callers without a name are one actor. An actor that has changed something is
-///   remembered for as long as the layer lives.
-/// * Commands cannot be metered. After one the files are counted again, also where it ended while they were counted, as
-///   after going back to a snapshot; neither is refused for what it stores. As long as one runs in the background they are
-///   counted before each change.
-/// * What is changed past the layer is not seen until the next count. Links and hard links count as often as `ls` shows
-///   them, and where there are any, what is kept may differ from that; [`QuotaMeter::recount`] corrects it.
-/// * Of a backend whose changes are only returned, each change is held against what is stored, and nothing is kept.
-/// * Every operation counts against `operations`, also looks, and each file of an upload or download; but for `resolve`, which
-///   layers and namespaces ask before the operation itself.
-/// * What was counted belongs to the layered backend and its clones; the same value around two backends limits each on
-///   its own. It needs a tokio runtime with its timer for callers that have a deadline.
+/// * The limits hold for one process. A new process counts what is stored before its first change, so that processes
+///   one after the other keep the limits of bytes and files; concurrent processes see each other's changes only at
+///   the next count, and can exceed a limit together by what each of them adds meanwhile. Operations and the usage of
+///   actors are counted from zero in each process. A count that all processes share would cost a conditional write to
+///   a store before and after every change, and before every read, and would refuse them all if that store cannot be
+///   reached; if concurrent processes must keep a limit, set it at the storage: a quota of the file system, of the
+///   bucket or of the database.
+/// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and then
+///   updated by each change. The growth of a change is reserved before the change and released if it fails, so that
+///   concurrent changes cannot exceed a limit together. A change that does not grow is never refused.
+/// * Changes of one file exclude each other, and changes of whole trees (rename, copy, recursive delete) exclude all
+///   others. Each costs a `stat` before it, and an edit is computed twice.
+/// * If the outcome of a change is unknown (it was dropped, or failed with an error such as `timeout` or
+///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
+///   copy or recursive delete, which may have left a part.
+/// * The usage of an actor is what its changes added, less what they removed, since the layer was created: an actor
+///   that deletes a file is credited with it, whoever wrote it. Usage can be negative. Files that existed before, and
+///   what a new count finds, belong to no actor. All callers without a name are one actor. An actor that has changed
+///   something is remembered for the lifetime of the layer.
+/// * Commands cannot be metered. After a command the files are counted again, also if it ended during a count, and
+///   after restoring a snapshot; neither is refused for what it stores. While a command runs in the background the
+///   files are counted before each change.
+/// * Changes that bypass the layer are not seen until the next count. Links and hard links count as often as `ls`
+///   shows them, and the tracked usage may differ from that; [`QuotaMeter::recount`] corrects it.
+/// * If the changes of a backend are only returned, each change is checked against what is stored, and usage is not
+///   tracked.
+/// * Every operation counts against `operations`, including reads, and each file of an upload or download; except
+///   `resolve`, which layers and namespaces send before the operation itself.
+/// * Counts belong to the layered backend and its clones; the same value around two backends limits each
+///   independently. Needs a tokio runtime with its timer for callers that have a deadline.
 ///
 /// # Errors
 ///
-/// At the operation's first path, the root where it has none: `quota_exceeded` with the limit in its words, `too_large` for
-/// the size of a file. Nothing has then happened. Also those of the `stat`, `ls` and dry run that it makes before a change.
+/// At the operation's first path, or at the root if it has none: `quota_exceeded` with the limit in its message,
+/// `too_large` for the size of a file. Nothing has then happened. Also those of the `stat`, `ls` and dry run before a
+/// change.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -85,29 +88,29 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Limits all callers in this process together.
+    /// Returns a quota for all callers in this process together.
     pub fn new(overall: QuotaLimits) -> Self {
         Self { overall, per_actor: QuotaLimits::new() }
     }
 
-    /// Limits each actor, too. Default: no limits.
+    /// Sets the limits of each actor. Default: no limits.
     #[must_use]
     pub fn per_actor(mut self, limits: QuotaLimits) -> Self {
         self.per_actor = limits;
         self
     }
 
-    /// `inner` with this layer around it, and what shows how much is used.
+    /// Returns `inner` with this layer around it, and a meter of its usage.
     pub fn metered(&self, inner: Arc<dyn Backend>) -> (Arc<dyn Backend>, QuotaMeter) {
-        let meters = Arc::new(Meters {
+        let state = Arc::new(QuotaState {
             quota: *self,
-            ledger: Arc::new(Ledger::new(self.overall, self.per_actor)),
-            background: Background::default(),
-            rate: Rate::new(&self.overall, &self.per_actor),
-            gate: Gate::new(),
+            usage: Arc::new(UsageTracker::new(self.overall, self.per_actor)),
+            background_jobs: BackgroundJobs::default(),
+            rate_limiter: RateLimiter::new(&self.overall, &self.per_actor),
+            locks: PathLocks::new(),
         });
-        let meter = QuotaMeter { inner: Arc::clone(&inner), meters: Arc::clone(&meters) };
-        (Arc::new(Intercepted::new(inner, meters)), meter)
+        let meter = QuotaMeter { inner: Arc::clone(&inner), state: Arc::clone(&state) };
+        (Arc::new(Intercepted::new(inner, state)), meter)
     }
 }
 
@@ -117,123 +120,124 @@ impl Layer for Quota {
     }
 }
 
-/// Shows how much of a [`Quota`] is used; made by [`Quota::metered`]. Clones are handles on the same.
+/// A meter of the usage of a [`Quota`], created by [`Quota::metered`]. Clones share the same usage.
 #[derive(Debug, Clone)]
 pub struct QuotaMeter {
     inner: Arc<dyn Backend>,
-    meters: Arc<Meters>,
+    state: Arc<QuotaState>,
 }
 
-/// What is stored.
+/// Number and size of the stored files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuotaUsage {
-    /// How many files, directories not counted.
+    /// Number of files, without directories.
     pub files: u64,
-    /// How many bytes they have together.
+    /// Sum of their sizes, in bytes.
     pub bytes: u64,
 }
 
-/// What an actor has added, less what it has removed.
+/// The balance of what an actor has added and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActorUsage {
-    /// How many files more, or fewer.
+    /// Number of files added less those removed.
     pub files: i64,
-    /// How many bytes more, or fewer.
+    /// Number of bytes added less those removed.
     pub bytes: i64,
 }
 
 impl QuotaMeter {
-    /// What is stored, at a moment when no change is under way. Counts where that is not known.
+    /// Returns what is stored, at a moment when no change is under way. Counts the files if the tracked usage is not
+    /// valid.
     ///
     /// # Errors
     ///
-    /// Those of the `ls` that counts; `timeout` and `cancelled` while it waits.
+    /// Those of the `ls` that counts; `timeout` and `cancelled` during the wait.
     pub async fn usage(&self, cx: &OpContext) -> Result<QuotaUsage> {
         let root = VfsPath::root();
-        self.meters.look_at_background(&*self.inner).await;
-        let _held = run_until_cancelled(cx, &root, self.meters.gate.enter(None)).await?;
-        if !(self.meters.keeps() && self.meters.ledger.is_known()) {
-            self.meters.count(&*self.inner, cx).await?;
+        self.state.check_background_jobs(&*self.inner).await;
+        let _guard = run_until_cancelled(cx, &root, self.state.locks.lock(None)).await?;
+        if !(self.state.tracks_usage() && self.state.usage.is_valid()) {
+            self.state.count(&*self.inner, cx).await?;
         }
-        let whole = self.meters.ledger.whole();
+        let total = self.state.usage.total();
         let at_least_0 = |amount: i128| u64::try_from(amount.max(0)).unwrap_or(u64::MAX);
-        Ok(QuotaUsage { files: at_least_0(whole.files), bytes: at_least_0(whole.bytes) })
+        Ok(QuotaUsage { files: at_least_0(total.files), bytes: at_least_0(total.bytes) })
     }
 
-    /// Counts again, and gives what is stored.
+    /// Counts the files again, and returns what is stored.
     ///
     /// # Errors
     ///
-    /// Those of [`usage`](Self::usage).
+    /// As [`usage`](Self::usage).
     pub async fn recount(&self, cx: &OpContext) -> Result<QuotaUsage> {
-        self.meters.ledger.forget();
+        self.state.usage.invalidate();
         self.usage(cx).await
     }
 
-    /// What `actor` has added, on balance; `None` is callers without a name. Nothing is kept unless bytes or files are
+    /// Returns the balance of `actor`; `None` stands for callers without a name. Zero unless bytes or files are
     /// limited.
     pub fn of_actor(&self, actor: Option<&str>) -> ActorUsage {
-        let own = self.meters.ledger.of_actor(actor);
+        let balance = self.state.usage.of_actor(actor);
         let bounded = |amount: i128| i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX });
-        ActorUsage { files: bounded(own.files), bytes: bounded(own.bytes) }
+        ActorUsage { files: bounded(balance.files), bytes: bounded(balance.bytes) }
     }
 }
 
 #[derive(Debug)]
-struct Meters {
+struct QuotaState {
     quota: Quota,
-    ledger: Arc<Ledger>,
-    background: Background,
-    rate: Rate,
-    gate: Gate,
+    usage: Arc<UsageTracker>,
+    background_jobs: BackgroundJobs,
+    rate_limiter: RateLimiter,
+    locks: PathLocks,
 }
 
-impl Meters {
-    /// Whether what is stored is kept.
-    fn keeps(&self) -> bool {
-        self.quota.overall.is_of_storage() || self.quota.per_actor.is_of_storage()
+impl QuotaState {
+    /// Returns whether a limit needs the stored bytes or files to be tracked.
+    fn tracks_usage(&self) -> bool {
+        self.quota.overall.limits_storage() || self.quota.per_actor.limits_storage()
     }
 
     fn has_file_size(&self) -> bool {
         self.quota.overall.file_size.is_some() || self.quota.per_actor.file_size.is_some()
     }
 
-    /// Has the files counted again where commands in the background may have changed them.
-    async fn look_at_background(&self, inner: &dyn Backend) {
-        if self.keeps() && self.background.may_have_changed(inner).await {
-            self.ledger.forget();
+    /// Invalidates the usage if commands in the background may have changed files.
+    async fn check_background_jobs(&self, inner: &dyn Backend) {
+        if self.tracks_usage() && self.background_jobs.may_have_changed(inner).await {
+            self.usage.invalidate();
         }
     }
 
-    /// Counts what is stored. The gate must be held for all.
+    /// Counts what is stored. The caller must hold the lock of all trees.
     async fn count(&self, inner: &dyn Backend, cx: &OpContext) -> Result<()> {
-        let epoch = self.ledger.epoch();
-        self.ledger.set(measure(inner, cx, &VfsPath::root()).await?.0, epoch);
+        let epoch = self.usage.epoch();
+        self.usage.set_stored(measure(inner, cx, &VfsPath::root()).await?.0, epoch);
         Ok(())
     }
 
-    /// The right to make the change, with what is stored known.
-    async fn enter(
+    /// Acquires the lock for the change, with the usage valid.
+    async fn lock(
         &self,
         inner: &dyn Backend,
         cx: &OpContext,
-        action: RequestRef<'_>,
+        request: RequestRef<'_>,
         path: &VfsPath,
-    ) -> Result<Held<'_>> {
-        self.look_at_background(inner).await;
-        let file = changed_file(inner, cx, action).await;
+    ) -> Result<PathGuard<'_>> {
+        self.check_background_jobs(inner).await;
+        let file = changed_file(inner, cx, request).await;
         loop {
-            if self.keeps() && !self.ledger.is_known() {
-                let _all = run_until_cancelled(cx, path, self.gate.enter(None)).await?;
-                if !self.ledger.is_known() {
+            if self.tracks_usage() && !self.usage.is_valid() {
+                let _guard = run_until_cancelled(cx, path, self.locks.lock(None)).await?;
+                if !self.usage.is_valid() {
                     self.count(inner, cx).await?;
                 }
             }
-            let held = run_until_cancelled(cx, path, self.gate.enter(file.as_ref())).await?;
-            if !self.keeps() || self.ledger.is_known() {
-                return Ok(held);
+            let guard = run_until_cancelled(cx, path, self.locks.lock(file.as_ref())).await?;
+            if !self.tracks_usage() || self.usage.is_valid() {
+                return Ok(guard);
             }
         }
     }
@@ -241,28 +245,29 @@ impl Meters {
     async fn change<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let path = request.as_request_ref().paths().last().cloned().unwrap_or_else(VfsPath::root);
         cx.check().map_err(|error| error.or_path(&path))?;
-        let _held = self.enter(inner, cx, request.as_request_ref(), &path).await?;
-        let forecast = Forecast::of(inner, cx, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
-        self.quota.overall.check_file(&path, forecast.largest)?;
-        self.quota.per_actor.check_file(&path, forecast.largest)?;
-        let is_kept = self.keeps() && inner.capabilities(&path).mutations == Mutations::InPlace;
-        let reservation = self.ledger.reserve(cx.actor(), forecast.growth(), &path)?;
-        let is_of_many = is_of_many(request.as_request_ref());
-        let answer = request.send(inner, cx).await;
-        let change = answer.as_ref().map(|output| forecast.change(Q::output_ref(output)));
+        let _guard = self.lock(inner, cx, request.as_request_ref(), &path).await?;
+        let estimate =
+            ChangeEstimate::of(inner, cx, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
+        self.quota.overall.check_file(&path, estimate.largest)?;
+        self.quota.per_actor.check_file(&path, estimate.largest)?;
+        let is_tracked = self.tracks_usage() && inner.capabilities(&path).mutations == Mutations::InPlace;
+        let reservation = self.usage.reserve(cx.actor(), estimate.growth(), &path)?;
+        let changes_many_files = changes_many_files(request.as_request_ref());
+        let result = request.send(inner, cx).await;
+        let change = result.as_ref().map(|output| estimate.change(Q::output_ref(output)));
         match change {
-            _ if !is_kept => reservation.give_back(),
-            Ok(Some(change)) => reservation.settle(change),
-            Err(error) if !is_of_many && has_not_happened(error.kind()) => reservation.give_back(),
+            _ if !is_tracked => reservation.release(),
+            Ok(Some(change)) => reservation.commit(change),
+            Err(error) if !changes_many_files && is_unapplied(error.kind()) => reservation.release(),
             Ok(None) | Err(_) => drop(reservation),
         }
-        answer
+        result
     }
 }
 
-/// The one file that is changed; `None` where that may be several.
-async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Option<VfsPath> {
-    let path = match action {
+/// Returns the one file that is changed; `None` if there may be several.
+async fn changed_file(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Option<VfsPath> {
+    let path = match request {
         RequestRef::Write(write) => &write.path,
         RequestRef::Edit(edit) => &edit.path,
         RequestRef::CommitWriter(commit) => &commit.path,
@@ -273,21 +278,21 @@ async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_
     if !inner.capabilities(path).links {
         return Some(path.clone());
     }
-    // Two links to one file are one file; where that cannot be known, it is changed alone.
+    // Two links may lead to one file. If the real path is unknown, the change excludes all others.
     inner.resolve(cx, ResolveRequest::new(path.clone())).await.ok().map(|resolved| resolved.path)
 }
 
-/// Whether several files may be changed, of which some may be when the rest fails, whatever the error.
-fn is_of_many(action: RequestRef<'_>) -> bool {
-    match action {
+/// Returns whether several files may be changed, some of which may be changed even if the operation fails.
+fn changes_many_files(request: RequestRef<'_>) -> bool {
+    match request {
         RequestRef::Rename(_) | RequestRef::Copy(_) | RequestRef::Restore(_) => true,
         RequestRef::Delete(delete) => delete.recursive,
         _ => false,
     }
 }
 
-/// Whether an error of `kind` says that nothing was changed by what changes one file.
-fn has_not_happened(kind: ErrorKind) -> bool {
+/// Returns whether an error of `kind` means that a change of one file was not applied.
+fn is_unapplied(kind: ErrorKind) -> bool {
     use ErrorKind::{
         AlreadyExists, ApprovalRequired, Busy, Conflict, CrossBackend, InvalidArgument, InvalidPath, InvalidPattern,
         IsADirectory, NoMatch, NotADirectory, NotEmpty, NotFound, NotText, NotUnique, PathEscape, PolicyDenied,
@@ -318,7 +323,7 @@ fn has_not_happened(kind: ErrorKind) -> bool {
     )
 }
 
-impl Interceptor for Meters {
+impl Interceptor for QuotaState {
     fn name(&self) -> &'static str {
         "quota"
     }
@@ -327,20 +332,22 @@ impl Interceptor for Meters {
         let any = request.as_request_ref();
         // Layers and namespaces resolve the paths of an operation before they send it; it counts once.
         if Q::OPERATION != Operation::Resolve {
-            self.rate.admit(cx.actor(), &any.primary_path())?;
+            self.rate_limiter.admit(cx.actor(), &any.primary_path())?;
         }
         match any.class() {
-            OperationClass::Write if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,
+            OperationClass::Write if self.tracks_usage() || self.has_file_size() => {
+                self.change(inner, cx, request).await
+            }
             OperationClass::Execute => {
                 if !matches!(any, RequestRef::Execute(command) if command.run == RunMode::Background) {
-                    let _unknown = Unknown(Arc::clone(&self.ledger));
+                    let _unknown = InvalidateOnDrop(Arc::clone(&self.usage));
                     return request.send(inner, cx).await;
                 }
-                // Before, since the call may be dropped; and behind, since who looked between saw no job of it yet.
-                self.background.begins(cx);
-                let answer = request.send(inner, cx).await;
-                self.background.begins(cx);
-                answer
+                // Before the call, because it may be dropped; and after it, because a check in between sees no job of it yet.
+                self.background_jobs.record_start(cx);
+                let result = request.send(inner, cx).await;
+                self.background_jobs.record_start(cx);
+                result
             }
             _ => request.send(inner, cx).await,
         }
@@ -348,13 +355,13 @@ impl Interceptor for Meters {
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         let any = call.request().as_request_ref();
-        if let Err(error) = self.rate.admit(cx.actor(), &any.primary_path()) {
+        if let Err(error) = self.rate_limiter.admit(cx.actor(), &any.primary_path()) {
             return error.into_stream();
         }
         if any.class() != OperationClass::Execute {
             return call.start(cx);
         }
-        let unknown = Unknown(Arc::clone(&self.ledger));
+        let unknown = InvalidateOnDrop(Arc::clone(&self.usage));
         let mut items = call.start(cx);
         stream::poll_fn(move |task| {
             let _unknown = &unknown;
@@ -366,18 +373,18 @@ impl Interceptor for Meters {
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {
         let sizes = [self.quota.overall.file_size, self.quota.per_actor.file_size];
-        for most in sizes.into_iter().flatten() {
-            inner.max_file_size = inner.max_file_size.min(most);
+        for max in sizes.into_iter().flatten() {
+            inner.max_file_size = inner.max_file_size.min(max);
         }
         inner
     }
 }
 
-/// Has the files counted again once a command has ended.
-struct Unknown(Arc<Ledger>);
+/// Invalidates the usage once a command has ended.
+struct InvalidateOnDrop(Arc<UsageTracker>);
 
-impl Drop for Unknown {
+impl Drop for InvalidateOnDrop {
     fn drop(&mut self) {
-        self.0.forget();
+        self.0.invalidate();
     }
 }

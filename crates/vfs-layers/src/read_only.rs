@@ -1,4 +1,4 @@
-//! Files that can only be looked at.
+//! Interceptor that refuses every change and every command.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use vfs_core::{
 ///
 /// # Behaviour
 ///
-/// * What only looks passes, also an edit that is a dry run, and taking, listing and forgetting snapshots, which leave the
-///   files alone. Going back to a snapshot is refused.
-/// * A shell stays visible, and refuses: nothing can say what a command will do.
-/// * Refused operations do not reach the backend. Its capabilities say [`Access::ReadOnly`].
+/// * Reads pass, and so do dry runs of an edit, and taking, listing and forgetting snapshots, which leave the files
+///   alone. Restoring a snapshot is refused.
+/// * A shell stays visible and refuses every command, because the effect of a command cannot be predicted.
+/// * Refused operations do not reach the backend. The capabilities say [`Access::ReadOnly`].
 ///
 /// # Errors
 ///
-/// `permission_denied` at the operation's first path, the root where it has none.
+/// `permission_denied` at the operation's first path, or at the root if it has none.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,7 +49,7 @@ impl ReadOnly {
         if request.class() == OperationClass::Read {
             return Ok(());
         }
-        let message = "the files are read-only here; look at them, and write somewhere else";
+        let message = "these files are read-only; write somewhere else";
         Err(Error::new(ErrorKind::PermissionDenied, message).with_path(&request.primary_path()))
     }
 }

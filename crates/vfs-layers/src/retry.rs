@@ -1,4 +1,4 @@
-//! Trying again.
+//! Interceptor that retries operations with exponential backoff.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-/// Tries an operation again where that may help and cannot harm.
+/// Retries operations that are safe to repeat, with exponential backoff and jitter.
 ///
 /// # Behaviour
 ///
-/// * Only temporary errors are tried again. After `busy` nothing has happened, so every operation is. After `timeout` and
-///   `unavailable` nobody knows, so only an operation for which twice is the same as once is: see
+/// * Only temporary errors are retried. After `busy` nothing has happened, so every operation is retried. After
+///   `timeout` and `unavailable` the outcome is unknown, so only idempotent operations are: see
 ///   [`RequestRef::is_idempotent`].
-/// * The wait before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
-/// * Nothing is tried again once the caller has cancelled, or where the wait would end after its deadline: the last error
-///   is the answer. Cancelling ends a wait at once.
-/// * Of a search or a command as a stream only the beginning is tried again: an error that is the very first item. Its
-///   first item is waited for before it is handed on. A watch is never tried again.
-/// * It needs a tokio runtime with its timer, and follows a paused clock.
+/// * The delay before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
+/// * Nothing is retried after the caller has cancelled, or if the delay would end after the caller's deadline: the
+///   last error is returned. Cancelling ends a delay at once.
+/// * A stream of a search or of a command is retried only from its beginning, if its very first item is an error. The
+///   first item is awaited before it is passed on. A watch is never retried.
+/// * Needs a tokio runtime with its timer, and follows a paused clock.
 ///
-/// Put a [`Timeout`](crate::Timeout) inside of it to bound each attempt, and outside of it to bound all together.
+/// Put a [`Timeout`](crate::Timeout) inside it to bound each attempt, and outside it to bound all attempts together.
 ///
 /// # Errors
 ///
-/// That of the last attempt; `cancelled` at the operation's path where the caller cancels during a wait.
+/// Those of the last attempt; `cancelled` at the operation's path if the caller cancels during a delay.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,16 +51,16 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// 4 attempts, the first one included.
+    /// Default number of attempts, including the first: 4.
     pub const DEFAULT_ATTEMPTS: u32 = 4;
 
-    /// 50 milliseconds.
+    /// Default bound of the first delay: 50 milliseconds.
     pub const DEFAULT_MIN_DELAY: Duration = Duration::from_millis(50);
 
-    /// 5 seconds.
+    /// Default bound of every delay: 5 seconds.
     pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(5);
 
-    /// The defaults.
+    /// Returns the default settings.
     pub fn new() -> Self {
         Self {
             attempts: Self::DEFAULT_ATTEMPTS,
@@ -69,28 +69,28 @@ impl Retry {
         }
     }
 
-    /// Sets the most attempts, the first one included; 0 means 1. Default [`Retry::DEFAULT_ATTEMPTS`].
+    /// Sets the maximum number of attempts, including the first; 0 means 1. Default [`Retry::DEFAULT_ATTEMPTS`].
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// Sets the bound of the first wait, from which the others double. Default [`Retry::DEFAULT_MIN_DELAY`].
+    /// Sets the bound of the first delay, which doubles with each attempt. Default [`Retry::DEFAULT_MIN_DELAY`].
     #[must_use]
     pub fn min_delay(mut self, delay: Duration) -> Self {
         self.min_delay = delay;
         self
     }
 
-    /// Sets the bound of every wait. Default [`Retry::DEFAULT_MAX_DELAY`].
+    /// Sets the bound of every delay. Default [`Retry::DEFAULT_MAX_DELAY`].
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// A wait before the attempt that follows `attempt`.
+    /// Returns a random delay before the attempt that follows `attempt`.
     fn delay(&self, attempt: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
         self.min_delay.saturating_mul(doubled).min(self.max_delay).mul_f64(fastrand::f64())
@@ -146,7 +146,7 @@ impl Interceptor for Retry {
 }
 
 impl Retry {
-    /// Waits before the attempt after `attempt`, or returns `error` if there is to be none.
+    /// Waits before the attempt after `attempt`, or returns `error` if the operation is not retried.
     async fn back_off(&self, cx: &OpContext, request: RequestRef<'_>, attempt: u32, error: Error) -> Result<()> {
         let delay = self.delay(attempt);
         if attempt >= self.attempts || !may_repeat(&error, request) || !fits(cx, delay) {
@@ -156,14 +156,14 @@ impl Retry {
     }
 }
 
-fn may_repeat(error: &Error, action: RequestRef<'_>) -> bool {
+fn may_repeat(error: &Error, request: RequestRef<'_>) -> bool {
     match error.kind() {
         ErrorKind::Busy => true,
-        kind => kind.is_temporary() && action.is_idempotent(),
+        kind => kind.is_temporary() && request.is_idempotent(),
     }
 }
 
-/// Whether the caller still waits when `delay` is over.
+/// Returns whether `delay` ends before the caller cancels or its deadline passes.
 fn fits(cx: &OpContext, delay: Duration) -> bool {
     let is_in_time = |deadline| Instant::now().checked_add(delay).is_some_and(|end| end < Instant::from_std(deadline));
     cx.check().is_ok() && cx.deadline().is_none_or(is_in_time)

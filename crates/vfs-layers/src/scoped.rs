@@ -1,4 +1,4 @@
-//! A subtree as a root.
+//! Layer that shows a directory as the root.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,19 +18,17 @@ use vfs_core::{
 };
 use vfs_search::Pool;
 
-/// Shows one directory of a backend as if it were all of it.
+/// Shows one directory of a backend as the root of a backend.
 ///
 /// # Behaviour
 ///
-/// * The directory is the root: nothing outside it can be named, it cannot be deleted or moved itself, and where it does
-///   not exist yet it is an empty directory. Every path in every answer is relative to it.
-/// * Ignore files above the directory do not count.
-/// * A link that leads out of the directory is refused, as a link out of a root is. Between the look at a link and the
-///   operation another process may change the link; a [`LocalBackend`] that is opened at the directory is kept there by
-///   the kernel.
-/// * There is no shell, and there are no snapshots: commands and states of all files reach beyond the directory.
-///
-/// [`LocalBackend`]: https://docs.rs/vfs-local
+/// * The directory is the root: nothing outside it can be named, it cannot be deleted or moved itself, and if it does
+///   not exist yet it is an empty directory. Every path in every result is relative to it.
+/// * Ignore files above the directory do not apply.
+/// * A link that leads out of the directory is refused, like a link out of a root. Between the check of a link and
+///   the operation another process may change the link; a [`LocalBackend`](https://docs.rs/vfs-local) that is opened
+///   at the directory is confined by the kernel.
+/// * There is no shell, and there are no snapshots: commands and snapshots of all files reach beyond the directory.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,7 +50,7 @@ pub struct Scoped {
 }
 
 impl Scoped {
-    /// Shows `directory` as the root.
+    /// Returns a layer that shows `directory` as the root.
     pub fn new(directory: VfsPath) -> Self {
         Self { directory }
     }
@@ -60,15 +58,15 @@ impl Scoped {
 
 impl Layer for Scoped {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let rebase = PathMapping::new(VfsPath::root(), self.directory.clone());
-        Arc::new(ScopedBackend { inner, rebase })
+        let mapping = PathMapping::new(VfsPath::root(), self.directory.clone());
+        Arc::new(ScopedBackend { inner, mapping })
     }
 }
 
 #[derive(Debug, Clone)]
 struct ScopedBackend {
     inner: Arc<dyn Backend>,
-    rebase: PathMapping,
+    mapping: PathMapping,
 }
 
 impl ScopedBackend {
@@ -79,14 +77,14 @@ impl ScopedBackend {
         Q::Output: MapPaths,
     {
         for path in request.as_request_ref().paths() {
-            self.stays_within(cx, path).await?;
+            self.check_within(cx, path).await?;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
-        let output = inner.send(&*self.inner, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.map_paths(&self.rebase)
+        let inner = request.map_paths(&mut |path| self.mapping.to_inner(path))?;
+        let output = inner.send(&*self.inner, cx).await.map_err(|error| self.mapping.error(error))?;
+        output.map_paths(&self.mapping)
     }
 
-    /// As [`send`](Self::send), of what cannot be done to a directory, which the root is even before it exists.
+    /// Performs `request` on a file: the root is a directory, even before it exists.
     async fn send_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
@@ -99,21 +97,21 @@ impl ScopedBackend {
         self.send(cx, request).await
     }
 
-    /// Refuses a path whose links lead out of the directory. A link at its end is looked at by what follows it.
-    async fn stays_within(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
-        let inner = self.rebase.to_inner(path)?;
-        if self.rebase.inner().is_root() || !self.inner.capabilities(&inner).links {
+    /// Refuses a path whose links lead out of the directory. A link at its end is resolved, too.
+    async fn check_within(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        let inner = self.mapping.to_inner(path)?;
+        if self.mapping.inner().is_root() || !self.inner.capabilities(&inner).links {
             return Ok(());
         }
         let real = self.inner.resolve(cx, ResolveRequest::new(inner)).await;
-        let real = real.map_err(|error| self.rebase.error(error).with_path(path))?;
-        // The directory itself may be reached through a link, which whoever chose it meant.
-        let root = self.inner.resolve(cx, ResolveRequest::new(self.rebase.inner().clone())).await;
-        let root = root.map_err(|error| self.rebase.error(error).with_path(path))?;
+        let real = real.map_err(|error| self.mapping.error(error).with_path(path))?;
+        // The directory itself may be reached through a link; the caller of `Scoped::new` intended that.
+        let root = self.inner.resolve(cx, ResolveRequest::new(self.mapping.inner().clone())).await;
+        let root = root.map_err(|error| self.mapping.error(error).with_path(path))?;
         if real.path.starts_with(&root.path) { Ok(()) } else { Err(Error::at(ErrorKind::PathEscape, path)) }
     }
 
-    /// The same of an entry that is moved or removed as it is: only what is above it is followed.
+    /// Performs `request` on an entry that is moved or removed itself: only links in its parent are followed.
     async fn send_entry<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
@@ -124,36 +122,36 @@ impl ScopedBackend {
                 let message = "the root itself cannot be changed; name something below it";
                 return Err(Error::invalid_argument(message).with_path(path));
             };
-            self.stays_within(cx, &parent).await.map_err(|error| error.with_path(path))?;
+            self.check_within(cx, &parent).await.map_err(|error| error.with_path(path))?;
         }
-        let inner = request.map_paths(&mut |path| self.rebase.to_inner(path))?;
-        let output = inner.send(&*self.inner, cx).await.map_err(|error| self.rebase.error(error))?;
-        output.map_paths(&self.rebase)
+        let inner = request.map_paths(&mut |path| self.mapping.to_inner(path))?;
+        let output = inner.send(&*self.inner, cx).await.map_err(|error| self.mapping.error(error))?;
+        output.map_paths(&self.mapping)
     }
 
     async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
-        self.stays_within(cx, &req.path).await?;
-        let rebase = self.real_rebase(cx).await?;
-        let inner = rebase.to_inner(&req.path)?;
-        let request = req.at(inner);
-        let lent = vfs_search::open_tree(&self.inner, cx, request).await.map_err(|error| rebase.error(error))?;
-        Ok(SharedTree::new(ScopedTree(lent.rebased(rebase))))
+        self.check_within(cx, &req.path).await?;
+        let mapping = self.real_mapping(cx).await?;
+        let inner = mapping.to_inner(&req.path)?;
+        let opened =
+            vfs_search::open_tree(&self.inner, cx, req.at(inner)).await.map_err(|error| mapping.error(error))?;
+        Ok(SharedTree::new(ScopedTree(opened.rebased(mapping))))
     }
 
-    /// Where the directory really is, which may have been chosen by a link.
-    async fn real_rebase(&self, cx: &OpContext) -> Result<PathMapping> {
-        if !self.inner.capabilities(self.rebase.inner()).links {
-            return Ok(self.rebase.clone());
+    /// Returns the mapping to the real path of the directory, which may have been given through a link.
+    async fn real_mapping(&self, cx: &OpContext) -> Result<PathMapping> {
+        if !self.inner.capabilities(self.mapping.inner()).links {
+            return Ok(self.mapping.clone());
         }
-        let root = self.inner.resolve(cx, ResolveRequest::new(self.rebase.inner().clone())).await;
-        let root = root.map_err(|error| self.rebase.error(error))?;
+        let root = self.inner.resolve(cx, ResolveRequest::new(self.mapping.inner().clone())).await;
+        let root = root.map_err(|error| self.mapping.error(error))?;
         Ok(PathMapping::new(VfsPath::root(), root.path))
     }
 }
 
 impl fmt::Display for ScopedBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "scoped({}:{})", self.inner, self.rebase.inner())
+        write!(f, "scoped({}:{})", self.inner, self.mapping.inner())
     }
 }
 
@@ -161,14 +159,14 @@ impl fmt::Display for ScopedBackend {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for ScopedBackend {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
-        self.inner.capabilities(&self.rebase.to_inner(at).unwrap_or_default())
+        self.inner.capabilities(&self.mapping.to_inner(at).unwrap_or_default())
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
         let is_root = req.path.is_root();
         match self.send(cx, req).await {
             Err(error) if is_root && error.kind() == ErrorKind::NotFound => Ok(FileInfo::directory(VfsPath::root())),
-            answer => answer,
+            response => response,
         }
     }
 
@@ -177,10 +175,10 @@ impl Backend for ScopedBackend {
             cx.check()?;
             return Ok(Resolved::at(req.path));
         }
-        self.stays_within(cx, &req.path).await?;
-        let rebase = self.real_rebase(cx).await?;
-        let resolved = self.inner.resolve(cx, ResolveRequest::new(rebase.to_inner(&req.path)?)).await;
-        resolved.map_err(|error| rebase.error(error))?.map_paths(&rebase)
+        self.check_within(cx, &req.path).await?;
+        let mapping = self.real_mapping(cx).await?;
+        let resolved = self.inner.resolve(cx, ResolveRequest::new(mapping.to_inner(&req.path)?)).await;
+        resolved.map_err(|error| mapping.error(error))?.map_paths(&mapping)
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -220,9 +218,9 @@ impl Backend for ScopedBackend {
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        // A copy is written through a link at its target.
-        self.stays_within(cx, &req.from).await?;
-        self.stays_within(cx, &req.to).await?;
+        // A copy follows a link at its target.
+        self.check_within(cx, &req.from).await?;
+        self.check_within(cx, &req.to).await?;
         self.send_entry(cx, req).await
     }
 
@@ -241,29 +239,29 @@ impl Backend for ScopedBackend {
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        let (this, path, within) = (self.clone(), req.path.clone(), cx.clone());
-        let lend = OpenTreeRequest::for_grep(&req);
-        let tree = async move { this.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
+        let (backend, path, tree_cx) = (self.clone(), req.path.clone(), cx.clone());
+        let request = OpenTreeRequest::for_grep(&req);
+        let tree = async move { backend.tree(&tree_cx, request).await.map_err(|error| error.or_path(&path)) };
         vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        let mut answers = Vec::with_capacity(files.len());
+        let mut responses = Vec::with_capacity(files.len());
         for file in files {
             let path = file.path.clone();
-            let answer = self.send_file(cx, &path, file).await;
-            answers.push(answer.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
+            let response = self.send_file(cx, &path, file).await;
+            responses.push(response.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
         }
-        answers
+        responses
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        let mut answers = Vec::with_capacity(paths.len());
+        let mut responses = Vec::with_capacity(paths.len());
         for path in paths {
-            let answer = self.send_file(cx, &path, vfs_core::DownloadRequest::new(path.clone())).await;
-            answers.push(answer.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
+            let response = self.send_file(cx, &path, vfs_core::DownloadRequest::new(path.clone())).await;
+            responses.push(response.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }
-        answers
+        responses
     }
 
     fn as_shell(&self) -> Option<&dyn Shell> {
@@ -312,18 +310,18 @@ impl Watch for ScopedBackend {
             let message = "this backend has no change feed";
             return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         };
-        let rebase = self.rebase.clone();
-        match req.map_paths(&mut |path| rebase.to_inner(path)) {
+        let mapping = self.mapping.clone();
+        match req.map_paths(&mut |path| mapping.to_inner(path)) {
             Err(error) => error.into_stream(),
             Ok(inner) => watch
                 .watch(cx, inner)
-                .map(move |event| event.map_err(|error| rebase.error(error))?.map_paths(&rebase))
+                .map(move |event| event.map_err(|error| mapping.error(error))?.map_paths(&mapping))
                 .boxed(),
         }
     }
 }
 
-/// The subtree, whose root is there even before it exists.
+/// The subtree, whose root exists even before it is created.
 struct ScopedTree(SharedTree);
 
 impl DynTree for ScopedTree {
@@ -337,7 +335,7 @@ impl DynTree for ScopedTree {
     }
 }
 
-/// A directory that nobody has put anything into.
+/// A directory without entries.
 struct EmptyDirectory;
 
 impl DynDirectory for EmptyDirectory {

@@ -1,4 +1,4 @@
-//! An end to every operation.
+//! Interceptor that limits the duration of operations.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -17,22 +17,23 @@ use vfs_core::{
 use crate::outcome::Outcome;
 use crate::per_operation::PerOperation;
 
-/// Ends each operation after a time.
+/// Limits the duration of each operation.
 ///
 /// # Behaviour
 ///
-/// * The operation gets a deadline: that of its caller or the given time from now, whichever is earlier. A backend that
-///   looks at its context ends by itself.
-/// * One that does not is dropped [`Timeout::GRACE`] after the deadline. A change that is dropped has happened as a whole or
-///   not at all. Work that blocks its thread cannot be dropped.
-/// * The time of a stream runs from its first poll to its last item. What comes after the deadline is an error, and the end.
-/// * A [`Watch`](vfs_core::Watch) never ends by itself, so it has no time unless it is given one of its own.
-/// * A search over a tree that was lent is the borrower's: only the lending has a time here.
-/// * It needs a tokio runtime with its timer, and follows a paused clock.
+/// * The operation gets a deadline: that of its caller or the given duration from now, whichever is earlier. A
+///   backend that observes its context ends by itself.
+/// * An operation that does not end is dropped [`Timeout::GRACE`] after the deadline. A change that is dropped has
+///   happened as a whole or not at all. Work that blocks its thread cannot be dropped.
+/// * The time of a stream runs from its first poll to its last item. After the deadline the stream yields an error
+///   and ends.
+/// * A [`Watch`](vfs_core::Watch) never ends by itself, so it has no limit unless one is set for it.
+/// * Opening a tree is limited here; a search over that tree is limited by its own caller.
+/// * Needs a tokio runtime with its timer, and follows a paused clock.
 ///
 /// # Errors
 ///
-/// `timeout` at the operation's first path, the root where it has none.
+/// `timeout` at the operation's first path, or at the root if it has none.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,29 +48,29 @@ use crate::per_operation::PerOperation;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Timeout {
-    times: PerOperation<Duration>,
+    durations: PerOperation<Duration>,
 }
 
 impl Timeout {
-    /// 100 milliseconds: how long after its deadline an operation may still end by itself.
+    /// Time after its deadline in which an operation may still end by itself: 100 milliseconds.
     pub const GRACE: Duration = Duration::from_millis(100);
 
-    /// Ends each operation after `time`. A time that is out of the clock's range is none.
-    pub fn new(time: Duration) -> Self {
-        Self { times: PerOperation::new(time) }
+    /// Returns a limit of `duration` for each operation. A duration beyond the range of the clock is no limit.
+    pub fn new(duration: Duration) -> Self {
+        Self { durations: PerOperation::new(duration) }
     }
 
-    /// Ends `operation` after `time` instead.
+    /// Sets the limit of `operation`, in place of the one for all operations.
     #[must_use]
-    pub fn for_operation(mut self, operation: Operation, time: Duration) -> Self {
-        self.times.set(operation, time);
+    pub fn for_operation(mut self, operation: Operation, duration: Duration) -> Self {
+        self.durations.set(operation, duration);
         self
     }
 
-    fn time_of(&self, operation: Operation) -> Option<Duration> {
+    fn duration_of(&self, operation: Operation) -> Option<Duration> {
         match operation {
-            Operation::Watch => self.times.only_of(operation),
-            _ => Some(self.times.of(operation)),
+            Operation::Watch => self.durations.override_for(operation),
+            _ => Some(self.durations.get(operation)),
         }
     }
 }
@@ -91,7 +92,7 @@ impl Interceptor for Timeout {
         let path = request.as_request_ref().primary_path();
         match select(request.send(inner, &cx), pin!(sleep_until(end))).await {
             Either::Left((answer, _)) => answer.map_err(|error| error.or_path(&path)),
-            Either::Right(_) => Err(late(&path)),
+            Either::Right(_) => Err(timeout_error(&path)),
         }
     }
 
@@ -99,16 +100,16 @@ impl Interceptor for Timeout {
         let (cx, end) = self.limit(&cx, Q::OPERATION);
         let Some(end) = end else { return call.start(cx.into_owned()) };
         let path = call.request().as_request_ref().primary_path();
-        until::<Q>(call.start(cx.into_owned()), end, path)
+        until_deadline::<Q>(call.start(cx.into_owned()), end, path)
     }
 }
 
 impl Timeout {
     /// Returns the context with the deadline of `operation`, and the moment after which it is abandoned.
     fn limit<'a>(&self, cx: &'a OpContext, operation: Operation) -> (Cow<'a, OpContext>, Option<Instant>) {
-        let own = self.time_of(operation).and_then(|time| Instant::now().checked_add(time));
-        let cx = match own {
-            Some(own) => Cow::Owned(cx.clone().with_deadline(own.into_std())),
+        let deadline = self.duration_of(operation).and_then(|time| Instant::now().checked_add(time));
+        let cx = match deadline {
+            Some(deadline) => Cow::Owned(cx.clone().with_deadline(deadline.into_std())),
             None => Cow::Borrowed(cx),
         };
         let end = cx.deadline().and_then(|deadline| Instant::from_std(deadline).checked_add(Self::GRACE));
@@ -116,18 +117,22 @@ impl Timeout {
     }
 }
 
-fn late(path: &VfsPath) -> Error {
-    let message = "it took longer than it may; narrow the request, or allow more time";
+fn timeout_error(path: &VfsPath) -> Error {
+    let message = "the operation took longer than its limit; narrow the request, or allow more time";
     Error::new(ErrorKind::Timeout, message).with_path(path)
 }
 
 /// Returns `items` until `end`, and then an error.
-fn until<Q: StreamRequest>(items: ResultStream<Q::Output>, end: Instant, path: VfsPath) -> ResultStream<Q::Output> {
+fn until_deadline<Q: StreamRequest>(
+    items: ResultStream<Q::Output>,
+    end: Instant,
+    path: VfsPath,
+) -> ResultStream<Q::Output> {
     let state = Some((items, Box::pin(sleep_until(end)), path));
     stream::unfold(state, |state| async move {
         let (mut items, mut end, path) = state?;
         let next = async {
-            // A stream that always has an item would never let the timer be looked at.
+            // If an item is always ready, `select` never polls the timer.
             if Instant::now() >= end.deadline() {
                 return None;
             }
@@ -140,11 +145,11 @@ fn until<Q: StreamRequest>(items: ResultStream<Q::Output>, end: Instant, path: V
         match next {
             Some(item) => {
                 let item = item?;
-                // Nothing comes after the last item, however late it is asked for.
-                let is_last = Outcome::of_last::<Q>(&item).is_some();
+                // The last item ends the stream, so that a late poll must not yield a timeout.
+                let is_last = Outcome::of_last_item::<Q>(&item).is_some();
                 Some((item, (!is_last).then_some((items, end, path))))
             }
-            None => Some((Err(late(&path)), None)),
+            None => Some((Err(timeout_error(&path)), None)),
         }
     })
     .fuse()

@@ -1,4 +1,4 @@
-//! Spans and numbers.
+//! Interceptor that records tracing spans and metrics.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use vfs_core::{
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 
-/// Puts a `tracing` span around every operation, and counts.
+/// Records a `tracing` span and metrics of every operation.
 ///
 /// # Behaviour
 ///
-/// * The span is named `vfs`, of level `INFO`, and has the fields `operation`, `path`, `to` (the second path of a rename or
-///   copy), `actor`, `session` and `backend`, as far as there is such a thing. Its parent is the span of the context, or,
-///   where that has none, the current one.
-/// * At its end it gets `outcome`, which is `ok`, the code of the error, or `dropped` where the caller dropped it before
-///   its end; and `duration_us`, in microseconds.
-/// * The operation runs in the span, and finds it in its context. That of a stream lasts from its first poll to its last
-///   item or its drop.
-/// * Neither contents nor patterns nor commands are in it.
-/// * [`metrics`](Self::metrics) belong to the value: all backends that it and its clones are put around count together.
+/// * The span is named `vfs`, has the level `INFO`, and has the fields `operation`, `path`, `to` (the second path of
+///   a rename or copy), `actor`, `session` and `backend`, as far as they exist. Its parent is the span of the context
+///   or, if that has none, the current one.
+/// * At its end it gets `outcome`, which is `ok`, the code of the error, or `dropped` if the caller dropped the
+///   operation before its end; and `duration_us`, in microseconds.
+/// * The operation runs in the span, and finds it in its context. The span of a stream lasts from its first poll to
+///   its last item or its drop.
+/// * Neither contents nor patterns nor commands are recorded.
+/// * [`metrics`](Self::metrics) belong to the value: all backends that it and its clones are put around share them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,12 +51,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Traces, and counts from zero.
+    /// Returns an interceptor whose metrics start at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was counted, and will be.
+    /// Returns the metrics, which later operations continue to update.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
     }
@@ -75,27 +75,27 @@ impl Interceptor for Trace {
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let span = span(inner, cx, request.as_request_ref());
-        let mut running = Running::new(Q::OPERATION, &span, &*self.metrics);
-        let answer = if span.is_disabled() {
+        let mut running = OperationSpan::new(Q::OPERATION, &span, &*self.metrics);
+        let result = if span.is_disabled() {
             request.send(inner, cx).await
         } else {
             let cx = cx.clone().with_span(span.clone());
             Box::pin(request.send(inner, &cx).instrument(span)).await
         };
-        running.outcome = Outcome::of(&answer);
-        answer
+        running.outcome = Outcome::of(&result);
+        result
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         let span = span(&**call.inner(), &cx, call.request().as_request_ref());
-        let running = Running::new(Q::OPERATION, &span, self.metrics());
+        let running = OperationSpan::new(Q::OPERATION, &span, self.metrics());
         let cx = if span.is_disabled() { cx } else { cx.with_span(span.clone()) };
-        running.watch::<Q>(span.in_scope(|| call.start(cx)))
+        running.observe::<Q>(span.in_scope(|| call.start(cx)))
     }
 }
 
-fn span(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Span {
-    let operation = action.operation().code();
+fn span(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Span {
+    let operation = request.operation().code();
     let span = if cx.span().is_none() {
         info_span!("vfs", operation, path = Empty, to = Empty, actor = cx.actor(), session = cx.session(),
             backend = %inner, outcome = Empty, duration_us = Empty)
@@ -104,50 +104,50 @@ fn span(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Span {
             session = cx.session(), backend = %inner, outcome = Empty, duration_us = Empty)
     };
     if !span.is_disabled() {
-        for (field, path) in ["path", "to"].into_iter().zip(action.paths()) {
+        for (field, path) in ["path", "to"].into_iter().zip(request.paths()) {
             span.record(field, display(path));
         }
     }
     span
 }
 
-/// An operation that has begun. Its end is its drop.
-struct Running<M: Deref<Target = Metrics>> {
+/// The span of a running operation. Dropping it records the end of the operation.
+struct OperationSpan<M: Deref<Target = Metrics>> {
     operation: Operation,
     span: Span,
     metrics: M,
-    begun: Instant,
+    started_at: Instant,
     outcome: Outcome,
 }
 
-impl<M: Deref<Target = Metrics>> Running<M> {
+impl<M: Deref<Target = Metrics>> OperationSpan<M> {
     fn new(operation: Operation, span: &Span, metrics: M) -> Self {
-        Self { operation, span: span.clone(), metrics, begun: Instant::now(), outcome: Outcome::Dropped }
+        Self { operation, span: span.clone(), metrics, started_at: Instant::now(), outcome: Outcome::Dropped }
     }
 }
 
-impl<M: Deref<Target = Metrics>> Drop for Running<M> {
+impl<M: Deref<Target = Metrics>> Drop for OperationSpan<M> {
     fn drop(&mut self) {
-        let took = self.begun.elapsed();
-        self.metrics.add(self.operation, self.outcome, took);
+        let elapsed = self.started_at.elapsed();
+        self.metrics.add(self.operation, self.outcome, elapsed);
         if self.span.is_disabled() {
             return;
         }
         self.span.record("outcome", self.outcome.code());
-        self.span.record("duration_us", u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.span.record("duration_us", u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
     }
 }
 
-impl Running<Arc<Metrics>> {
-    /// Returns `items`, and notes how they end.
-    fn watch<Q: StreamRequest>(self, mut items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
+impl OperationSpan<Arc<Metrics>> {
+    /// Returns `items`, and records how they end.
+    fn observe<Q: StreamRequest>(self, mut items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         let mut running = Some(self);
         stream::poll_fn(move |task| {
             let _entered = running.as_ref().map(|running| running.span.clone().entered());
             let item = ready!(items.poll_next_unpin(task));
             match (&item, &mut running) {
                 (Some(item), Some(running)) => {
-                    if let Some(outcome) = Outcome::of_last::<Q>(item) {
+                    if let Some(outcome) = Outcome::of_last_item::<Q>(item) {
                         running.outcome = outcome;
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a store in memory may hold, what searches it, and what a change to it goes by.
+//! Limits and search workers of a store in memory.
 
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
@@ -7,7 +7,7 @@ use vfs_search::Pool;
 use crate::file::StateFormat;
 use crate::map::FileMap;
 
-/// How much a store in memory may hold, and what searches it.
+/// Limits and search workers of a store in memory.
 ///
 /// ```
 /// use vfs_memory::{MemoryBackend, MemoryConfig};
@@ -19,45 +19,45 @@ use crate::map::FileMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryConfig {
-    /// The largest file, in bytes. Default [`MemoryConfig::DEFAULT_MAX_FILE_SIZE`].
+    /// Maximum size of a file, in bytes. Default [`MemoryConfig::DEFAULT_MAX_FILE_SIZE`].
     pub max_file_size: u64,
-    /// Most bytes of all files together; a file that was copied counts twice. Default: no bound.
+    /// Maximum size of all files together, in bytes; copies count in full. Default: no limit.
     pub max_total_size: Option<u64>,
-    /// The workers that `grep` takes. Default: [`Pool::global`], which all searches of the process share.
+    /// Worker pool of `grep`. Default: [`Pool::global`], which all searches of the process share.
     pub search_pool: Option<Pool>,
 }
 
 impl MemoryConfig {
-    /// 256 MiB.
+    /// Default maximum size of a file: 256 MiB.
     pub const DEFAULT_MAX_FILE_SIZE: u64 = 256 << 20;
 
-    /// The defaults.
+    /// Returns the default settings.
     pub fn new() -> Self {
         Self { max_file_size: Self::DEFAULT_MAX_FILE_SIZE, max_total_size: None, search_pool: None }
     }
 
-    /// Sets the largest file, in bytes.
+    /// Sets the maximum size of a file, in bytes.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
         self
     }
 
-    /// Sets the most bytes of all files together.
+    /// Sets the maximum size of all files together, in bytes.
     #[must_use]
     pub fn max_total_size(mut self, bytes: u64) -> Self {
         self.max_total_size = Some(bytes);
         self
     }
 
-    /// Sets the workers that `grep` takes.
+    /// Sets the worker pool of `grep`.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
         self
     }
 
-    /// The workers that `grep` takes.
+    /// Returns the worker pool of `grep`.
     pub(crate) fn pool(&self) -> &Pool {
         self.search_pool.as_ref().unwrap_or_else(|| Pool::global())
     }
@@ -69,40 +69,44 @@ impl Default for MemoryConfig {
     }
 }
 
-/// What a change goes by beside its request.
+/// The time, the limits and the content format that a mutation applies.
 #[derive(Debug)]
 pub(crate) struct Rules<'a> {
-    /// The time that new and changed files get.
+    /// Time of creation and modification.
     pub(crate) now: DateTime<Utc>,
-    /// What the store may hold.
+    /// Limits of the store.
     pub(crate) config: &'a MemoryConfig,
-    /// How an agent's state spells files that are new.
+    /// Content format of new files in an agent's state.
     pub(crate) format: StateFormat,
 }
 
 impl<'a> Rules<'a> {
-    /// The rules of this moment.
+    /// Returns the rules at the current time.
     pub(crate) fn now(config: &'a MemoryConfig, format: StateFormat) -> Self {
         Self { now: Utc::now(), config, format }
     }
 
-    /// Whether a file of `size` bytes may be at `path`.
+    /// Returns an error if a file of `size` bytes is too large.
     pub(crate) fn check_file(&self, path: &VfsPath, size: u64) -> Result<()> {
         let max = self.config.max_file_size;
         if size <= max {
             return Ok(());
         }
-        let message = format!("{size} bytes are over the limit of {max} for one file; split it over several files");
+        let message = format!(
+            "the file would be over the limit of {max} bytes: it would have {size}; split it into several files"
+        );
         Err(Error::new(ErrorKind::TooLarge, message).with_path(path))
     }
 
-    /// Whether `added` bytes may take the place of `removed` in `files`. What does not grow is never refused.
+    /// Returns an error if replacing `removed` by `added` bytes would exceed the total limit. A change that does not
+    /// grow is never refused.
     pub(crate) fn check_total(&self, files: &FileMap, path: &VfsPath, removed: u64, added: u64) -> Result<()> {
         let total = files.bytes().saturating_sub(removed).saturating_add(added);
         match self.config.max_total_size {
             Some(max) if total > max && added > removed => {
-                let message =
-                    format!("all files together would have {total} bytes, over the quota of {max}; delete some first");
+                let message = format!(
+                    "all files together would be over the limit of {max} bytes: they would have {total}; delete files first"
+                );
                 Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path))
             }
             _ => Ok(()),

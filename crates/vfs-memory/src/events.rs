@@ -1,4 +1,4 @@
-//! What subscribers are told of a change to the map.
+//! Conversion of map changes to events of the change feed.
 
 use std::sync::Arc;
 
@@ -6,30 +6,31 @@ use vfs_core::feed::Feed;
 use vfs_core::{Change as Event, VfsPath};
 
 use crate::file::File;
-use crate::map::{Change, Entry, FileMap};
+use crate::map::{Entry, FileMap, MapChange};
 
-/// How a change is told.
+/// The granularity of the events that report a change.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Told<'a> {
-    /// File by file.
-    EachFile,
-    /// As the removal of one path, with all that is below it.
+pub(crate) enum EventGranularity<'a> {
+    /// One event for each file.
+    PerFile,
+    /// One removal of a path with everything below it.
     Removal(&'a VfsPath),
-    /// As the rename of one path, with all that is below it.
+    /// One rename of a path with everything below it.
     Rename(&'a VfsPath, &'a VfsPath),
 }
 
-impl Told<'_> {
-    /// The events of a `change` that was made to the files `before`.
-    pub(crate) fn events(self, before: &FileMap, change: &Change) -> Vec<Event> {
+impl EventGranularity<'_> {
+    /// Returns the events of `change`, which was made to the files `before`.
+    pub(crate) fn events(self, before: &FileMap, change: &MapChange) -> Vec<Event> {
         match self {
             _ if change.is_empty() => Vec::new(),
-            Told::EachFile => {
-                let each = |(path, file): &(VfsPath, Option<Arc<File>>)| event(path, before.get(path), file.as_ref());
+            EventGranularity::PerFile => {
+                let each =
+                    |(path, file): &(VfsPath, Option<Arc<File>>)| file_event(path, before.get(path), file.as_ref());
                 change.iter().filter_map(each).collect()
             }
-            Told::Removal(path) => vec![Event::Removed { path: path.clone() }],
-            Told::Rename(from, to) => {
+            EventGranularity::Removal(path) => vec![Event::Removed { path: path.clone() }],
+            EventGranularity::Rename(from, to) => {
                 let version = match before.find(from) {
                     Ok(Entry::File(file)) => Some(file.version().clone()),
                     _ => None,
@@ -39,30 +40,30 @@ impl Told<'_> {
         }
     }
 
-    /// Finds the versions that the events will name, which may need hashing, before anybody has to wait for that.
-    pub(crate) fn prepare(self, feed: &Feed, before: &FileMap, change: &Change) {
+    /// Computes the versions that the events will have, so that no hashing happens under the lock.
+    pub(crate) fn compute_versions(self, feed: &Feed, before: &FileMap, change: &MapChange) {
         match self {
             _ if change.is_empty() || !feed.is_used() => {}
-            Told::EachFile => change.iter().filter_map(|(_, file)| file.as_ref()).for_each(|file| {
+            EventGranularity::PerFile => change.iter().filter_map(|(_, file)| file.as_ref()).for_each(|file| {
                 file.version();
             }),
-            Told::Removal(_) => {}
-            Told::Rename(from, _) => {
+            EventGranularity::Removal(_) => {}
+            EventGranularity::Rename(from, _) => {
                 before.get(from).map(|file| file.version());
             }
         }
     }
 }
 
-/// The events of putting the files `after` in the place of those `before`.
-pub(crate) fn of_restoring(before: &FileMap, after: &FileMap) -> Vec<Event> {
-    let events = before.differences(after).filter_map(|(path, old, new)| event(path, old, new));
-    // The feed makes one overflow of more than it remembers, so that more need not be looked for.
+/// Returns the events of replacing the files `before` by `after`.
+pub(crate) fn restore_events(before: &FileMap, after: &FileMap) -> Vec<Event> {
+    let events = before.differences(after).filter_map(|(path, old, new)| file_event(path, old, new));
+    // The feed replaces more events than its capacity by one overflow, so further ones are not computed.
     events.take(Feed::DEFAULT_CAPACITY + 1).collect()
 }
 
-/// What became of the file at `path`; nothing where it has the content that it had.
-fn event(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<Event> {
+/// Returns the event of the file at `path`; `None` if its content is unchanged.
+fn file_event(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<Event> {
     let path = path.clone();
     match (old, new) {
         (None, None) => None,

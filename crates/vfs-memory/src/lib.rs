@@ -1,10 +1,10 @@
-//! Files in memory.
+//! Files in memory: a live store, and the files of an agent's state.
 //!
-//! * [`MemoryBackend`] is a live store: clones are handles on the same files, snapshots, forks and going back cost nothing.
-//! * [`StateBackend`] works on an agent's state, [`FilesState`]: every change comes back as an update that merges into it.
+//! * [`MemoryBackend`] is a live store: clones share the files, and snapshots, forks and restores take constant time.
+//! * [`StateBackend`] works on an agent's state, [`FilesState`]: every change returns an update that merges into the state.
 //!
 //! Both keep their files in one ordered, persistent map, and every operation is one pure function over that map, so they
-//! behave alike. Readers and searches work on a version of the map that nobody changes under them; they take no lock.
+//! behave alike. Readers and searches work on an immutable version of the map and take no lock.
 //!
 //! ```
 //! use vfs_core::BackendExt;
@@ -22,19 +22,19 @@
 //! # }).expect("the example runs");
 //! ```
 
+mod backend;
 mod config;
+mod cow_cell;
 mod events;
 mod file;
 mod map;
-mod memory;
 mod ops;
-mod shared;
 mod snapshot;
 mod state;
 mod tree;
 
+pub use backend::MemoryBackend;
 pub use config::MemoryConfig;
 pub use file::StateFormat;
-pub use memory::MemoryBackend;
 pub use snapshot::Snapshot;
 pub use state::{FilesState, StateBackend, merge_updates};

@@ -1,4 +1,4 @@
-//! The ordered, persistent map that files live in, and what a path means in it.
+//! Persistent ordered map of files, and the lookup of paths in it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,37 +10,38 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::file::File;
 
-/// What becomes of some paths: a file, or nothing. Each path stands in it once.
-pub(crate) type Change = Vec<(VfsPath, Option<Arc<File>>)>;
+/// The new file at each changed path, or `None` for a removal. Each path occurs once.
+pub(crate) type MapChange = Vec<(VfsPath, Option<Arc<File>>)>;
 
-/// A path that has another file, with what was there and what is.
+/// A path whose file differs, with the old and the new file.
 pub(crate) type Difference<'a> = (&'a VfsPath, Option<&'a Arc<File>>, Option<&'a Arc<File>>);
 
-/// All files by path. A clone costs nothing and never changes with the original.
+/// All files by path. A clone takes constant time and is independent of the original.
 ///
 /// Directories are implied by the files below them, so there are no empty ones, except for the root.
 ///
-/// A file and a directory cannot share a path, and no operation here makes it so; but a state that was merged from the
-/// work of several agents can come that way. Then the file is what the path means, and what lies below it can still be
-/// read, changed, moved and deleted by its own path.
+/// A file and a directory cannot share a path, and no operation here creates such a pair; but merging the updates of
+/// several agents can. Then the path means the file, and the files below it can still be read, changed, moved and
+/// deleted by their own paths.
 #[derive(Clone, Default)]
 pub(crate) struct FileMap {
     files: RedBlackTreeMapSync<VfsPath, Arc<File>>,
     bytes: u64,
 }
 
-/// What is at a path.
+/// The entry at a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry<'a> {
     File(&'a Arc<File>),
     Directory,
 }
 
-/// Most files of a subdirectory that are come by beside it: reading on is cheaper than to look for what follows.
-const FEW: usize = 32;
+/// Maximum number of files of a subdirectory that are read with the listing of its parent: reading on is cheaper than
+/// a search for the next entry.
+const MAX_PREFETCHED_FILES: usize = 32;
 
-/// Most files that are come by beside all subdirectories of one directory.
-const MOST_BESIDE: usize = 4096;
+/// Maximum number of prefetched files in all subdirectories of one listing.
+const MAX_PREFETCHED_PER_LISTING: usize = 4096;
 
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
@@ -49,35 +50,35 @@ pub(crate) enum Child<'a> {
         path: &'a VfsPath,
         file: &'a Arc<File>,
     },
-    /// A directory, and all that is in it where that is a few files and nothing else.
+    /// A directory, with its files if they are few and it has no subdirectory.
     Directory(&'a str, Option<&'a [(&'a VfsPath, &'a Arc<File>)]>),
-    /// A directory behind a file of the same name.
+    /// A directory with the same path as a file.
     Shadowed(&'a str),
 }
 
 impl FileMap {
-    /// How many files there are.
+    /// Returns the number of files.
     pub(crate) fn len(&self) -> usize {
         self.files.size()
     }
 
-    /// How many bytes they have together.
+    /// Returns the size of all files together.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub(crate) fn get(&self, path: &VfsPath) -> Option<&Arc<File>> {
         self.files.get(path)
     }
 
-    /// All files, by the bytes of their paths.
+    /// Returns all files, ordered by the bytes of their paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
         self.files.iter()
     }
 
-    /// What is at `path`; `not_a_directory` where a part of it is a file.
-    pub(crate) fn look_up(&self, path: &VfsPath) -> Result<Option<Entry<'_>>> {
+    /// Returns the entry at `path`; `not_a_directory` if an ancestor is a file.
+    pub(crate) fn lookup(&self, path: &VfsPath) -> Result<Option<Entry<'_>>> {
         if let Some(file) = self.get(path) {
             Ok(Some(Entry::File(file)))
         } else if self.is_directory(path) {
@@ -89,12 +90,12 @@ impl FileMap {
         }
     }
 
-    /// What is at `path`, where something has to be.
+    /// Returns the entry at `path`, or `not_found`.
     pub(crate) fn find(&self, path: &VfsPath) -> Result<Entry<'_>> {
-        self.look_up(path)?.ok_or_else(|| Error::not_found(path))
+        self.lookup(path)?.ok_or_else(|| Error::not_found(path))
     }
 
-    /// The file at `path`, where one has to be.
+    /// Returns the file at `path`, or an error if there is none.
     pub(crate) fn find_file(&self, path: &VfsPath) -> Result<&Arc<File>> {
         match self.find(path)? {
             Entry::File(file) => Ok(file),
@@ -102,7 +103,7 @@ impl FileMap {
         }
     }
 
-    /// Whether `path` is the root or has files below it.
+    /// Returns whether `path` is the root or has files below it.
     pub(crate) fn is_directory(&self, path: &VfsPath) -> bool {
         path.is_root() || self.subtree(path).next().is_some()
     }
@@ -112,20 +113,20 @@ impl FileMap {
         text.match_indices('/').skip(1).any(|(at, _)| self.files.contains_key(&text[..at]))
     }
 
-    /// The files below `dir`, at any depth, by the bytes of their paths.
+    /// Returns the files below `dir` at any depth, ordered by the bytes of their paths.
     pub(crate) fn subtree(&self, dir: &VfsPath) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
-        self.files.range::<str, _>(Below::directory(dir))
+        self.files.range::<str, _>(SubtreeRange::directory(dir))
     }
 
-    /// Hands over the entries of `dir`, by the bytes of the paths that they were found by. The cost follows their
-    /// number: of each directory only the first files are looked at.
+    /// Calls `visit` with each entry of `dir`, in the order in which the map finds them. The cost is proportional to
+    /// the number of entries: only the first files of each subdirectory are read.
     pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
-        let all = Below::directory(dir);
+        let all = SubtreeRange::directory(dir);
         let mut files = self.files.range::<str, _>(all.clone());
-        // What a directory may stand behind came before it, and is looked for here rather than in the whole map.
+        // A file that shadows a directory precedes it, so this list replaces a search of the map.
         let mut names: Vec<&str> = Vec::new();
-        let mut few = Vec::new();
-        let mut beside = 0;
+        let mut prefetched = Vec::new();
+        let mut prefetched_total = 0;
         let mut next = files.next();
         while let Some((path, file)) = next {
             let Some((name, _)) = path.as_str()[all.start.len()..].split_once('/') else {
@@ -135,19 +136,19 @@ impl FileMap {
                 continue;
             };
             let child = &path.as_str()[..all.start.len() + name.len()];
-            few.clear();
+            prefetched.clear();
             while let Some((path, file)) = next
-                && few.len() < FEW.min(MOST_BESIDE - beside)
+                && prefetched.len() < MAX_PREFETCHED_FILES.min(MAX_PREFETCHED_PER_LISTING - prefetched_total)
                 && is_in(child, path)
             {
-                few.push((path, file));
+                prefetched.push((path, file));
                 next = files.next();
             }
-            let is_whole = !few.is_empty() && next.is_none_or(|(path, _)| !is_below(child, path));
-            beside += few.len();
+            let is_whole = !prefetched.is_empty() && next.is_none_or(|(path, _)| !is_below(child, path));
+            prefetched_total += prefetched.len();
             visit(match names.binary_search(&name) {
                 Ok(_) => Child::Shadowed(name),
-                Err(_) => Child::Directory(name, is_whole.then_some(few.as_slice())),
+                Err(_) => Child::Directory(name, is_whole.then_some(prefetched.as_slice())),
             });
             if !is_whole {
                 files = self.files.range::<str, _>(all.after_directory(child));
@@ -156,8 +157,8 @@ impl FileMap {
         }
     }
 
-    /// The files that are not the very same in `later`: each path with what was there and what is. Contents are not
-    /// looked at.
+    /// Returns the paths whose file is another object in `later`, with the old and the new file. Contents are not
+    /// compared.
     pub(crate) fn differences<'a>(&'a self, later: &'a FileMap) -> impl Iterator<Item = Difference<'a>> {
         let (mut before, mut after) = (self.iter().peekable(), later.iter().peekable());
         std::iter::from_fn(move || {
@@ -179,8 +180,8 @@ impl FileMap {
         })
     }
 
-    /// Makes `change`.
-    pub(crate) fn apply(&mut self, change: Change) {
+    /// Applies `change`.
+    pub(crate) fn apply(&mut self, change: MapChange) {
         for (path, file) in change {
             self.bytes -= self.get(&path).map_or(0, |old| old.size());
             match file {
@@ -195,8 +196,8 @@ impl FileMap {
         }
     }
 
-    /// This map with `change` made to it.
-    pub(crate) fn with(&self, change: Change) -> Self {
+    /// Returns this map with `change` applied.
+    pub(crate) fn with(&self, change: MapChange) -> Self {
         let mut changed = self.clone();
         changed.apply(change);
         changed
@@ -217,39 +218,39 @@ impl fmt::Debug for FileMap {
     }
 }
 
-/// Whether `path` lies below the directory `dir`, at any depth.
+/// Returns whether `path` is below the directory `dir`, at any depth.
 fn is_below(dir: &str, path: &VfsPath) -> bool {
     path.as_str().strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether `path` lies in the directory `dir` itself.
+/// Returns whether `path` is an entry of the directory `dir`.
 fn is_in(dir: &str, path: &VfsPath) -> bool {
     is_below(dir, path) && !path.as_str()[dir.len() + 1..].contains('/')
 }
 
-/// A range of keys below one directory.
+/// A range of the keys below one directory.
 ///
-/// Keys are ordered by bytes, so all that lies below `/a` stands together, from `/a/` up to `/a0`: `0` is the byte after
-/// `/`. Neighbours such as `/a-b`, `/a.b` and `/a0` stand outside.
+/// Keys are ordered by bytes, so all keys below `/a` are adjacent, from `/a/` up to `/a0`: `0` is the byte after `/`.
+/// Neighbours such as `/a-b`, `/a.b` and `/a0` are outside.
 #[derive(Debug, Clone)]
-struct Below {
+struct SubtreeRange {
     start: String,
     end: String,
 }
 
-impl Below {
+impl SubtreeRange {
     fn directory(dir: &VfsPath) -> Self {
         let text = dir.as_str().trim_end_matches('/');
         Self { start: format!("{text}/"), end: format!("{text}0") }
     }
 
-    /// The part of this range that is left after everything below its subdirectory `child`.
+    /// Returns the part of this range after everything below its subdirectory `child`.
     fn after_directory(&self, child: &str) -> Self {
         Self { start: format!("{child}0"), end: self.end.clone() }
     }
 }
 
-impl RangeBounds<str> for Below {
+impl RangeBounds<str> for SubtreeRange {
     fn start_bound(&self) -> Bound<&str> {
         Bound::Included(&self.start)
     }
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_those_of_the_directory_and_of_no_neighbour() {
+    fn children_exclude_those_of_neighbouring_directories() {
         let files = map(&["/a-b", "/a.b", "/a/b", "/a/c/d", "/a/c/e/f", "/a/c.x", "/a/c0", "/a0", "/a/zz/y", "/é/ü"]);
         for (dir, expected) in [
             ("/", &["a-b", "a.b", "a/", "a0", "é/"][..]),
@@ -326,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_comes_with_its_files_where_they_are_few_and_all_that_it_holds() {
-        let many: Vec<_> = (0..=FEW).map(|n| format!("/d/many/{n:02}")).collect();
+    fn a_directory_is_prefetched_if_it_has_only_few_files() {
+        let many: Vec<_> = (0..=MAX_PREFETCHED_FILES).map(|n| format!("/d/many/{n:02}")).collect();
         let mut paths = vec!["/d/few/a", "/d/few/b", "/d/few-er/x", "/d/nested/a", "/d/nested/b/c", "/d/z"];
         paths.extend(many.iter().map(String::as_str));
         let (files, mut found) = (map(&paths), Vec::new());
@@ -351,21 +352,21 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_beside_directories_is_bounded() {
-        let paths: Vec<_> = (0..MOST_BESIDE + 10).map(|n| format!("/{n:05}/f")).collect();
+    fn prefetched_files_of_a_listing_are_bounded() {
+        let paths: Vec<_> = (0..MAX_PREFETCHED_PER_LISTING + 10).map(|n| format!("/{n:05}/f")).collect();
         let files = map(&paths.iter().map(String::as_str).collect::<Vec<_>>());
         let (mut with, mut all) = (0, 0);
         files.for_each_child(&VfsPath::root(), |child| {
             all += 1;
             with += usize::from(matches!(child, Child::Directory(_, Some(_))));
         });
-        assert_eq!((with, all), (MOST_BESIDE, paths.len()));
+        assert_eq!((with, all), (MAX_PREFETCHED_PER_LISTING, paths.len()));
     }
 
     #[test]
-    fn a_path_means_a_file_a_directory_nothing_or_a_place_below_a_file() {
+    fn lookup_finds_a_file_a_directory_nothing_or_a_path_below_a_file() {
         let files = map(&["/a/b", "/a0"]);
-        let meaning = |text: &str| match files.look_up(&path(text)) {
+        let meaning = |text: &str| match files.lookup(&path(text)) {
             Ok(Some(Entry::File(_))) => "file",
             Ok(Some(Entry::Directory)) => "directory",
             Ok(None) => "nothing",
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(children(&files, "/"), ["a", "a-b", "a/ shadowed"]);
         assert!(matches!(files.find(&path("/a")), Ok(Entry::File(_))));
         assert!(files.find_file(&path("/a/b")).is_ok());
-        let error = files.look_up(&path("/a/c")).expect_err("below a file");
+        let error = files.lookup(&path("/a/c")).expect_err("below a file");
         assert_eq!((error.kind(), error.path()), (ErrorKind::NotADirectory, Some("/a/c")));
     }
 

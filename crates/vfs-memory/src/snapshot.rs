@@ -1,4 +1,4 @@
-//! States of all files that are remembered.
+//! Snapshots of all files, and a table of named ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,40 +9,41 @@ use vfs_core::{ChangeSet, Error, ErrorKind, FileChange, Result, SnapshotId, Snap
 use crate::file::File;
 use crate::map::FileMap;
 
-/// All files of a [`MemoryBackend`](crate::MemoryBackend) at one moment. Taking and cloning one costs nothing; it keeps
-/// the contents that it shows in memory.
+/// All files of a [`MemoryBackend`](crate::MemoryBackend) at one moment. Taking and cloning one takes constant time;
+/// it keeps its contents in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub(crate) files: FileMap,
 }
 
 impl Snapshot {
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there is no file.
+    /// Returns whether there is no file.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes the files have together.
+    /// Returns the size of all files together.
     pub fn total_bytes(&self) -> u64 {
         self.files.bytes()
     }
 
-    /// The files that differ between this state and a later one. Contents that both share are not compared.
+    /// Returns the files that differ between this snapshot and a later one. Contents that both share are not
+    /// compared.
     pub fn diff(&self, later: &Snapshot) -> ChangeSet {
         let changes = self.files.differences(&later.files);
         ChangeSet::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
     }
 }
 
-/// What became of one file.
+/// Returns the change of one file.
 fn change(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<FileChange> {
-    let known = |file: Option<&Arc<File>>| file.map(|file| file.version().clone());
-    let (before, after) = (known(old), known(new));
+    let version = |file: Option<&Arc<File>>| file.map(|file| file.version().clone());
+    let (before, after) = (version(old), version(new));
     FileChange::between(
         path,
         old.zip(before).map(|(file, version)| (&file.content()[..], version)),
@@ -50,32 +51,32 @@ fn change(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> O
     )
 }
 
-/// Snapshots by name, for callers that cannot hold one.
+/// Snapshots by name, for callers of the trait.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    snapshots: Mutex<Numbered>,
+pub(crate) struct NamedSnapshots {
+    snapshots: Mutex<SnapshotTable>,
 }
 
 #[derive(Debug, Default)]
-struct Numbered {
+struct SnapshotTable {
     last: u64,
     by_number: BTreeMap<u64, (SnapshotInfo, Snapshot)>,
 }
 
-impl Remembered {
-    /// Keeps `snapshot` under a name that was never given before.
-    pub(crate) fn keep(&self, snapshot: Snapshot, req: SnapshotRequest) -> SnapshotInfo {
+impl NamedSnapshots {
+    /// Stores `snapshot` under a name that was never used before.
+    pub(crate) fn insert(&self, snapshot: Snapshot, req: SnapshotRequest) -> SnapshotInfo {
         let mut snapshots = self.lock();
         snapshots.last += 1;
         let number = snapshots.last;
-        let info = SnapshotInfo::new(SnapshotId::new(format!("{PREFIX}{number}")), Utc::now())
+        let info = SnapshotInfo::new(SnapshotId::new(format!("{ID_PREFIX}{number}")), Utc::now())
             .label(req.label)
             .holding(snapshot.len() as u64, snapshot.total_bytes());
         snapshots.by_number.insert(number, (info.clone(), snapshot));
         info
     }
 
-    /// Those that are kept, the oldest first.
+    /// Returns the stored snapshots, oldest first.
     pub(crate) fn list(&self) -> Vec<SnapshotInfo> {
         self.lock().by_number.values().map(|(info, _)| info.clone()).collect()
     }
@@ -83,27 +84,27 @@ impl Remembered {
     pub(crate) fn get(&self, id: &SnapshotId) -> Result<Snapshot> {
         let snapshots = self.lock();
         let found = number(id).and_then(|number| snapshots.by_number.get(&number));
-        found.map(|(_, snapshot)| snapshot.clone()).ok_or_else(|| unknown(id))
+        found.map(|(_, snapshot)| snapshot.clone()).ok_or_else(|| unknown_snapshot(id))
     }
 
     pub(crate) fn forget(&self, id: &SnapshotId) -> Result<()> {
-        let forgotten = number(id).and_then(|number| self.lock().by_number.remove(&number));
-        forgotten.map(drop).ok_or_else(|| unknown(id))
+        let removed = number(id).and_then(|number| self.lock().by_number.remove(&number));
+        removed.map(drop).ok_or_else(|| unknown_snapshot(id))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Numbered> {
-        // A panic cannot leave the table half changed: each method changes it in its last step.
+    fn lock(&self) -> MutexGuard<'_, SnapshotTable> {
+        // A panic leaves no partial change behind: each method changes the table in its last step.
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-const PREFIX: &str = "snap-";
+const ID_PREFIX: &str = "snap-";
 
 fn number(id: &SnapshotId) -> Option<u64> {
-    id.as_str().strip_prefix(PREFIX)?.parse().ok()
+    id.as_str().strip_prefix(ID_PREFIX)?.parse().ok()
 }
 
-fn unknown(id: &SnapshotId) -> Error {
+fn unknown_snapshot(id: &SnapshotId) -> Error {
     let message = format!("there is no snapshot with the id '{id}'; list those that exist, or take one first");
     Error::new(ErrorKind::NotFound, message).with_path(&VfsPath::root())
 }

@@ -1,4 +1,4 @@
-//! A map of files as the tree that is searched.
+//! Map of files as a tree to search.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,31 +15,30 @@ pub(crate) struct MemoryTree {
     files: FileMap,
 }
 
-/// A directory: no more than its path, and once it was listed what is in it, which is then opened without a search of the
-/// whole map.
+/// A directory: its path and, once it was listed, its entries, which are then opened without a lookup in the map.
 #[derive(Debug, Clone)]
 pub(crate) struct MemoryDir(Arc<DirInner>);
 
 #[derive(Debug)]
 struct DirInner {
     path: VfsPath,
-    listed: OnceLock<Arc<Listed>>,
+    entries: OnceLock<Arc<DirEntries>>,
 }
 
-/// What a listing found.
+/// The entries that a listing found.
 #[derive(Debug, Default)]
-struct Listed {
-    /// By the bytes of their paths.
+struct DirEntries {
+    /// Ordered by the bytes of their paths.
     files: Vec<(VfsPath, Arc<File>)>,
-    /// In the order of their names, with what is in them where that was come by.
-    directories: Vec<(String, Option<Arc<Listed>>)>,
-    /// Directories behind files of the same name.
+    /// Ordered by name, with their own entries if these were prefetched.
+    directories: Vec<(String, Option<Arc<DirEntries>>)>,
+    /// Directories with the same path as a file.
     shadowed: Vec<String>,
-    /// Which file was asked for last: mostly it is that one again or the one after it.
-    last: AtomicUsize,
+    /// Index of the file that was opened last: the next one is mostly the same or its successor.
+    last_index: AtomicUsize,
 }
 
-impl Listed {
+impl DirEntries {
     fn of<'a>(files: impl IntoIterator<Item = (&'a VfsPath, &'a Arc<File>)>) -> Self {
         let files = files.into_iter().map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         Self { files, ..Self::default() }
@@ -48,37 +47,37 @@ impl Listed {
 
 impl MemoryDir {
     fn new(path: VfsPath) -> Self {
-        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
+        Self(Arc::new(DirInner { path, entries: OnceLock::new() }))
     }
 
-    fn with(path: VfsPath, listed: Arc<Listed>) -> Self {
-        Self(Arc::new(DirInner { path, listed: listed.into() }))
+    fn with(path: VfsPath, entries: Arc<DirEntries>) -> Self {
+        Self(Arc::new(DirInner { path, entries: entries.into() }))
     }
 
-    /// Where in the path of an entry its name begins.
+    /// Returns the offset of the name in the path of an entry.
     fn name_start(&self) -> usize {
         if self.0.path.is_root() { 1 } else { self.0.path.as_str().len() + 1 }
     }
 
-    /// The file `name` of this directory, if that was listed.
+    /// Returns the file `name` of this directory, if it was listed.
     fn file(&self, name: &str) -> Option<&Arc<File>> {
-        let listed = self.0.listed.get()?;
+        let entries = self.0.entries.get()?;
         let start = self.name_start();
         let name_at = |(path, _): &(VfsPath, Arc<File>)| path.as_str()[start..].cmp(name);
-        let last = listed.last.load(Ordering::Relaxed);
+        let last = entries.last_index.load(Ordering::Relaxed);
         let near =
-            [last, last + 1].into_iter().find(|at| listed.files.get(*at).is_some_and(|file| name_at(file).is_eq()));
-        let at = near.or_else(|| listed.files.binary_search_by(name_at).ok())?;
-        listed.last.store(at, Ordering::Relaxed);
-        Some(&listed.files[at].1)
+            [last, last + 1].into_iter().find(|at| entries.files.get(*at).is_some_and(|file| name_at(file).is_eq()));
+        let at = near.or_else(|| entries.files.binary_search_by(name_at).ok())?;
+        entries.last_index.store(at, Ordering::Relaxed);
+        Some(&entries.files[at].1)
     }
 
-    /// The directory `name` at `path`, if a listing of this one found it.
+    /// Returns the directory `name` at `path`, if a listing found it.
     fn directory(&self, name: &str, path: &VfsPath) -> Option<Self> {
-        let directories = &self.0.listed.get()?.directories;
+        let directories = &self.0.entries.get()?.directories;
         let at = directories.binary_search_by(|(found, _)| found.as_str().cmp(name)).ok()?;
         Some(match &directories[at].1 {
-            Some(listed) => Self::with(path.clone(), Arc::clone(listed)),
+            Some(entries) => Self::with(path.clone(), Arc::clone(entries)),
             None => Self::new(path.clone()),
         })
     }
@@ -89,19 +88,19 @@ impl MemoryTree {
         Self { files }
     }
 
-    fn listed(&self, dir: &VfsPath) -> Listed {
-        let mut listed = Listed::default();
+    fn read_dir(&self, dir: &VfsPath) -> DirEntries {
+        let mut entries = DirEntries::default();
         self.files.for_each_child(dir, |child| match child {
-            map::Child::File { path, file } => listed.files.push((path.clone(), Arc::clone(file))),
+            map::Child::File { path, file } => entries.files.push((path.clone(), Arc::clone(file))),
             map::Child::Directory(name, files) => {
-                let below = files.map(|files| Arc::new(Listed::of(files.iter().copied())));
-                listed.directories.push((name.to_owned(), below));
+                let below = files.map(|files| Arc::new(DirEntries::of(files.iter().copied())));
+                entries.directories.push((name.to_owned(), below));
             }
-            map::Child::Shadowed(name) => listed.shadowed.push(name.to_owned()),
+            map::Child::Shadowed(name) => entries.shadowed.push(name.to_owned()),
         });
-        // They come by the bytes of what is below them, which sorts `a.b/` before `a/`.
-        listed.directories.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        listed
+        // The map orders directories by the paths of their files, which puts `a.b/` before `a/`.
+        entries.directories.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        entries
     }
 }
 
@@ -118,16 +117,16 @@ impl Tree for MemoryTree {
     }
 
     fn list(&self, dir: &MemoryDir) -> Result<Listing> {
-        let listed = dir.0.listed.get_or_init(|| Arc::new(self.listed(&dir.0.path)));
+        let entries = dir.0.entries.get_or_init(|| Arc::new(self.read_dir(&dir.0.path)));
         let start = dir.name_start();
-        let mut listing = Listing::with_capacity(listed.files.len() + listed.directories.len());
-        for (path, _) in &listed.files {
+        let mut listing = Listing::with_capacity(entries.files.len() + entries.directories.len());
+        for (path, _) in &entries.files {
             listing.push(&path.as_str()[start..], ChildKind::File);
         }
-        for (name, _) in &listed.directories {
+        for (name, _) in &entries.directories {
             listing.push(name, ChildKind::Directory);
         }
-        listing.problems.extend(listed.shadowed.iter().map(|name| shadowed(&dir.0.path, name)));
+        listing.problems.extend(entries.shadowed.iter().map(|name| shadowed_problem(&dir.0.path, name)));
         Ok(listing)
     }
 
@@ -142,7 +141,7 @@ impl Tree for MemoryTree {
                 None => continue,
             };
             if kind == ChildKind::File && is_directory {
-                listing.problems.push(shadowed(&dir.0.path, name));
+                listing.problems.push(shadowed_problem(&dir.0.path, name));
             }
             listing.push(name, kind);
         }
@@ -160,7 +159,7 @@ impl Tree for MemoryTree {
     }
 
     fn follow(&self, _dir: &MemoryDir, _name: &str) -> Result<ChildKind> {
-        Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
+        Err(Error::new(ErrorKind::Unsupported, "this backend has no links"))
     }
 
     fn info(&self, dir: &MemoryDir, name: &str, path: VfsPath) -> Result<FileInfo> {
@@ -179,8 +178,8 @@ impl Tree for MemoryTree {
 
     fn open(&self, dir: &MemoryDir, name: &str, _kind: ChildKind) -> Result<Opened> {
         Ok(match dir.file(name) {
-            Some(file) => file.opened(),
-            None => self.files.find_file(&dir.0.path.child(name)?)?.opened(),
+            Some(file) => file.open(),
+            None => self.files.find_file(&dir.0.path.child(name)?)?.open(),
         })
     }
 
@@ -189,8 +188,8 @@ impl Tree for MemoryTree {
     }
 }
 
-/// What a listing says of a directory behind a file of the same name.
-fn shadowed(dir: &VfsPath, name: &str) -> Problem {
+/// Returns the problem of a directory with the same path as a file.
+fn shadowed_problem(dir: &VfsPath, name: &str) -> Problem {
     let path = format!("{}/{name}", dir.as_str().trim_end_matches('/'));
     let message = "a file and a directory share this path; rename or delete the file to see what lies below it";
     Problem::from(Error::new(ErrorKind::NotADirectory, message).with_path_text(&path))
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_learned_by_the_second_search_and_known_by_the_third() {
+    fn a_sketch_is_made_by_the_second_search_and_used_by_the_third() {
         use vfs_core::tree::{Sketcher, Sought};
 
         let files = tree(&["/f"]);
@@ -260,7 +259,7 @@ mod tests {
         let known = files.known(&root, "f", ChildKind::File).expect("it is known");
         assert!(!known.may_hold(&Sought::exactly(["another"]).expect("it is long enough")));
         assert!(learn(&files).is_none());
-        // A changed file is another one, and knows nothing.
+        // A changed file is another object without a sketch.
         let changed = tree(&["/f"]);
         let root = MemoryDir::new(VfsPath::root());
         changed.list(&root).expect("a listing");

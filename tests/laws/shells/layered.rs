@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
-use vfs_layers::{Audit, ConcurrencyLimit, Latency, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
+use vfs_layers::{Audit, ConcurrencyLimit, Delay, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 use vfs_testkit::{ShellFactory, ShellFeature, ShellTarget, StrictBackend, Tier};
@@ -50,7 +50,7 @@ fn allow_commands() -> Policy {
 /// Everything that only looks, waits or counts, one around the other.
 fn wrapped(inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
     let layers: [Box<dyn Layer>; 7] = [
-        Box::new(Latency::new(Duration::ZERO)),
+        Box::new(Delay::new(Duration::ZERO)),
         Box::new(Quota::new(QuotaLimits::new().max_bytes(1 << 30))),
         Box::new(Retry::new()),
         Box::new(ConcurrencyLimit::new(64)),

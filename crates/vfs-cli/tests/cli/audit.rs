@@ -57,7 +57,7 @@ fn a_record_that_was_changed_is_found() {
     with_config(&root, &["ls"]).failure("into another directory to begin a new one");
     assert_eq!(
         with_config(&root, &["log", "--verify"]).refused(),
-        "line 3 of the audit log is not complete; it was cut\n"
+        "line 3 of the audit log is incomplete: it was truncated\n"
     );
     assert_eq!(json_lines(with_config(&root, &["log", "--verify", "--json"]).refused())[0]["sequence"], 3);
     let log = with_config(&root, &["log"]);

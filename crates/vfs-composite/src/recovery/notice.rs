@@ -1,11 +1,17 @@
-//! The notice about the recovery of one rename, which is sent once.
+//! Observer of recoveries, and the notice about one rename, which is sent once.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vfs_core::VfsPath;
 
-use super::RecoveryObserver;
+/// A receiver of notices about a recovery.
+pub trait RecoveryObserver: fmt::Debug + Send + Sync {
+    /// Called at most once for each rename, when its recovery begins to copy files or has taken half a second. It may be called on
+    /// another thread, and must not block.
+    fn on_recovery(&self, from: &VfsPath, to: &VfsPath);
+}
 
 /// A notice that is sent before files are copied, or when the recovery has taken some time.
 #[derive(Debug)]

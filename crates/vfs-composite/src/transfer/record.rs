@@ -1,17 +1,17 @@
-//! The record of a rename that is about to begin.
+//! Record of a rename in the journal.
 
 use std::collections::{BTreeSet, HashMap};
 
 use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
 
-use super::{Inventory, Item, Placed, Progress};
-use crate::backend::{CompositeBackend, replaces};
+use super::{CopiedFile, Inventory, TransferFile, TransferProgress};
+use crate::backend::{CompositeBackend, is_overwrite};
 use crate::identity::MountIdentity;
 use crate::journal::{MoveRecord, RecordFormat, RecordedFile, RecordedMount, RecordedMove, digest};
 use crate::table::MountTable;
 
 impl CompositeBackend {
-    /// Records in the journal, if there is one, what is about to be moved.
+    /// Records the rename in the journal, if there is one.
     pub(super) async fn record(
         &self,
         cx: &OpContext,
@@ -21,19 +21,19 @@ impl CompositeBackend {
         inventory: &Inventory,
         mode: TransferMode,
     ) -> Result<Option<RecordedMove>> {
-        // Of changes that are only returned, nothing is there to be recovered.
-        let Some(journal) = self.journal.as_ref().filter(|_| !self.returns(from)) else { return Ok(None) };
-        // Of an end in memory nothing is left after a crash, so that a recovery could not settle the rename.
+        // Changes that are only returned leave nothing to recover.
+        let Some(journal) = self.journal.as_ref().filter(|_| !self.only_returns_changes(from)) else { return Ok(None) };
+        // Files in memory are gone after a crash, so a recovery could not settle the rename.
         let is_in_memory = |end| table.route(end).identity.as_ref().is_some_and(MountIdentity::is_in_memory);
         if is_in_memory(from) || is_in_memory(to) {
             return Ok(None);
         }
         let mut files = Vec::new();
-        for Item { from: source, to: target, kind } in &inventory.files {
+        for TransferFile { from: source, to: target, kind } in &inventory.files {
             let missing = || Error::at(ErrorKind::IsADirectory, source);
             let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
             let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
-                Ok(there) if replaces(mode) => there.version,
+                Ok(existing) if is_overwrite(mode) => existing.version,
                 _ => None,
             };
             let (from, to) = (source.clone(), target.clone());
@@ -65,7 +65,7 @@ impl CompositeBackend {
             not_arrived: 0,
             missing: None,
             is_rolling_back: false,
-            kept: Vec::new(),
+            pinned: Vec::new(),
             problems: BTreeSet::new(),
             files,
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),
@@ -76,16 +76,16 @@ impl CompositeBackend {
         })
     }
 
-    /// Marks the record of a rename as being rolled back, with digests of what is put back at the target.
+    /// Marks the record of a rename as being rolled back, with digests of the files that are restored at the target.
     pub(super) async fn record_rollback(
         &self,
         cx: &OpContext,
         recorded: &mut RecordedMove,
-        progress: &Progress,
+        progress: &TransferProgress,
     ) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let replaced =
-            progress.placed.iter().filter_map(|file| Some((&file.to, digest(&file.before.as_ref()?.content))));
+            progress.copied.iter().filter_map(|file| Some((&file.to, digest(&file.before.as_ref()?.content))));
         let mut replaced: HashMap<_, _> = replaced.collect();
         for file in &mut recorded.record.files {
             file.replaced_digest = replaced.remove(&file.to);
@@ -94,19 +94,22 @@ impl CompositeBackend {
         journal.update(cx, recorded).await
     }
 
-    /// Reduces the record of a rename that was rolled back to the files that could not be: `left`, each by its source.
-    pub(super) async fn record_left(
+    /// Reduces the record of a rolled back rename to the files of `unrestored`, by their sources, which could not be
+    /// restored.
+    pub(super) async fn record_unrestored(
         &self,
         cx: &OpContext,
         recorded: &mut RecordedMove,
-        mut left: HashMap<VfsPath, Placed>,
+        mut unrestored: HashMap<VfsPath, CopiedFile>,
     ) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let record = &mut recorded.record;
         let recorded_files = record.files.len();
         record.files.retain_mut(|file| {
-            let left = left.remove(&file.from);
-            left.map(|left| (file.version, file.is_restored) = (left.source, left.is_restored)).is_some()
+            let unrestored = unrestored.remove(&file.from);
+            unrestored
+                .map(|unrestored| (file.version, file.is_restored) = (unrestored.source, unrestored.is_restored))
+                .is_some()
         });
         if record.files.len() < recorded_files {
             record.empty.clear();

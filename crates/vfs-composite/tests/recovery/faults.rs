@@ -1,10 +1,10 @@
-//! Backends that fail, and what a recovery does about that.
+//! Recovery with backends that fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use vfs_composite::{CompositeBackend, Recovered};
+use vfs_composite::{CompositeBackend, RecoveryOutcome};
 use vfs_core::{
     Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result,
     ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
@@ -60,7 +60,7 @@ async fn a_rollback_with_nothing_at_the_target_needs_no_right_to_delete_there() 
     let namespace = Namespace::with(|source| source, |target| denied.layer(target))?;
     namespace.source.create_text("/d/a", "a").await?;
     namespace.write_record("move-1-0.json", &namespace.record_of(&["a"]).await?).await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::RolledBack);
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::RolledBack);
     assert_eq!(namespace.records().await?, 0);
     Ok(())
 }
@@ -94,13 +94,13 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
     down.calls.store(0, Ordering::SeqCst);
     let recovery = other.recover(&OpContext::new()).await?;
     let [moved, unrelated] = &recovery.moves[..] else { panic!("two moves: {recovery:?}") };
-    assert_eq!((unrelated.to.as_str(), &unrelated.outcome), ("/n/e", &Recovered::RolledBack));
-    assert!(matches!(&moved.outcome, Recovered::Stuck(error) if error.is_temporary()), "{recovery:?}");
+    assert_eq!((unrelated.to.as_str(), &unrelated.outcome), ("/n/e", &RecoveryOutcome::RolledBack));
+    assert!(matches!(&moved.outcome, RecoveryOutcome::Incomplete(error) if error.is_temporary()), "{recovery:?}");
     assert_eq!((recovery.deferred, down.calls.load(Ordering::SeqCst)), (1, 1));
     assert_eq!(namespace.records().await?, 2);
     down.set_failing(false);
     let recovery = other.recover(&OpContext::new()).await?;
-    assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::Finished);
     Ok(())
 }
 
@@ -190,7 +190,7 @@ async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recov
     }
     let request = RenameRequest::new(path("/d"), path("/m/d"));
     let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
-    assert!(error.message().contains("1 files could not be put back"), "{error}");
+    assert!(error.message().contains("1 files could not be restored"), "{error}");
     let [entry] = &namespace.journal.list_dir("/moves").await?[..] else { panic!("one record") };
     let record = namespace.journal.read_text(entry.path.as_str()).await?;
     let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
@@ -198,9 +198,9 @@ async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recov
     namespace.journal.write_text(entry.path.as_str(), &record.to_string()).await?;
     // Other contents are its owner's.
     namespace.source.write_text("/d/b", "changed since").await?;
-    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    assert!(matches!(namespace.recover_one().await?, RecoveryOutcome::Incomplete(_)));
     namespace.source.write_text("/d/b", "b").await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::FinishedExcept(vec![path("/d")]));
     assert_eq!(
         (namespace.source.glob_files("/d/*").await?.len(), namespace.target.glob_files("/d/*").await?.len()),
         (2, 1)
@@ -220,12 +220,12 @@ async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recover
     }
     let request = RenameRequest::new(path("/d"), path("/m/d"));
     let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
-    assert!(error.message().contains("1 files could not be put back"), "{error}");
+    assert!(error.message().contains("1 files could not be restored"), "{error}");
     let words = error.for_model();
-    assert!(words.contains("1 files could not be put back") && !words.contains("db.internal"), "{words}");
+    assert!(words.contains("1 files could not be restored") && !words.contains("db.internal"), "{words}");
     // The error says that the others were not moved, and the caller copies one.
     namespace.target.create_text("/d/b", "b").await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::FinishedExcept(vec![path("/d")]));
     assert_eq!(namespace.records().await?, 0);
     for (name, is_at_source) in [("a", false), ("b", true), ("c", true)] {
         assert_eq!(namespace.source.exists(&format!("/d/{name}")).await?, is_at_source, "{name}");
@@ -245,7 +245,7 @@ async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_
     namespace.target.create_text("/f", "old").await?;
     let request = RenameRequest::new(path("/f"), path("/m/f")).overwrite();
     let error = files.rename(&OpContext::new(), request).await.expect_err("the source cannot be deleted");
-    assert!(error.message().contains("it was not moved"), "{error}");
+    assert!(error.message().contains("nothing was moved"), "{error}");
     assert_eq!(namespace.records().await?, 1);
     let [entry] = &namespace.journal.list_dir("/moves").await?[..] else { panic!("one record") };
     let record = namespace.journal.read_text(entry.path.as_str()).await?;
@@ -253,7 +253,7 @@ async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_
     assert_eq!(record["is_rolling_back"], json!(true));
     record["files"][0]["replaces"] = json!("another version");
     namespace.journal.write_text(entry.path.as_str(), &record.to_string()).await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::RolledBack);
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::RolledBack);
     assert_eq!(namespace.source.read_text("/f").await?, "new");
     assert_eq!(namespace.target.read_text("/f").await?, "old");
     Ok(())

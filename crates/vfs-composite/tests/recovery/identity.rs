@@ -1,9 +1,9 @@
-//! Records that are bound to the files that they were written for.
+//! Binding of records to the mounts that they were written for.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
+use vfs_composite::{CompositeBackend, MountIdentity, RecoveryOutcome};
 use vfs_core::{Backend as _, BackendExt, ErrorKind, OpContext, Operation, RenameRequest, Result};
 use vfs_memory::MemoryBackend;
 
@@ -30,7 +30,7 @@ fn namespace_of(
 }
 
 #[tokio::test]
-async fn a_record_is_left_to_the_mounts_that_it_was_written_for() -> Result<()> {
+async fn a_record_is_recovered_only_with_its_own_mounts() -> Result<()> {
     let namespace = Namespace::new()?;
     namespace.source.create_text("/d/a", "a").await?;
     namespace.target.create_text("/d/a", "a").await?;
@@ -45,13 +45,13 @@ async fn a_record_is_left_to_the_mounts_that_it_was_written_for() -> Result<()> 
     ] {
         let files = namespace_of(&namespace, source, target, false)?;
         let recovery = files.recover(&OpContext::new()).await?;
-        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        let RecoveryOutcome::Incomplete(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
         assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(end)));
-        assert!(error.message().contains("it was recorded with the store"), "{error}");
+        assert!(error.message().contains("the move was recorded with the store"), "{error}");
         assert!(namespace.source.exists("/d/a").await? && namespace.records().await? == 1);
     }
     let files = namespace_of(&namespace, store("one"), store("two"), false)?;
-    assert_eq!(files.recover(&OpContext::new()).await?.moves[0].outcome, Recovered::Finished);
+    assert_eq!(files.recover(&OpContext::new()).await?.moves[0].outcome, RecoveryOutcome::Finished);
     assert!(!namespace.source.exists("/d/a").await?);
     Ok(())
 }
@@ -68,7 +68,7 @@ async fn nothing_is_touched_if_a_backend_is_mounted_inside_an_end() -> Result<()
         let added = MemoryBackend::new();
         added.create_text("/b", "of another backend").await?;
         namespace.files.mount(path(at), Arc::new(added.clone()))?;
-        let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("{at}") };
+        let RecoveryOutcome::Incomplete(error) = namespace.recover_one().await? else { panic!("{at}") };
         assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(end)), "{error}");
         assert_eq!(namespace.source.glob_files("/d/**").await?.len(), 2, "{at}");
         assert_eq!(
@@ -77,7 +77,7 @@ async fn nothing_is_touched_if_a_backend_is_mounted_inside_an_end() -> Result<()
             "{at}"
         );
         namespace.files.unmount(&path(at))?;
-        assert_eq!(namespace.recover_one().await?, Recovered::Finished, "{at}");
+        assert_eq!(namespace.recover_one().await?, RecoveryOutcome::Finished, "{at}");
         assert_eq!(namespace.target.read_text("/d/sub/b").await?, "sub/b");
     }
     Ok(())
@@ -103,7 +103,7 @@ async fn a_file_that_may_be_one_at_both_ends_is_never_deleted() -> Result<()> {
         namespace.write_record("move-1-0.json", &record).await?;
         let files = namespace_of(&namespace, source, target, true)?;
         let recovery = files.recover(&OpContext::new()).await?;
-        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        let RecoveryOutcome::Incomplete(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
         assert_eq!(error.kind(), ErrorKind::CrossBackend, "{error}");
         assert_eq!(namespace.source.read_text("/d/a").await?, "a");
     }
@@ -146,7 +146,7 @@ async fn a_move_onto_the_same_file_of_a_store_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_names_of_one_file_of_unknown_mounts_are_not_taken_for_two_files() -> Result<()> {
+async fn two_paths_of_one_file_of_unknown_mounts_are_treated_as_one_file() -> Result<()> {
     let namespace = Namespace::new()?;
     namespace.source.create_text("/d/a", "a").await?;
     let files = CompositeBackend::new(Arc::new(namespace.source.clone()))
@@ -156,13 +156,13 @@ async fn two_names_of_one_file_of_unknown_mounts_are_not_taken_for_two_files() -
     (record["source"], record["target"]) = (json!({ "path": "/" }), json!({ "path": "/m" }));
     namespace.write_record("move-1-0.json", &record).await?;
     let recovery = files.recover(&OpContext::new()).await?;
-    assert!(matches!(recovery.moves[0].outcome, Recovered::Stuck(_)), "{recovery:?}");
+    assert!(matches!(recovery.moves[0].outcome, RecoveryOutcome::Incomplete(_)), "{recovery:?}");
     assert!(namespace.source.exists("/d/a").await?);
     Ok(())
 }
 
 #[test]
-fn an_identity_is_recorded_with_the_names_with_which_it_is_read() {
+fn an_identity_round_trips_with_its_wire_names() {
     let overlay = |store: Option<&str>| {
         let (store, base) = (store.map(str::to_owned), Box::new(MountIdentity::Memory));
         MountIdentity::Overlay { store, base }

@@ -1,11 +1,11 @@
-//! Renames and recoveries that share a journal.
+//! Locking of a journal that renames and recoveries share.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
-use vfs_composite::{JournalGuard, JournalLock, Recovered, Recovery};
+use vfs_composite::{JournalGuard, JournalLock, Recovery, RecoveryOutcome};
 use vfs_core::{
     Backend, BackendExt, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result, ResultStream,
     StreamCall, StreamRequest, UnaryRequest,
@@ -127,13 +127,13 @@ async fn a_record_is_written_and_removed_while_the_lock_is_held() -> Result<()> 
     assert_eq!(take(&events), ["shared", "written", "removed", "released"]);
     namespace.source.create_text("/d/a", "a").await?;
     namespace.write_record("move-1-0.json", &namespace.record_of(&["a"]).await?).await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::Finished);
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::Finished);
     assert_eq!(take(&events), ["exclusive", "removed", "released"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_recovery_beside_a_living_move_defers_it_and_reports_unreadable_files() -> Result<()> {
+async fn a_recovery_during_a_running_move_defers_it_and_reports_unreadable_files() -> Result<()> {
     let paused = Arc::new(PausedWrites(Semaphore::new(0)));
     let layer = Arc::clone(&paused);
     let mut namespace = Namespace::with(|source| source, |target| Arc::new(Intercepted::new(target, layer)))?;

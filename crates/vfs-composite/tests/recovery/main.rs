@@ -2,13 +2,13 @@
 
 mod faults;
 mod identity;
+mod incomplete;
 mod locking;
-mod unsettled;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vfs_composite::{CompositeBackend, MountIdentity, Recovered, Recovery};
+use vfs_composite::{CompositeBackend, MountIdentity, Recovery, RecoveryOutcome};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RenameRequest, Result, StatRequest, VfsPath};
 use vfs_memory::MemoryBackend;
 
@@ -73,7 +73,7 @@ impl Namespace {
         self.files.recover(&OpContext::new()).await
     }
 
-    async fn recover_one(&self) -> Result<Recovered> {
+    async fn recover_one(&self) -> Result<RecoveryOutcome> {
         let recovery = self.recover().await?;
         let [moved] = &recovery.moves[..] else { panic!("one move: {recovery:?}") };
         Ok(moved.outcome.clone())
@@ -85,7 +85,7 @@ impl Namespace {
 }
 
 #[tokio::test]
-async fn a_move_that_has_begun_is_finished_and_one_that_has_not_is_rolled_back() -> Result<()> {
+async fn a_move_that_has_begun_is_finished_and_any_other_is_rolled_back() -> Result<()> {
     for is_begun in [false, true] {
         let namespace = Namespace::new()?;
         namespace.source.create_text("/d/a", "a").await?;
@@ -95,9 +95,9 @@ async fn a_move_that_has_begun_is_finished_and_one_that_has_not_is_rolled_back()
             namespace.target.create_text("/d/a", "a").await?;
         }
         let (outcome, all, none) = if is_begun {
-            (Recovered::Finished, &namespace.target, &namespace.source)
+            (RecoveryOutcome::Finished, &namespace.target, &namespace.source)
         } else {
-            (Recovered::RolledBack, &namespace.source, &namespace.target)
+            (RecoveryOutcome::RolledBack, &namespace.source, &namespace.target)
         };
         assert_eq!(namespace.recover_one().await?, outcome);
         assert_eq!(all.read_text("/d/a").await? + &all.read_text("/d/b").await?, "ab");
@@ -112,7 +112,7 @@ async fn a_move_that_has_begun_is_finished_and_one_that_has_not_is_rolled_back()
 }
 
 #[tokio::test]
-async fn a_file_that_was_changed_at_both_ends_is_stuck_until_one_end_is_gone() -> Result<()> {
+async fn a_file_that_was_changed_at_both_ends_is_incomplete_until_one_end_is_gone() -> Result<()> {
     for removed in ["/d/a", "/m/d/a"] {
         let namespace = Namespace::new()?;
         namespace.source.create_text("/d/a", "a").await?;
@@ -121,7 +121,9 @@ async fn a_file_that_was_changed_at_both_ends_is_stuck_until_one_end_is_gone() -
         namespace.source.write_text("/d/a", "newer at the source").await?;
         namespace.target.create_text("/d/a", "newer at the target").await?;
         for _ in 0..2 {
-            let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
+            let RecoveryOutcome::Incomplete(error) = namespace.recover_one().await? else {
+                panic!("it cannot be finished")
+            };
             assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/d/a")));
             assert_eq!(namespace.source.read_text("/d/a").await?, "newer at the source");
             assert_eq!(namespace.target.read_text("/d/a").await?, "newer at the target");
@@ -134,10 +136,10 @@ async fn a_file_that_was_changed_at_both_ends_is_stuck_until_one_end_is_gone() -
         namespace.files.delete_file(removed).await?;
         let outcome = namespace.recover_one().await?;
         if removed == "/d/a" {
-            assert_eq!(outcome, Recovered::Finished);
+            assert_eq!(outcome, RecoveryOutcome::Finished);
             assert_eq!(namespace.target.read_text("/d/a").await?, "newer at the target");
         } else {
-            assert_eq!(outcome, Recovered::FinishedExcept(vec![path("/d/a")]));
+            assert_eq!(outcome, RecoveryOutcome::FinishedExcept(vec![path("/d/a")]));
             assert_eq!(namespace.source.read_text("/d/a").await?, "newer at the source");
         }
         assert_eq!(namespace.records().await?, 0);
@@ -151,7 +153,7 @@ async fn a_target_of_another_content_is_never_replaced_nor_its_source_deleted() 
     namespace.source.create_text("/d/a", "a").await?;
     namespace.write_record("move-1-0.json", &namespace.record_of(&["a"]).await?).await?;
     namespace.target.create_text("/d/a", "of somebody else").await?;
-    let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
+    let RecoveryOutcome::Incomplete(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
     assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/m/d/a")));
     assert_eq!(namespace.source.read_text("/d/a").await?, "a");
     assert_eq!(namespace.target.read_text("/d/a").await?, "of somebody else");
@@ -210,7 +212,7 @@ async fn files_that_are_no_records_are_reported_and_do_not_block_others() -> Res
     namespace.write_record("lock", &json!("")).await?;
     let recovery = namespace.recover().await?;
     assert_eq!(recovery.moves.len(), 1);
-    assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::Finished);
     let mut unreadable: Vec<_> = recovery.unreadable.iter().filter_map(|error| error.path()).collect();
     unreadable.sort_unstable();
     assert_eq!(unreadable.remove(0), "/moves/move-0-0.json");

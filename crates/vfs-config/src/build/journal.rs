@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use vfs_composite::{
-    CompositeBackend, JournalGuard, JournalLock, Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
+    CompositeBackend, JournalGuard, JournalLock, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
+    RecoveryOutcome,
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
@@ -228,10 +229,10 @@ pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[Placed<AuditLo
 /// Returns the outcome of recovering `moved` for an audit log.
 fn describe(moved: &RecoveredMove) -> (Outcome, String) {
     let (outcome, words) = match &moved.outcome {
-        Recovered::RolledBack => (Outcome::Ok, "rolled back".to_owned()),
-        Recovered::FinishedExcept(left) => (Outcome::Ok, format!("finished but for {} paths", left.len())),
-        Recovered::Unfinished { remaining } => (Outcome::Ok, format!("{remaining} files are left")),
-        Recovered::Stuck(error) => (Outcome::Failed(error.kind()), error.message().to_owned()),
+        RecoveryOutcome::RolledBack => (Outcome::Ok, "rolled back".to_owned()),
+        RecoveryOutcome::FinishedExcept(left) => (Outcome::Ok, format!("finished but for {} paths", left.len())),
+        RecoveryOutcome::Unfinished { remaining } => (Outcome::Ok, format!("{remaining} files are left")),
+        RecoveryOutcome::Incomplete(error) => (Outcome::Failed(error.kind()), error.message().to_owned()),
         _ => (Outcome::Ok, "finished".to_owned()),
     };
     (outcome, format!("to {}: {words}", moved.to))
@@ -279,7 +280,7 @@ impl JournalLock for FileJournalLock {
 fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> {
     let RecoveredMove { from, to, record, outcome, .. } = moved;
     let message = match outcome {
-        Recovered::FinishedExcept(left) => {
+        RecoveryOutcome::FinishedExcept(left) => {
             let first = left.first().map(VfsPath::as_str).unwrap_or_default();
             let more = match left.len() {
                 0 | 1 => String::new(),
@@ -289,12 +290,12 @@ fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigEr
                 "the interrupted move of '{from}' to '{to}' was finished, but for '{first}'{more}, changed since and left there"
             )
         }
-        Recovered::Unfinished { remaining } => {
+        RecoveryOutcome::Unfinished { remaining } => {
             format!(
                 "the interrupted move of '{from}' to '{to}' is not finished: {remaining} files are left to later commands"
             )
         }
-        Recovered::Stuck(error) => format!(
+        RecoveryOutcome::Incomplete(error) => format!(
             "the move of '{from}' to '{to}' was interrupted and is not settled at '{}': {}; {}",
             error.path().unwrap_or(to.as_str()),
             error.message(),
@@ -303,7 +304,7 @@ fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigEr
         _ => return None,
     };
     let mut warning = ConfigError::new(ConfigErrorKind::Conflict, message);
-    if let Recovered::Stuck(error) = outcome {
+    if let RecoveryOutcome::Incomplete(error) = outcome {
         warning.cause = Some(error.clone());
     }
     Some(warning)

@@ -1,4 +1,4 @@
-//! A log in files of a backend.
+//! Audit log in files of a backend.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde::Serialize as _;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
 use super::chain::AuditHead;
-use super::log_files::{AuditParts, LogFiles, MAX_RECORD};
+use super::log_files::{AuditParts, LogFiles, MAX_RECORD_SIZE};
 use super::record::AuditRecord;
 use super::sinks::AuditSink;
 
@@ -18,24 +18,24 @@ use super::sinks::AuditSink;
 ///
 /// # Behaviour
 ///
-/// * The file is made with the first record. It is ASCII: other characters are escaped.
-/// * Where a record would make the file longer than [`max_size`](Self::max_size), or than the process may write files, the
-///   file is renamed and a new one begun: `audit.jsonl` becomes `audit.jsonl.120` where its last record is number 120. No
-///   file is ever removed, and the chain goes on from file to file.
-/// * [`AuditSink::prepare`] writes to the file, so that one that cannot be written is noticed before an operation, and sets
-///   128 KiB aside in a file of the same name with `.reserve` behind it. Where the storage is full these make room for the
-///   records of the operations that are under way. Records that do not fit, as those of 64 operations on paths of 4,000
-///   bytes, wait in memory, and are lost if the process ends before there is room.
-/// * Nobody else should write to it. Its backend must not be one that the same [`Audit`](super::Audit) is around, as each
-///   record would wait for the record of its own writing, for ever. The backend inside of the layer is a good place.
-/// * Where it is not known whether a record was written, because the call failed or was dropped, it looks at the end of the
-///   file before it writes the record again.
+/// * The file is created with the first record. It is ASCII: other characters are escaped.
+/// * If a record would make the file longer than [`max_size`](Self::max_size), or than the process may write files,
+///   the file is rotated: `audit.jsonl` is renamed to `audit.jsonl.120` if its last record has number 120. No file is
+///   ever removed, and the chain continues from file to file.
+/// * [`AuditSink::prepare`] writes to the file, so that a failure is noticed before an operation, and reserves 128
+///   KiB in a file of the same name with the suffix `.reserve`. If the storage is full, that file is deleted to make
+///   room for the records of running operations. Records that do not fit, such as those of 64 operations on paths of
+///   4,000 bytes, wait in memory, and are lost if the process ends before there is room.
+/// * No other process may write to it. Its backend must not be one that the same [`Audit`](super::Audit) is around,
+///   because each record would wait for the record of its own write. The backend inside the layer is suitable.
+/// * If the outcome of a write is unknown, because the call failed or was dropped, the end of the file is read before
+///   the record is written again.
 /// * Its calls have no actor and no deadline: put a [`Timeout`](crate::Timeout) around the backend to have one.
 ///
 /// # Errors
 ///
-/// Those of the backend's `write` and `rename`, and of `stat`, `ls` and `read` where it looks at what is there; `internal` at
-/// its path where a line is not a record; `conflict` where another process wrote to the log.
+/// Those of the backend's `write` and `rename`, and of `stat`, `ls` and `read` of existing files; `internal` at its
+/// path if a line is not a record; `conflict` if another process wrote to the log.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,47 +56,47 @@ use super::sinks::AuditSink;
 pub struct BackendSink {
     log: LogFiles,
     max_size: u64,
-    is_unsure: Arc<AtomicBool>,
-    /// Whether room is set aside.
+    is_last_write_unknown: Arc<AtomicBool>,
+    /// Whether the reserve exists.
     has_reserve: Arc<AtomicBool>,
     /// The version of the file after the last record of this sink.
-    seen: Arc<Mutex<Option<Version>>>,
+    last_version: Arc<Mutex<Option<Version>>>,
 }
 
 impl BackendSink {
-    /// 4 MiB, the default of [`max_size`](Self::max_size). Some backends copy a file to append to it.
+    /// Default of [`max_size`](Self::max_size): 4 MiB, because some backends copy a file to append to it.
     pub const DEFAULT_MAX_SIZE: u64 = 4 << 20;
 
-    /// Appends to the file at `path` of `files`.
+    /// Returns a sink that appends to the file at `path` of `files`.
     pub fn new(files: Arc<dyn Backend>, path: VfsPath) -> Self {
         let log = LogFiles { files, path };
         Self {
             log,
             max_size: Self::DEFAULT_MAX_SIZE,
-            is_unsure: Arc::default(),
+            is_last_write_unknown: Arc::default(),
             has_reserve: Arc::default(),
-            seen: Arc::default(),
+            last_version: Arc::default(),
         }
     }
 
-    /// Sets the size in bytes at which the log goes on in a new file; at most what a file of the backend may have.
-    /// Default [`BackendSink::DEFAULT_MAX_SIZE`]. One record is written however small it is.
+    /// Sets the size in bytes at which the file is rotated; at most the limit of the backend. A single record is
+    /// written even if it is larger. Default [`BackendSink::DEFAULT_MAX_SIZE`].
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = bytes;
         self
     }
 
-    /// The end of the log that is in the files, to go on from; [`AuditHead::start`] where there are no records.
+    /// Returns the end of the log in the files, to continue from; [`AuditHead::start`] if there are no records.
     ///
     /// # Errors
     ///
-    /// Those of `stat`, `ls` and `read`; `internal` where the last line is not a record.
+    /// Those of `stat`, `ls` and `read`; `internal` if the last line is not a record.
     pub async fn head(&self) -> Result<AuditHead> {
         Ok(self.log.last().await?.as_ref().map_or_else(AuditHead::start, AuditHead::of))
     }
 
-    /// The log file by file, the oldest first, so that no more than one file is in memory at once.
+    /// Returns the log file by file, oldest first, so that at most one file is in memory.
     ///
     /// # Errors
     ///
@@ -105,11 +105,11 @@ impl BackendSink {
         AuditParts::new(self.log.clone()).await
     }
 
-    /// All records of all files, the oldest first; none where there are no files. They are all in memory at once.
+    /// Returns all records of all files, oldest first, all in memory; none if there are no files.
     ///
     /// # Errors
     ///
-    /// Those of `stat`, `ls` and `read`; `internal` with the number of the line where one is not a record.
+    /// Those of `stat`, `ls` and `read`; `internal` with the number of the first line that is not a record.
     pub async fn records(&self) -> Result<Vec<AuditRecord>> {
         let mut records = Vec::new();
         let mut parts = self.parts().await?;
@@ -122,8 +122,8 @@ impl BackendSink {
         Ok(records)
     }
 
-    /// Refuses to go on where the last record of the log is not the one with the hash `previous`: another process may have
-    /// written it, and two records that go on from one would break the chain for ever. Returns the size of the file.
+    /// Returns the size of the file, or an error if the last record does not have the hash `previous`: another
+    /// process may have written it, and two records that follow the same one would break the chain for ever.
     async fn check_end(&self, previous: &str) -> Result<u64> {
         let stat = StatRequest::new(self.log.path.clone());
         let (version, size) = match self.log.files.stat(&OpContext::new(), stat).await {
@@ -131,15 +131,15 @@ impl BackendSink {
             Err(error) if error.kind() == ErrorKind::NotFound => (None, 0),
             Err(error) => return Err(error),
         };
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if (seen.is_some() && seen == version) || self.head().await?.hash == previous {
+        let last_version = self.last_version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if (last_version.is_some() && last_version == version) || self.head().await?.hash == previous {
             return Ok(size);
         }
-        let message = "another process wrote to this log; one at a time may, so end the other, or give each a log";
+        let message = "another process wrote to this audit log, which has one writer at a time; stop the other process, or give each its own log";
         Err(Error::new(ErrorKind::Conflict, message).with_path(&self.log.path))
     }
 
-    /// The most bytes of a file.
+    /// Returns the maximum size of a file.
     fn limit(&self) -> u64 {
         self.max_size.min(self.log.files.capabilities(&self.log.path).max_file_size)
     }
@@ -147,11 +147,11 @@ impl BackendSink {
     async fn write(&self, line: Bytes) -> Result<()> {
         let request = WriteRequest::new(self.log.path.clone(), line).mode(WriteMode::Append);
         let written = self.log.files.write(&OpContext::new(), request).await?;
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.version);
+        *self.last_version.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.version);
         Ok(())
     }
 
-    /// Writes `line`, the record after number `last`, behind the `size` bytes of the file, or into a new one.
+    /// Writes `line`, the record after number `last`, to the end of the file with `size` bytes, or to a new one.
     async fn write_or_rotate(&self, line: Bytes, size: u64, last: u64) -> Result<()> {
         let is_rotated = size > 0 && size.saturating_add(line.len() as u64) > self.limit();
         if is_rotated {
@@ -168,7 +168,7 @@ impl BackendSink {
                 }
                 written => return written,
             }
-            // To append may take as much room as the file has; a new one takes room for this record alone.
+            // An append may need as much room as the whole file; a new file needs room for this record only.
             if can_rotate {
                 self.log.rotate(last).await?;
                 can_rotate = false;
@@ -186,19 +186,20 @@ fn is_full(error: &Error) -> bool {
 impl AuditSink for BackendSink {
     async fn prepare(&self, head: &AuditHead) -> Result<()> {
         let size = self.check_end(&head.hash).await?;
-        let most = self.log.files.capabilities(&self.log.path).max_file_size;
-        if most < MAX_RECORD {
-            let message =
-                format!("a file may have {most} bytes here, and a record up to {MAX_RECORD}; allow larger files");
+        let max = self.log.files.capabilities(&self.log.path).max_file_size;
+        if max < MAX_RECORD_SIZE {
+            let message = format!(
+                "a file of the audit log may have {max} bytes here, but a record up to {MAX_RECORD_SIZE}; allow larger files"
+            );
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(&self.log.path));
         }
         if size > 0 && size >= self.limit() {
             self.log.rotate(head.sequence).await?;
         }
-        self.log.keep_reserve().await?;
+        self.log.ensure_reserve().await?;
         self.has_reserve.store(true, Ordering::Release);
         match self.write(Bytes::new()).await {
-            // The process may not write files as long as this one is already.
+            // The file has reached the size limit of this process.
             Err(error) if error.kind() == ErrorKind::TooLarge && size > 0 => {
                 self.log.rotate(head.sequence).await?;
                 self.write(Bytes::new()).await
@@ -213,24 +214,24 @@ impl AuditSink for BackendSink {
 
     async fn append(&self, record: &AuditRecord) -> Result<()> {
         let mut line = Vec::new();
-        record
-            .serialize(&mut serde_json::Serializer::with_formatter(&mut line, Ascii))
-            .map_err(|error| Error::new(ErrorKind::Internal, "a record has no JSON").with_source(error))?;
+        record.serialize(&mut serde_json::Serializer::with_formatter(&mut line, AsciiFormatter)).map_err(|error| {
+            Error::new(ErrorKind::Internal, "internal: the audit record cannot be encoded as JSON").with_source(error)
+        })?;
         line.push(b'\n');
-        let was_unsure = self.is_unsure.swap(true, Ordering::AcqRel);
-        if !(was_unsure && self.log.last().await?.is_some_and(|last| last.hash == record.hash)) {
+        let was_last_write_unknown = self.is_last_write_unknown.swap(true, Ordering::AcqRel);
+        if !(was_last_write_unknown && self.log.last().await?.is_some_and(|last| last.hash == record.hash)) {
             let size = self.check_end(&record.previous).await?;
             self.write_or_rotate(line.into(), size, record.sequence.saturating_sub(1)).await?;
         }
-        self.is_unsure.store(false, Ordering::Release);
+        self.is_last_write_unknown.store(false, Ordering::Release);
         Ok(())
     }
 }
 
-/// JSON in which every character is ASCII, so that each range of its bytes is text, the same in every encoding.
-struct Ascii;
+/// JSON in ASCII only, so that every range of bytes is text in every encoding.
+struct AsciiFormatter;
 
-impl serde_json::ser::Formatter for Ascii {
+impl serde_json::ser::Formatter for AsciiFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         for character in fragment.chars() {
             if character.is_ascii() {

@@ -1,4 +1,4 @@
-//! What ties each record to the one before.
+//! Hash chain of audit records.
 
 use std::fmt;
 
@@ -7,39 +7,39 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::record::AuditRecord;
 
-/// The end of a log: what the next record follows.
+/// The end of a log, which the next record is chained to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditHead {
-    /// The sequence number of the last record; 0 where there is none.
+    /// The sequence number of the last record; 0 if there is none.
     pub sequence: u64,
-    /// The `hash` of the last record; 64 zeros where there is none.
+    /// The `hash` of the last record; 64 zeros if there is none.
     pub hash: String,
 }
 
-/// Where a log is not what was written.
+/// The first place at which a log differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainBreak {
     /// The sequence number of the first record that is not as it was written, or is missing.
     pub sequence: u64,
-    /// What is wrong with it.
+    /// The difference.
     pub fault: ChainFault,
 }
 
-/// What is wrong with a log.
+/// The difference between a log and what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChainFault {
-    /// A record with another sequence number is in its place: some were removed, added or put in another order.
+    /// Another sequence number is in this place: records were removed, added or reordered.
     OutOfSequence,
-    /// It does not follow the record before it.
+    /// The record does not follow the one before it.
     Unchained,
-    /// Its content is not what its hash was made of.
+    /// The content does not match the hash.
     Changed,
-    /// The log ends before it.
+    /// The log ends before this record.
     Missing,
-    /// The log goes on, or ends otherwise, after the head that was expected.
+    /// The log continues, or ends differently, after the expected head.
     OtherEnd,
 }
 
@@ -58,17 +58,17 @@ impl fmt::Display for ChainBreak {
 
 impl std::error::Error for ChainBreak {}
 
-/// Checks a whole log, from its first record on, and gives its end.
+/// Verifies a whole log from its first record on, and returns its end.
 ///
 /// # Behaviour
 ///
-/// * A record that was changed, removed, added or moved is found, at the first sequence number that is affected.
-/// * Records that were cut off at the end cannot be missed here: keep a head elsewhere, and use [`verify_until`]. The same
-///   finds a log that somebody wrote anew as a whole, hashes and all.
+/// * A record that was changed, removed, added or moved is reported at the first sequence number that is affected.
+/// * Records that were cut off at the end cannot be detected here: store a head elsewhere, and use [`verify_until`].
+///   It also detects a log that was rewritten as a whole, including its hashes.
 ///
 /// # Errors
 ///
-/// Where the chain is broken.
+/// The first break of the chain.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -95,11 +95,12 @@ pub fn verify<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> Result<
     AuditHead::start().follow(records)
 }
 
-/// Checks a whole log that must end at `expected`.
+/// Verifies a whole log that must end at `expected`.
 ///
 /// # Errors
 ///
-/// Where the chain is broken, ends before `expected`, or is another one there. A log that goes on after it is one, too.
+/// The first break of the chain, also if the log ends before `expected`, has another record there, or continues after
+/// it.
 pub fn verify_until<'a>(
     records: impl IntoIterator<Item = &'a AuditRecord>,
     expected: &AuditHead,
@@ -116,21 +117,21 @@ pub fn verify_until<'a>(
 }
 
 impl AuditHead {
-    /// The end of a log that has no records.
+    /// Returns the end of a log without records.
     pub fn start() -> Self {
         Self { sequence: 0, hash: "0".repeat(2 * blake3::OUT_LEN) }
     }
 
-    /// The end of a log whose last record is `record`.
+    /// Returns the end of a log whose last record is `record`.
     pub fn of(record: &AuditRecord) -> Self {
         Self { sequence: record.sequence, hash: record.hash.clone() }
     }
 
-    /// Checks records that follow this end of a log, as where a log is kept in several files, and gives the new end.
+    /// Verifies records that follow this end, such as those of the next file of a log, and returns the new end.
     ///
     /// # Errors
     ///
-    /// Those of [`verify`].
+    /// As [`verify`].
     pub fn follow<'a>(self, records: impl IntoIterator<Item = &'a AuditRecord>) -> Result<Self, ChainBreak> {
         let mut head = self;
         for record in records {
@@ -150,7 +151,7 @@ impl AuditHead {
         Ok(head)
     }
 
-    /// `record` as the next one after this end.
+    /// Returns `record` with its sequence number and hashes as the next one after this end.
     pub(super) fn seal(&self, mut record: AuditRecord) -> Result<AuditRecord> {
         record.sequence = self.sequence.saturating_add(1);
         record.previous.clone_from(&self.hash);
@@ -161,7 +162,8 @@ impl AuditHead {
 
 fn hash(record: &AuditRecord) -> Result<String> {
     let unsealed = AuditRecord { hash: String::new(), ..record.clone() };
-    let canonical = serde_json::to_vec(&unsealed)
-        .map_err(|error| Error::new(ErrorKind::Internal, "a record has no JSON").with_source(error))?;
+    let canonical = serde_json::to_vec(&unsealed).map_err(|error| {
+        Error::new(ErrorKind::Internal, "internal: the audit record cannot be encoded as JSON").with_source(error)
+    })?;
     Ok(blake3::hash(&canonical).to_hex().to_string())
 }

@@ -1,4 +1,4 @@
-//! The files of a log: the one that records are appended to, and those that it was rotated into.
+//! Files of an audit log: the active one, and those that it was rotated into.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use vfs_core::{
 
 use super::record::AuditRecord;
 
-/// Upper bound on the bytes of one record as a line: paths, the detail and names are bounded, and a byte of them takes six
-/// at most once it is escaped.
-pub(super) const MAX_RECORD: u64 = 128 << 10;
+/// Maximum bytes of one record as a line: paths, the detail and names are bounded, and escaping makes at most six
+/// bytes of one.
+pub(super) const MAX_RECORD_SIZE: u64 = 128 << 10;
 
-/// How much of the end of a file is read first to find its last record.
-const TAIL: u64 = 64 << 10;
+/// Bytes at the end of a file that are read first to find its last record.
+const TAIL_SIZE: u64 = 64 << 10;
 
-/// The bytes that are set aside, so that records of operations under way have room where the storage is full.
-const RESERVE: usize = MAX_RECORD as usize;
+/// Bytes that are reserved for records of running operations if the storage becomes full.
+const RESERVE_SIZE: usize = MAX_RECORD_SIZE as usize;
 
-/// The files of one log, by the path of the one that is appended to.
+/// The files of one log, by the path of the active one.
 #[derive(Debug, Clone)]
 pub(super) struct LogFiles {
     pub(super) files: Arc<dyn Backend>,
@@ -27,14 +27,14 @@ pub(super) struct LogFiles {
 }
 
 impl LogFiles {
-    /// The path of another file of the log: `/log/audit.jsonl` and `120` give `/log/audit.jsonl.120`.
-    fn beside(&self, suffix: impl std::fmt::Display) -> Result<VfsPath> {
+    /// Returns the path of another file of the log: `/log/audit.jsonl` and `120` give `/log/audit.jsonl.120`.
+    fn sibling(&self, suffix: impl std::fmt::Display) -> Result<VfsPath> {
         let name = self.path.name().ok_or_else(|| Error::at(ErrorKind::IsADirectory, &self.path))?;
         self.path.parent().unwrap_or_default().child(&format!("{name}.{suffix}"))
     }
 
-    /// The files that the log was rotated into, the oldest first, each with the sequence number of its last record.
-    pub(super) async fn rotated(&self) -> Result<Vec<(u64, VfsPath)>> {
+    /// Returns the rotated files, oldest first, each with the sequence number of its last record.
+    pub(super) async fn list_rotated(&self) -> Result<Vec<(u64, VfsPath)>> {
         let directory = self.path.parent().unwrap_or_default();
         let listed = match self.files.ls(&OpContext::new(), LsRequest::new(directory)).await {
             Ok(listed) => listed.entries,
@@ -45,7 +45,7 @@ impl LogFiles {
         let mut rotated = Vec::new();
         for entry in listed.into_iter().filter(|entry| !entry.is_dir) {
             let digits = entry.path.name().and_then(|name| name.strip_prefix(&prefix)).unwrap_or_default();
-            // Other spellings of a number are other files.
+            // A number with leading zeros or a sign is no name of a rotated file.
             if let Some(last) = digits.parse::<u64>().ok().filter(|last| last.to_string() == digits) {
                 rotated.push((last, entry.path));
             }
@@ -54,13 +54,13 @@ impl LogFiles {
         Ok(rotated)
     }
 
-    /// Puts the file that is appended to aside. Its last record is that with the sequence number `last`.
+    /// Renames the active file. Its last record has the sequence number `last`.
     pub(super) async fn rotate(&self, last: u64) -> Result<()> {
         let cx = OpContext::new();
-        let to = self.beside(last)?;
+        let to = self.sibling(last)?;
         let rename = RenameRequest::new(self.path.clone(), to.clone());
         match self.files.rename(&cx, rename.clone()).await {
-            // Where a rename is a copy and a removal, it may have been cut short between the two.
+            // If the backend renames by copy and delete, a crash between the two leaves both files.
             Err(error) if error.kind() == ErrorKind::AlreadyExists && self.is_copy(&to).await? => {
                 self.files.rename(&cx, rename.overwrite()).await.map(drop)
             }
@@ -73,31 +73,31 @@ impl LogFiles {
         Ok(own.0 == other.0 && self.last_in(own.1).await? == self.last_in(other.1).await?)
     }
 
-    /// Makes sure that [`release_reserve`](Self::release_reserve) can make room.
-    pub(super) async fn keep_reserve(&self) -> Result<()> {
-        let path = self.beside("reserve")?;
-        if self.size_of(&path).await? == RESERVE as u64 {
+    /// Writes the reserve, unless it exists.
+    pub(super) async fn ensure_reserve(&self) -> Result<()> {
+        let path = self.sibling("reserve")?;
+        if self.size_of(&path).await? == RESERVE_SIZE as u64 {
             return Ok(());
         }
-        let mut content = vec![0; RESERVE];
-        // What compresses well would take no room.
+        let mut content = vec![0; RESERVE_SIZE];
+        // Random bytes, because a file system with compression would reserve nothing for zeros.
         fastrand::Rng::new().fill(&mut content);
         let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
         self.files.write(&OpContext::new(), request).await.map(drop)
     }
 
-    /// Makes room by removing what was set aside; whether there was any.
+    /// Deletes the reserve, and returns whether there was one.
     pub(super) async fn release_reserve(&self) -> bool {
-        let Ok(path) = self.beside("reserve") else { return false };
+        let Ok(path) = self.sibling("reserve") else { return false };
         self.files.delete(&OpContext::new(), DeleteRequest::new(path)).await.is_ok()
     }
 
-    /// The last record of the log; `None` where it has none.
+    /// Returns the last record of the log; `None` if it has none.
     pub(super) async fn last(&self) -> Result<Option<AuditRecord>> {
         match self.last_in(&self.path).await? {
             Some(last) => Ok(Some(last)),
-            // It was just rotated, or is about to be made.
-            None => match self.rotated().await?.pop() {
+            // The active file was just rotated, or does not exist yet.
+            None => match self.list_rotated().await?.pop() {
                 Some((_, path)) => self.last_in(&path).await,
                 None => Ok(None),
             },
@@ -106,7 +106,7 @@ impl LogFiles {
 
     async fn last_in(&self, path: &VfsPath) -> Result<Option<AuditRecord>> {
         let size = self.size_of(path).await?;
-        let mut tail = TAIL;
+        let mut tail = TAIL_SIZE;
         loop {
             let start = size.saturating_sub(tail);
             let text = self.read(path, start, size).await?;
@@ -120,7 +120,7 @@ impl LogFiles {
         }
     }
 
-    /// The size of a file; 0 where it is missing.
+    /// Returns the size of a file; 0 if it is missing.
     async fn size_of(&self, path: &VfsPath) -> Result<u64> {
         match self.files.stat(&OpContext::new(), StatRequest::new(path.clone())).await {
             Ok(info) => Ok(info.size),
@@ -141,7 +141,7 @@ impl LogFiles {
         Ok(bytes)
     }
 
-    /// All records of one file.
+    /// Returns all records of one file.
     pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditPart> {
         let text = self.read(path, 0, self.size_of(path).await?).await?;
         let mut records = Vec::new();
@@ -161,7 +161,7 @@ impl LogFiles {
             format!(" of the file '{}'", path.name().unwrap_or_default())
         };
         let bad = |message| Error::new(ErrorKind::Internal, format!("{which}{file} {message}")).with_path(path);
-        let line = line.strip_suffix(b"\n").ok_or_else(|| bad("of the audit log is not complete; it was cut"))?;
+        let line = line.strip_suffix(b"\n").ok_or_else(|| bad("of the audit log is incomplete: it was truncated"))?;
         serde_json::from_slice(line).map_err(|error| bad("of the audit log is not a record").with_source(error))
     }
 }
@@ -170,18 +170,18 @@ impl LogFiles {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AuditPart {
-    /// The records, the oldest first, up to the first line that is none.
+    /// The records, oldest first, up to the first line that is not a record.
     pub records: Vec<AuditRecord>,
-    /// What is wrong with that line.
+    /// The error of that line.
     pub damage: Option<Error>,
 }
 
-/// A log, file by file; made by [`BackendSink::parts`](super::BackendSink::parts).
+/// A log, file by file; returned by [`BackendSink::parts`](super::BackendSink::parts).
 #[derive(Debug)]
 pub struct AuditParts {
     log: LogFiles,
     rotated: std::vec::IntoIter<(u64, VfsPath)>,
-    /// The file that is appended to. It is read first, as it may be rotated meanwhile.
+    /// The active file. It is read first, as it may be rotated meanwhile.
     newest: Option<AuditPart>,
 }
 
@@ -189,13 +189,13 @@ impl AuditParts {
     pub(super) async fn new(log: LogFiles) -> Result<Self> {
         let newest = log.part(&log.path).await?;
         let first = newest.records.first().map_or(u64::MAX, |record| record.sequence);
-        let mut rotated = log.rotated().await?;
-        // What was rotated since is what was read.
+        let mut rotated = log.list_rotated().await?;
+        // A file that was rotated since then has the records of `newest`.
         rotated.retain(|(last, _)| *last < first);
         Ok(Self { log, rotated: rotated.into_iter(), newest: Some(newest) })
     }
 
-    /// The records of the next file, the oldest file first; `None` after the last one.
+    /// Returns the records of the next file, oldest first; `None` after the last one.
     ///
     /// # Errors
     ///

@@ -1,12 +1,11 @@
-//! What a record is about.
+//! Operation of an audit record.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vfs_core::Operation;
 
-/// What a record is about: an operation of a backend, what people do to its layers, or a gap. In JSON its
-/// [`code`](Self::code).
+/// The operation of a record: one of a backend, one on its layers, or a gap. In JSON its [`code`](Self::code).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuditOperation {
@@ -20,15 +19,15 @@ pub enum AuditOperation {
     Undo,
     /// A move across mounts that a crash had interrupted was finished or rolled back, or could not be.
     Recover,
-    /// Records are missing here, as the sink refused them for too long.
+    /// Records are missing here, because the sink refused them for too long.
     Gap,
 }
 
 impl AuditOperation {
-    /// Those that are no operation of a backend.
-    const OTHERS: [Self; 5] = [Self::Commit, Self::Discard, Self::Undo, Self::Recover, Self::Gap];
+    /// Operations that are not operations of a backend.
+    const LAYER_OPERATIONS: [Self; 5] = [Self::Commit, Self::Discard, Self::Undo, Self::Recover, Self::Gap];
 
-    /// The stable snake_case word for it.
+    /// Returns the stable snake_case name.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Backend(operation) => operation.code(),
@@ -62,10 +61,10 @@ impl Serialize for AuditOperation {
 impl<'de> Deserialize<'de> for AuditOperation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = String::deserialize(deserializer)?;
-        let all = Operation::ALL.iter().map(|operation| Self::Backend(*operation)).chain(Self::OTHERS);
+        let all = Operation::ALL.iter().map(|operation| Self::Backend(*operation)).chain(Self::LAYER_OPERATIONS);
         all.into_iter()
             .find(|operation| operation.code() == code)
-            .ok_or_else(|| serde::de::Error::custom(format_args!("`{code}` is not a known operation of a record")))
+            .ok_or_else(|| serde::de::Error::custom(format_args!("`{code}` is not an operation of an audit record")))
     }
 }
 
@@ -76,7 +75,7 @@ mod tests {
     #[test]
     fn every_operation_has_a_code_of_its_own_and_is_read_back() {
         let all: Vec<_> = Operation::ALL.iter().map(|operation| (*operation).into()).collect();
-        for operation in all.into_iter().chain(AuditOperation::OTHERS) {
+        for operation in all.into_iter().chain(AuditOperation::LAYER_OPERATIONS) {
             let json = serde_json::to_string(&operation).expect("JSON");
             assert_eq!(serde_json::from_str::<AuditOperation>(&json).expect(&json), operation);
         }

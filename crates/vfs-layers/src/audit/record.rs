@@ -1,4 +1,4 @@
-//! What is written down of one operation.
+//! Audit record of one operation.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,72 +7,73 @@ use vfs_core::{ErrorKind, FileInfo, OpContext, OperationClass, RequestRef, Versi
 use super::operation::AuditOperation;
 use crate::outcome::Outcome;
 
-/// Upper bound on the bytes of a command, and of a name, that a record keeps.
-const MAX_DETAIL: usize = 2000;
+/// Maximum bytes of a command or a name in a record.
+const MAX_TEXT_SIZE: usize = 2000;
 
-/// What is known of one operation, afterwards.
+/// The record of one operation, created at its end.
 ///
 /// # Behaviour
 ///
-/// * It holds no content of a file, no text of an edit and no pattern of a search. Of a command it holds the text.
-/// * Texts are what the caller gave, control characters included. Whoever shows them escapes these.
-/// * `hash` is that of the canonical form: its JSON without `hash`, in the order of these fields, without those that are
-///   `None`. `previous` ties it to the record before.
+/// * It has no content of a file, no text of an edit and no pattern of a search. It has the text of a command.
+/// * Texts are those of the caller, including control characters. A program that displays them must escape these.
+/// * `hash` is the hash of the canonical form: the JSON without `hash`, in the order of these fields, without those
+///   that are `None`. `previous` chains it to the record before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuditRecord {
-    /// Its place in the log, from 1, in the order in which operations ended.
+    /// Sequence number in the log, from 1, in the order in which operations ended.
     pub sequence: u64,
-    /// When the operation began, in UTC; RFC 3339 in JSON.
+    /// Start of the operation, in UTC; RFC 3339 in JSON.
     pub time: DateTime<Utc>,
-    /// Who asked, cut after 2,000 bytes.
+    /// The caller, cut after 2,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The session that the call belonged to, cut after 2,000 bytes.
+    /// The session of the call, cut after 2,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Which operation; its code in JSON.
+    /// The operation; its code in JSON.
     pub operation: AuditOperation,
-    /// The first path that was asked for; of a command, the directory it ran in; of what is done to a layer, where that is.
+    /// The first path of the request; of a command, its working directory; of an operation on a layer, the path of
+    /// the layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<VfsPath>,
-    /// The second path: where a rename or copy went.
+    /// The second path: the target of a rename or copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<VfsPath>,
-    /// The command, cut after 2,000 bytes, or the id of the snapshot that was gone back to or forgotten, or what was committed,
-    /// discarded or undone.
+    /// The command, cut after 2,000 bytes; the id of the snapshot that was restored or forgotten; or what was
+    /// committed, discarded or undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What it does.
+    /// The class of the operation.
     pub effect: OperationClass,
-    /// Of a change: what was at `path` before. `None` where nothing was, or it could not be looked at.
+    /// Of a change: the state at `path` before it. `None` if nothing was there, or the `stat` failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileState>,
-    /// Of a rename or copy: what was at `to` before.
+    /// Of a rename or copy: the state at `to` before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<FileState>,
-    /// Of a change: what was at `to`, or else at `path`, afterwards.
+    /// Of a change: the state at `to`, or else at `path`, after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileState>,
-    /// Of a search as a stream that came to its end: how many matches it found.
+    /// Of a search as a stream that came to its end: the number of matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
-    /// Of a gap: how many records are missing before this one.
+    /// Of a gap: the number of records that are missing before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// How it ended; its code in JSON. Of a gap, why the sink refused the records.
+    /// The outcome; its code in JSON. Of a gap, the error of the sink.
     pub outcome: Outcome,
-    /// How long it took, in microseconds, without what the record itself took.
+    /// Duration in microseconds, without that of the record itself.
     pub duration_us: u64,
-    /// The `hash` of the record before; 64 zeros in the first.
+    /// The `hash` of the record before; 64 zeros in the first one.
     pub previous: String,
-    /// BLAKE3 over the canonical form, in 64 hexadecimal digits.
+    /// BLAKE3 of the canonical form, in 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
-/// What was at a path.
+/// The state at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -91,23 +92,23 @@ impl From<FileInfo> for FileState {
 }
 
 impl AuditRecord {
-    /// The record of an operation that begins now, and is dropped unless somebody says otherwise.
-    pub(super) fn begin(cx: &OpContext, action: RequestRef<'_>) -> Self {
-        let mut paths = action.paths().cloned();
+    /// Returns the record of an operation that begins now. Its outcome is `dropped` until another one is set.
+    pub(super) fn begin(cx: &OpContext, request: RequestRef<'_>) -> Self {
+        let mut paths = request.paths().cloned();
         Self {
             path: paths.next(),
             to: paths.next(),
-            detail: detail(action),
-            ..Self::new(cx, action.operation().into(), action.class())
+            detail: detail(request),
+            ..Self::new(cx, request.operation().into(), request.class())
         }
     }
 
-    /// The same of something that is done to a layer at `path`.
-    pub(super) fn begin_other(cx: &OpContext, operation: AuditOperation, path: &VfsPath) -> Self {
+    /// Returns the record of an operation on a layer at `path` that begins now.
+    pub(super) fn begin_layer_operation(cx: &OpContext, operation: AuditOperation, path: &VfsPath) -> Self {
         Self { path: Some(path.clone()), ..Self::new(cx, operation, OperationClass::Write) }
     }
 
-    /// The record that stands for `lost` others, which the sink refused for the reason `refused`.
+    /// Returns the record that stands for `lost` others, which the sink refused with `refused`.
     pub(super) fn gap(lost: u64, refused: ErrorKind) -> Self {
         let outcome = Outcome::Failed(refused);
         Self { lost: Some(lost), outcome, ..Self::new(&OpContext::new(), AuditOperation::Gap, OperationClass::Write) }
@@ -117,8 +118,8 @@ impl AuditRecord {
         Self {
             sequence: 0,
             time: Utc::now(),
-            actor: cx.actor().map(shortened),
-            session: cx.session().map(shortened),
+            actor: cx.actor().map(truncate),
+            session: cx.session().map(truncate),
             operation,
             path: None,
             to: None,
@@ -136,18 +137,18 @@ impl AuditRecord {
         }
     }
 
-    /// Says what was done.
+    /// Sets the detail.
     pub(super) fn describe(&mut self, detail: &str) {
-        self.detail = Some(shortened(detail));
+        self.detail = Some(truncate(detail));
     }
 }
 
-fn shortened(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_DETAIL)].to_owned()
+fn truncate(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_TEXT_SIZE)].to_owned()
 }
 
-fn detail(action: RequestRef<'_>) -> Option<String> {
-    let text = match action {
+fn detail(request: RequestRef<'_>) -> Option<String> {
+    let text = match request {
         RequestRef::Execute(request) => &request.command,
         RequestRef::ExecuteStream(request) => &request.0.command,
         RequestRef::JobOutput(request) => request.id.as_str(),
@@ -156,7 +157,7 @@ fn detail(action: RequestRef<'_>) -> Option<String> {
         RequestRef::Forget(request) => request.id.as_str(),
         _ => return None,
     };
-    Some(shortened(text))
+    Some(truncate(text))
 }
 
 #[cfg(test)]
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_kept_up_to_a_whole_character() {
+    fn a_command_is_truncated_at_a_character_boundary() {
         let of = |command: String| {
             AuditRecord::begin(&OpContext::new(), ExecuteRequest::new(command).as_request_ref()).detail
         };

@@ -1,4 +1,4 @@
-//! Where records go.
+//! Sinks of audit records.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,32 +9,33 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::chain::AuditHead;
 use super::record::AuditRecord;
 
-/// Keeps records.
+/// Stores records.
 ///
 /// # Behaviour
 ///
-/// * Records come one at a time, in order. The next one comes when this one is kept.
-/// * A record that was refused, or whose call was dropped, comes again. A sink that may have kept it nevertheless looks,
-///   and does not keep it twice.
+/// * Records come one at a time, in order. The next one comes after this one is stored.
+/// * A record that was refused, or whose call was dropped, comes again. A sink that may have stored it nevertheless
+///   checks that, and does not store it twice.
 ///
 /// # Errors
 ///
-/// Whatever keeps it from keeping the record; what then happens says [`OnSinkFailure`](super::OnSinkFailure).
+/// Any that prevent the record from being stored; [`OnSinkFailure`](super::OnSinkFailure) decides what happens then.
 #[async_trait]
 pub trait AuditSink: Debug + Send + Sync + 'static {
-    /// Makes sure that records can be kept after `head`. Under [`OnSinkFailure::Refuse`](super::OnSinkFailure::Refuse) it is
-    /// called before the first operation, and after a record was refused before the next one; an operation whose record
-    /// could not be kept does not begin. By default, nothing can be said before.
+    /// Ensures that records can be stored after `head`. Under [`OnSinkFailure::Refuse`](super::OnSinkFailure::Refuse)
+    /// it is called before the first operation, and before the next one after a record was refused; an operation
+    /// whose record could not be stored does not begin. By default, succeeds.
     async fn prepare(&self, _head: &AuditHead) -> Result<()> {
         Ok(())
     }
 
-    /// Whether what [`prepare`](Self::prepare) made sure of still holds. By default, it does until a record is refused.
+    /// Returns whether the guarantee of [`prepare`](Self::prepare) still holds. By default, it does until a record is
+    /// refused.
     fn is_prepared(&self) -> bool {
         true
     }
 
-    /// Keeps `record` after all that it has.
+    /// Stores `record` after all previous ones.
     async fn append(&self, record: &AuditRecord) -> Result<()>;
 }
 
@@ -53,19 +54,19 @@ impl<S: AuditSink + ?Sized> AuditSink for Arc<S> {
     }
 }
 
-/// Keeps records in memory, all of them, for as long as it lives. Clones share them.
+/// Stores all records in memory, for its lifetime. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemorySink {
     records: Arc<Mutex<Vec<AuditRecord>>>,
 }
 
 impl MemorySink {
-    /// One without records.
+    /// Returns a sink without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The records of now, the oldest first.
+    /// Returns the records, oldest first.
     pub fn records(&self) -> Vec<AuditRecord> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -79,20 +80,21 @@ impl AuditSink for MemorySink {
     }
 }
 
-/// Hands records to `tracing` as events of level `INFO` and target `vfs_audit`.
+/// Emits records to `tracing` as events of level `INFO` and target `vfs_audit`.
 ///
 /// # Behaviour
 ///
-/// The fields `sequence`, `operation`, `outcome` and `record`, which is the whole record in JSON. Whether anybody keeps
-/// them is for the subscriber to say: this sink never fails for want of one.
+/// The fields are `sequence`, `operation`, `outcome` and `record`, which is the whole record in JSON. The subscriber
+/// decides whether they are stored: this sink never fails for lack of one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingSink;
 
 #[async_trait]
 impl AuditSink for TracingSink {
     async fn append(&self, record: &AuditRecord) -> Result<()> {
-        let json = serde_json::to_string(record)
-            .map_err(|error| Error::new(ErrorKind::Internal, "a record has no JSON").with_source(error))?;
+        let json = serde_json::to_string(record).map_err(|error| {
+            Error::new(ErrorKind::Internal, "internal: the audit record cannot be encoded as JSON").with_source(error)
+        })?;
         tracing::info!(
             target: "vfs_audit",
             sequence = record.sequence,

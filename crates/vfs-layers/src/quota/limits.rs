@@ -1,4 +1,4 @@
-//! What may be used.
+//! Limits of a quota.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 /// Limits of a [`Quota`](super::Quota), for all callers in this process together or for each actor.
 ///
-/// Every limit is off unless it is set. A limit of 0 lets nothing grow.
+/// Every limit is off unless it is set. A limit of 0 refuses all growth.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,59 +22,63 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuotaLimits {
-    /// Most bytes of all files together. Default: no limit.
+    /// Maximum bytes of all files together. Default: no limit.
     pub bytes: Option<u64>,
-    /// Most files, directories not counted. Default: no limit.
+    /// Maximum number of files, without directories. Default: no limit.
     pub files: Option<u64>,
-    /// Most bytes of a file that is made or grows. Default: no limit.
+    /// Maximum bytes of a file that is created or grows. Default: no limit.
     pub file_size: Option<u64>,
-    /// Most operations in a window of time, and how long that is. Default: no limit.
+    /// Maximum number of operations in a window of time, and its length. Default: no limit.
     pub operations: Option<(u64, Duration)>,
 }
 
 impl QuotaLimits {
-    /// No limits.
+    /// Returns settings without limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the most bytes of all files together.
+    /// Sets the maximum bytes of all files together.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// Sets the most files.
+    /// Sets the maximum number of files.
     #[must_use]
     pub fn max_files(mut self, files: u64) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// Sets the most bytes of one file.
+    /// Sets the maximum bytes of one file.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.file_size = Some(bytes);
         self
     }
 
-    /// Sets the most operations in `window`. A window begins with the first operation after the last one ended.
+    /// Sets the maximum number of operations in `window`. A window begins with the first operation after the previous
+    /// one has ended.
     #[must_use]
     pub fn max_operations(mut self, operations: u64, window: Duration) -> Self {
         self.operations = Some((operations, window));
         self
     }
 
-    /// Whether what is stored has to be known.
-    pub(super) fn is_of_storage(&self) -> bool {
+    /// Returns whether a limit needs the stored amounts.
+    pub(super) fn limits_storage(&self) -> bool {
         self.bytes.is_some() || self.files.is_some()
     }
 
+    /// Returns an error if a file of `size` bytes is too large.
     pub(super) fn check_file(&self, path: &VfsPath, size: u64) -> Result<()> {
         match self.file_size {
-            Some(most) if size > most => {
-                let message = format!("{size} bytes are over the limit of {most} for one file; split it over several");
+            Some(max) if size > max => {
+                let message = format!(
+                    "the file would be over the limit of {max} bytes: it would have {size}; split it into several files"
+                );
                 Err(Error::new(ErrorKind::TooLarge, message).with_path(path))
             }
             _ => Ok(()),

@@ -1,5 +1,7 @@
+//! Audit logs: records, sinks and the hash chain.
+
 mod dropped;
-mod room;
+mod storage_full;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use vfs_core::{
     Operation, OperationClass, RenameRequest, Result, VfsPath, WriteMode,
 };
 use vfs_layers::{
-    Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainFault, Fault, Latency, MemorySink,
+    Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainFault, Delay, FaultInjection, MemorySink,
     OnSinkFailure, Outcome, verify, verify_until,
 };
 use vfs_memory::MemoryBackend;
@@ -80,7 +82,7 @@ async fn of_a_change_it_says_what_was_there_before_and_afterwards() {
 #[tokio::test]
 async fn a_change_whose_answer_was_lost_shows_that_it_happened() {
     let sink = MemorySink::new();
-    let lossy = Fault::new(ErrorKind::Unavailable).only(Operation::Write).after().layer(memory().await);
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Write).after().layer(memory().await);
     write(&*Audit::new(sink.clone()).layer(lossy), "/b", "x", WriteMode::CreateNew).await.expect_err("lost");
     let [record] = &sink.records()[..] else { panic!("one record") };
     assert_eq!(record.outcome, Outcome::Failed(ErrorKind::Unavailable));
@@ -220,7 +222,7 @@ async fn a_stream_is_recorded_when_it_ends_fails_or_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_is_dropped_is_recorded_before_the_next() {
     let sink = MemorySink::new();
-    let slow = Latency::new(millis(0)).for_operation(Operation::Read, millis(50)).layer(memory().await);
+    let slow = Delay::new(millis(0)).for_operation(Operation::Read, millis(50)).layer(memory().await);
     let audit = Audit::new(sink.clone());
     let files = audit.layer(slow);
     tokio::time::timeout(millis(7), files.read_text("/a")).await.expect_err("dropped");
@@ -320,13 +322,13 @@ async fn a_log_that_was_tampered_with_is_read_back_and_found_or_refused() {
     let error = sink.records().await.expect_err("a field that is none");
     assert_eq!((error.kind(), error.path()), (ErrorKind::Internal, Some("/log")));
     log.append_text("/log", "{").await.expect("written");
-    assert!(sink.head().await.expect_err("cut").message().contains("not complete"));
+    assert!(sink.head().await.expect_err("cut").message().contains("is incomplete"));
 }
 
 #[tokio::test]
 async fn a_record_whose_writing_was_not_acknowledged_is_there_once() {
     let log: Arc<MemoryBackend> = Arc::default();
-    let lossy = Fault::new(ErrorKind::Unavailable).only(Operation::Write).every(2).after();
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Write).every(2).after();
     let sink = BackendSink::new(lossy.layer(Arc::<MemoryBackend>::clone(&log)), path("/log"));
     let audit = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue);
     let files = audit.layer(memory().await);

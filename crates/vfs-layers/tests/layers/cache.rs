@@ -1,7 +1,9 @@
+//! Cache of contents: hits, evictions, limits.
+
 use std::sync::Arc;
 
 use vfs_core::{Backend, BackendExt, ErrorKind, Intercepted, Layer, OpContext, Operation, ReadRequest};
-use vfs_layers::{Cache, Fault};
+use vfs_layers::{Cache, FaultInjection};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
 
@@ -36,7 +38,7 @@ async fn a_file_is_fetched_once_and_every_window_of_it_is_answered() {
 }
 
 #[tokio::test]
-async fn what_others_change_is_seen_at_once() {
+async fn changes_by_others_are_seen_at_once() {
     let (files, store, counting) = cached(Cache::new(1 << 20));
     for (round, text) in ["one", "two", "one"].into_iter().enumerate() {
         store.write_text("/a", text).await.expect("written");
@@ -49,7 +51,7 @@ async fn what_others_change_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn a_change_through_the_layer_makes_room_at_once() {
+async fn a_change_through_the_layer_evicts_the_file_at_once() {
     // Room for two files of 700 bytes, and not for three.
     let (files, _, counting) = cached(Cache::new(2000));
     for name in ["/a", "/b", "/c"] {
@@ -65,7 +67,7 @@ async fn a_change_through_the_layer_makes_room_at_once() {
 }
 
 #[tokio::test]
-async fn the_least_recently_read_goes_first() {
+async fn the_least_recently_read_file_is_evicted_first() {
     let (files, _, counting) = cached(Cache::new(2000));
     for name in ["/a", "/b", "/c"] {
         files.write_text(name, &"x".repeat(700)).await.expect("written");
@@ -79,7 +81,7 @@ async fn the_least_recently_read_goes_first() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_read_as_if_there_were_no_cache() {
+async fn files_over_the_limit_are_not_cached() {
     let (files, _, counting) = cached(Cache::new(1 << 20).max_file_size(10));
     files.write_text("/small", &"x".repeat(10)).await.expect("written");
     files.write_text("/large", &"x".repeat(11)).await.expect("written");
@@ -97,10 +99,10 @@ async fn what_is_too_large_is_read_as_if_there_were_no_cache() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_fails_leaves_the_answer_to_the_backend() {
+async fn a_failed_download_falls_back_to_the_read_of_the_backend() {
     let store = MemoryBackend::new();
     store.create_text("/a", "text").await.expect("written");
-    let broken = Fault::new(ErrorKind::Unavailable).only(Operation::Stat).only(Operation::Download);
+    let broken = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Stat).only(Operation::Download);
     let files = Cache::new(1 << 20).layer(broken.layer(Arc::new(store)));
     assert_eq!(files.read_text("/a").await.expect("read"), "text");
 }

@@ -1,3 +1,5 @@
+//! Concurrency limit: order of waiting, permits of streams, deadlines.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +10,7 @@ use vfs_core::{
     Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Result, ResultStream,
     StreamCall, StreamRequest, UnaryRequest,
 };
-use vfs_layers::{ConcurrencyLimit, Latency};
+use vfs_layers::{ConcurrencyLimit, Delay};
 
 use super::support::{memory, millis, minutes, read, within};
 
@@ -38,11 +40,11 @@ impl Interceptor for Gauge {
 }
 
 async fn slow() -> Arc<dyn Backend> {
-    Latency::new(millis(10)).layer(memory().await)
+    Delay::new(millis(10)).layer(memory().await)
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_most_so_many_run_at_once_in_all_clones_and_all_get_through() {
+async fn the_limit_holds_for_all_clones_and_every_operation_completes() {
     let gauge = Arc::new(Gauge::default());
     let files = ConcurrencyLimit::new(3).layer(Arc::new(Intercepted::new(slow().await, Arc::clone(&gauge))));
     let begun = Instant::now();
@@ -56,7 +58,7 @@ async fn at_most_so_many_run_at_once_in_all_clones_and_all_get_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_wait_begin_in_order() {
+async fn waiting_operations_begin_in_order() {
     let files = ConcurrencyLimit::new(0).layer(slow().await);
     let order = std::sync::Mutex::new(Vec::new());
     let calls = (0..10).map(|n| {
@@ -71,8 +73,8 @@ async fn those_that_wait_begin_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_at_the_deadline_and_by_cancelling_and_leaves_the_place() {
-    let files = ConcurrencyLimit::new(1).queue(1).layer(Latency::new(minutes(500)).layer(memory().await));
+async fn waiting_ends_at_the_deadline_and_on_cancellation_and_frees_the_queue() {
+    let files = ConcurrencyLimit::new(1).queue(1).layer(Delay::new(minutes(500)).layer(memory().await));
     let first = tokio::spawn({
         let files = Arc::clone(&files);
         async move { files.read_text("/a").await }
@@ -93,7 +95,7 @@ async fn waiting_ends_at_the_deadline_and_by_cancelling_and_leaves_the_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_holds_its_slot_until_it_ends_or_is_dropped() {
+async fn a_stream_holds_its_permit_until_it_ends_or_is_dropped() {
     let files = ConcurrencyLimit::new(1).queue(0).layer(memory().await);
     let begin = || files.grep_stream(OpContext::new(), GrepRequest::literal("one"));
     let mut ended = begin();
@@ -111,7 +113,7 @@ async fn a_stream_holds_its_slot_until_it_ends_or_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_is_dropped_gives_its_slot_back() {
+async fn a_dropped_operation_releases_its_permit() {
     let files = ConcurrencyLimit::new(1).queue(0).layer(slow().await);
     let cx = OpContext::new();
     let mut running = Box::pin(read(&*files, &cx, "/a"));

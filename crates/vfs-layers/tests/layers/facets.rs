@@ -1,4 +1,4 @@
-//! Commands and watches go through the layers like everything else.
+//! Commands and watches through the layers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use vfs_core::{
     WatchEvent, WatchRequest,
 };
 use vfs_layers::{
-    Audit, Cache, ConcurrencyLimit, Fault, MemorySink, Outcome, Quota, QuotaLimits, ReadOnly, Retry, Timeout, Trace,
+    Audit, Cache, ConcurrencyLimit, FaultInjection, MemorySink, Outcome, Quota, QuotaLimits, ReadOnly, Retry, Timeout,
+    Trace,
 };
 use vfs_testkit::FakeShell;
 
@@ -69,7 +70,7 @@ async fn a_command_is_recorded_with_its_text() {
 }
 
 #[tokio::test]
-async fn what_a_command_wrote_is_counted_before_the_next_change() {
+async fn files_that_a_command_wrote_are_counted_before_the_next_change() {
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(30)).metered(shelled().await);
     files.write_text("/b", "12345678").await.expect("room");
     execute(&*files, "12345").await.expect("run");
@@ -80,7 +81,7 @@ async fn what_a_command_wrote_is_counted_before_the_next_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_takes_no_slot_and_has_no_time_unless_it_is_given_one() {
+async fn a_watch_needs_no_permit_and_has_no_timeout_by_default() {
     let limit = ConcurrencyLimit::new(1).queue(0).layer(shelled().await);
     let mut watched = watch(&*limit);
     watched.next().await.expect("an item").expect("an event");
@@ -99,18 +100,19 @@ async fn a_watch_takes_no_slot_and_has_no_time_unless_it_is_given_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_repeated_only_where_it_has_not_begun() {
+async fn a_command_is_retried_only_if_it_has_not_begun() {
     for (kind, runs) in [(ErrorKind::Busy, true), (ErrorKind::Unavailable, false)] {
-        let files = Retry::new().layer(Fault::new(kind).only(Operation::Execute).next(1).layer(shelled().await));
+        let files =
+            Retry::new().layer(FaultInjection::new(kind).only(Operation::Execute).next(1).layer(shelled().await));
         assert_eq!(execute(&*files, "x").await.is_ok(), runs);
-        let fault = Fault::new(kind).only(Operation::ExecuteStream).next(1);
+        let fault = FaultInjection::new(kind).only(Operation::ExecuteStream).next(1);
         let files = Retry::new().layer(fault.layer(shelled().await));
         assert_eq!(execute_stream(&*files, "x").await.len(), if runs { 2 } else { 1 });
     }
 }
 
 #[tokio::test]
-async fn a_command_as_a_stream_holds_its_slot_and_is_traced_to_its_end() {
+async fn a_streamed_command_holds_its_permit_and_is_traced_to_its_end() {
     let trace = Trace::new();
     let files = trace.layer(ConcurrencyLimit::new(1).queue(0).layer(Cache::new(1000).layer(shelled().await)));
     let shell = files.as_streaming_shell().expect("a shell");

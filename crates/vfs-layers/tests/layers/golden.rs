@@ -1,4 +1,4 @@
-//! The JSON of audit logs.
+//! JSON format of audit logs.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

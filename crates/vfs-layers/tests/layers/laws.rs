@@ -1,11 +1,11 @@
-//! Layers change nothing but what they are for: every law holds through them.
+//! Laws of backends through every layer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, proptest};
 use vfs_core::{Layer, layered};
-use vfs_layers::{Audit, Cache, ConcurrencyLimit, Latency, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
+use vfs_layers::{Audit, Cache, ConcurrencyLimit, Delay, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::{ALL, StrictBackend, Target, model};
 
@@ -33,7 +33,7 @@ async fn every_law_holds(layers: &[&dyn Layer]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_law_holds_through_the_layers_of_time_and_tracing() {
     let (trace, limit) = (Trace::new(), ConcurrencyLimit::new(100));
-    every_law_holds(&[&Latency::new(Duration::ZERO), &Retry::new(), &limit, &Timeout::new(LONG), &trace]).await;
+    every_law_holds(&[&Delay::new(Duration::ZERO), &Retry::new(), &limit, &Timeout::new(LONG), &trace]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,18 +1,18 @@
-//! What each layer does around a store in memory.
+//! Each layer around a store in memory.
 
 mod audit;
 mod cache;
 mod concurrency;
+mod delay;
 mod facets;
-mod fault;
+mod fault_injection;
 mod golden;
-mod latency;
 mod laws;
 mod quota;
 mod read_only;
 mod retry;
 mod scoped;
-mod stuck;
 mod support;
 mod timeout;
 mod trace;
+mod unresponsive;

@@ -1,4 +1,6 @@
-mod unknown;
+//! Quotas: limits, counts and usage of actors.
+
+mod unknown_outcome;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use vfs_core::{
     Layer, LsRequest, LsResult, OpContext, Operation, RenameRequest, RequestRef, RestoreRequest, Result, ResultStream,
     SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode, WriteRequest,
 };
-use vfs_layers::{ActorUsage, Fault, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
+use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::model::{Step, StepMode, check, steps};
 use vfs_testkit::{Counting, StrictBackend, Target};
@@ -84,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn random_operations_do_what_they_do_without_a_quota_and_are_all_counted(steps in steps()) {
+    fn a_quota_does_not_change_random_operations_and_counts_all_of_them(steps in steps()) {
         let (files, meter, store) = metered(QuotaLimits::new().max_bytes(u64::MAX).max_files(u64::MAX));
         check(&Target::new(files), &steps);
         assert_eq!(block_on(kept(&meter)), block_on(stored(&store)));
@@ -122,10 +124,10 @@ proptest! {
     fn the_count_is_exact_where_answers_are_lost(steps in steps(), seed in any::<u64>()) {
         block_on(async {
             let store = MemoryBackend::new();
-            let lossy = Fault::new(ErrorKind::Unavailable).randomly(0.3, seed);
+            let lossy = FaultInjection::new(ErrorKind::Unavailable).randomly(0.3, seed);
             let lossy = [Operation::Write, Operation::Edit, Operation::Delete, Operation::Rename, Operation::Copy]
                 .into_iter()
-                .fold(lossy.only(Operation::Upload), Fault::only);
+                .fold(lossy.only(Operation::Upload), FaultInjection::only);
             let inner = lossy.clone().randomly(0.3, seed ^ 1).after().layer(lossy.layer(Arc::new(store.clone())));
             let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
             for step in &steps {
@@ -192,7 +194,7 @@ async fn many_writers_of_the_same_files_are_counted_exactly() {
 }
 
 #[tokio::test]
-async fn the_message_says_the_limit_and_what_is_used() {
+async fn the_error_has_the_limit_and_the_usage() {
     let (files, ..) = metered(QuotaLimits::new().max_bytes(10).max_files(2).max_file_size(8));
     files.create_text("/a", "12345").await.expect("room");
     let error = files.create_text("/b", "123456").await.expect_err("too much");
@@ -207,7 +209,7 @@ async fn the_message_says_the_limit_and_what_is_used() {
 }
 
 #[tokio::test]
-async fn what_does_not_grow_is_never_refused() {
+async fn changes_that_do_not_grow_are_never_refused() {
     let store = MemoryBackend::new();
     store.create_text("/a", "much more than allowed").await.expect("written");
     let limits = QuotaLimits::new().max_bytes(5).max_files(0).max_file_size(5);
@@ -232,7 +234,7 @@ async fn the_backends_own_refusal_comes_first() {
 }
 
 #[tokio::test]
-async fn each_actor_has_limits_of_its_own_and_is_credited_with_what_it_removes() {
+async fn each_actor_has_its_own_limits_and_is_credited_with_files_it_removes() {
     let limits = QuotaLimits::new().max_bytes(10);
     let (files, meter) = Quota::new(QuotaLimits::new()).per_actor(limits).metered(memory().await);
     let by = |actor: &'static str| OpContext::new().with_actor(actor);
@@ -302,7 +304,7 @@ async fn a_change_that_is_dropped_is_counted_if_it_happened() {
 }
 
 #[tokio::test]
-async fn going_back_to_a_snapshot_is_counted_anew_and_a_recount_sees_what_others_did() {
+async fn a_restored_snapshot_is_counted_again_and_a_recount_sees_changes_by_others() {
     let (files, meter, store) = metered(QuotaLimits::new().max_bytes(100));
     let (cx, snapshots) = (OpContext::new(), files.as_snapshots().expect("memory has them"));
     files.create_text("/a", "12345").await.expect("room");
@@ -318,7 +320,7 @@ async fn going_back_to_a_snapshot_is_counted_anew_and_a_recount_sees_what_others
 }
 
 #[tokio::test]
-async fn of_a_backend_that_returns_its_changes_nothing_is_kept() {
+async fn usage_is_not_tracked_for_a_backend_that_returns_its_changes() {
     let files = Quota::new(QuotaLimits::new().max_bytes(10)).layer(Arc::new(StateBackend::pure(FilesState::new())));
     for name in ["/a", "/b", "/c"] {
         let written = files.create_text(name, "12345678").await.expect("the state has still no files");
@@ -328,7 +330,7 @@ async fn of_a_backend_that_returns_its_changes_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn capabilities_say_the_largest_file() {
+async fn capabilities_have_the_maximum_file_size() {
     let quota = Quota::new(QuotaLimits::new().max_file_size(7)).per_actor(QuotaLimits::new().max_file_size(5));
     let files = quota.layer(memory().await);
     assert_eq!(files.capabilities(&path("/")).max_file_size, 5);
@@ -362,7 +364,7 @@ impl Interceptor for Cut {
 }
 
 #[tokio::test]
-async fn what_cannot_be_listed_whole_is_not_counted_as_less() {
+async fn an_incomplete_listing_is_an_error_not_a_smaller_count() {
     let store = memory().await;
     for name in ["/d/a", "/d/b"] {
         store.create_text(name, "12345678").await.expect("it is new");

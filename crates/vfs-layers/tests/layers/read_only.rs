@@ -1,3 +1,5 @@
+//! Refusal of changes.
+
 use vfs_core::{
     Access, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Layer,
     OpContext, RenameRequest, RestoreRequest, SnapshotRequest,
@@ -31,7 +33,7 @@ async fn every_change_is_refused_at_its_path_and_does_not_reach_the_backend() {
 }
 
 #[tokio::test]
-async fn a_dry_run_and_a_snapshot_pass_and_going_back_does_not() {
+async fn a_dry_run_and_a_snapshot_pass_and_a_restore_does_not() {
     let (files, cx) = (ReadOnly.layer(memory().await), OpContext::new());
     let dry = files.edit(&cx, EditRequest::new(path("/a"), "one", "x").replace_all().dry_run()).await;
     assert!(dry.expect("only looks").diff.expect("a diff").contains("+x"));
@@ -43,7 +45,7 @@ async fn a_dry_run_and_a_snapshot_pass_and_going_back_does_not() {
 }
 
 #[tokio::test]
-async fn capabilities_say_so_and_the_name_shows_it() {
+async fn capabilities_and_name_show_read_only() {
     let inner = memory().await;
     assert_eq!(inner.capabilities(&path("/")).access, Access::ReadWrite);
     let files = ReadOnly.layer(inner);

@@ -1,10 +1,12 @@
+//! Retries: which operations, which errors, which delays.
+
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use vfs_core::{
     Backend, BackendExt, EditRequest, ErrorKind, FileUpload, Intercepted, Layer, OpContext, Operation, WriteMode,
 };
-use vfs_layers::{Fault, Latency, Retry};
+use vfs_layers::{Delay, FaultInjection, Retry};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
 
@@ -13,12 +15,12 @@ use super::support::{memory, millis, minutes, path, read, search, within, write}
 /// A backend that fails at first, and what counts its calls.
 async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<Counting>) {
     let counting = Arc::new(Counting::default());
-    let fault = Fault::new(kind).next(calls).layer(memory().await);
+    let fault = FaultInjection::new(kind).next(calls).layer(memory().await);
     (Arc::new(Intercepted::new(fault, Arc::clone(&counting))), counting)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_is_repeated_until_it_succeeds_or_the_attempts_are_used_up() {
+async fn a_read_is_retried_until_it_succeeds_or_attempts_run_out() {
     for (faults, calls, succeeds) in [(0, 1, true), (3, 4, true), (4, 4, false)] {
         let (inner, counting) = failing(ErrorKind::Unavailable, faults).await;
         let answer = Retry::new().layer(inner).read_text("/a").await;
@@ -27,7 +29,7 @@ async fn a_look_is_repeated_until_it_succeeds_or_the_attempts_are_used_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_happened_is_not_done_twice_but_after_busy_all_is() {
+async fn changes_with_an_unknown_outcome_are_not_retried_and_all_are_after_busy() {
     for (kind, mode, calls) in [
         (ErrorKind::Unavailable, WriteMode::Append, 1),
         (ErrorKind::Unavailable, WriteMode::CreateNew, 1),
@@ -48,15 +50,15 @@ async fn what_may_have_happened_is_not_done_twice_but_after_busy_all_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_append_whose_answer_was_lost_is_there_once() {
+async fn an_append_whose_response_was_lost_is_applied_once() {
     let inner = memory().await;
-    let lossy = Fault::new(ErrorKind::Unavailable).next(1).after().layer(Arc::<MemoryBackend>::clone(&inner));
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).next(1).after().layer(Arc::<MemoryBackend>::clone(&inner));
     write(&*Retry::new().layer(lossy), "/b", "x", WriteMode::Append).await.expect_err("not repeated");
     assert_eq!(inner.read_text("/b").await.expect("written"), "x");
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_that_stay_are_not_repeated_and_files_of_an_upload_are() {
+async fn permanent_errors_are_not_retried_and_files_of_an_upload_are() {
     let (inner, counting) = failing(ErrorKind::Busy, 0).await;
     Retry::new().layer(inner).read_text("/missing").await.expect_err("missing");
     assert_eq!(counting.total(), 1);
@@ -68,7 +70,7 @@ async fn errors_that_stay_are_not_repeated_and_files_of_an_upload_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_double_up_to_their_bound_and_are_drawn() {
+async fn delays_are_random_and_their_bound_doubles_up_to_the_maximum() {
     let (mut shortest, mut longest) = (millis(10_000), millis(0));
     for _ in 0..200 {
         let (inner, _) = failing(ErrorKind::Busy, 4).await;
@@ -84,7 +86,7 @@ async fn waits_double_up_to_their_bound_and_are_drawn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_does_not_sleep_beyond_the_deadline_nor_go_on_after_it() {
+async fn no_retry_sleeps_beyond_the_deadline() {
     let (inner, counting) = failing(ErrorKind::Busy, 100).await;
     let files = Retry::new().attempts(50).min_delay(minutes(40)).max_delay(minutes(40)).layer(inner);
     let begun = Instant::now();
@@ -95,9 +97,9 @@ async fn it_does_not_sleep_beyond_the_deadline_nor_go_on_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_ends_a_wait() {
+async fn cancellation_ends_a_delay() {
     let counting = Arc::new(Counting::default());
-    let busy = Fault::new(ErrorKind::Busy).layer(Latency::new(millis(1)).layer(memory().await));
+    let busy = FaultInjection::new(ErrorKind::Busy).layer(Delay::new(millis(1)).layer(memory().await));
     let inner = Arc::new(Intercepted::new(busy, Arc::clone(&counting)));
     let files = Retry::new().attempts(1_000_000).min_delay(millis(60_000)).max_delay(millis(60_000)).layer(inner);
     let cx = OpContext::new();
@@ -114,14 +116,14 @@ async fn cancelling_ends_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_repeated_at_its_beginning_only() {
+async fn a_stream_is_retried_at_its_beginning_only() {
     let (inner, counting) = failing(ErrorKind::Unavailable, 2).await;
     let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;
     assert_eq!((events.len(), events.iter().all(Result::is_ok)), (4, true), "{events:?}");
     assert_eq!(counting.calls(Operation::GrepStream), 3);
 
     let counting = Arc::new(Counting::default());
-    let lossy = Fault::new(ErrorKind::Unavailable).after().layer(memory().await);
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).after().layer(memory().await);
     let inner = Arc::new(Intercepted::new(lossy, Arc::clone(&counting)));
     let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;
     assert!(events.last().expect("items").is_err());

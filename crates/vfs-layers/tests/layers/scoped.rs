@@ -1,4 +1,4 @@
-//! A subtree as a root.
+//! A directory as the root.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn path(text: &str) -> VfsPath {
 }
 
 #[tokio::test]
-async fn what_lies_outside_has_no_name_and_the_root_is_there_before_it_exists() -> Result<()> {
+async fn paths_outside_cannot_be_named_and_the_root_exists_before_its_directory() -> Result<()> {
     let (memory, cx) = (MemoryBackend::new(), OpContext::new());
     memory.create_text("/other/secret", "secret\n").await?;
     memory.create_text("/.gitignore", "*.log\n").await?;

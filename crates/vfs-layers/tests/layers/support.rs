@@ -1,4 +1,4 @@
-//! Short forms for the tests.
+//! Helpers of the tests.
 
 use std::sync::Arc;
 

@@ -1,27 +1,29 @@
+//! Timeouts of operations and streams.
+
 use std::sync::Arc;
 
 use futures::StreamExt;
 use tokio::time::Instant;
 use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Layer, OpContext, Operation, WriteMode};
-use vfs_layers::{Fault, Latency, Timeout};
+use vfs_layers::{Delay, FaultInjection, Timeout};
 
-use super::stuck::Stuck;
 use super::support::{memory, minutes, read, search, within, write};
+use super::unresponsive::Unresponsive;
 
 async fn stuck() -> Arc<dyn Backend> {
-    Arc::new(Intercepted::new(memory().await, Arc::new(Stuck)))
+    Arc::new(Intercepted::new(memory().await, Arc::new(Unresponsive)))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_looks_at_its_context_ends_at_the_deadline() {
-    let files = Timeout::new(minutes(50)).layer(Latency::new(minutes(1000)).layer(memory().await));
+async fn a_backend_that_observes_its_context_ends_at_the_deadline() {
+    let files = Timeout::new(minutes(50)).layer(Delay::new(minutes(1000)).layer(memory().await));
     let begun = Instant::now();
     let error = read(&*files, &OpContext::new(), "/a").await.expect_err("late");
     assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), minutes(50)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_does_not_is_dropped_a_little_later() {
+async fn an_unresponsive_backend_is_dropped_after_the_grace_period() {
     let files = Timeout::new(minutes(50)).layer(stuck().await);
     let begun = Instant::now();
     let error = write(&*files, "/b", "x", WriteMode::CreateNew).await.expect_err("late");
@@ -41,8 +43,8 @@ async fn the_earlier_of_both_deadlines_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_has_a_time_of_its_own() {
-    let slow = Latency::new(minutes(100)).layer(memory().await);
+async fn an_operation_can_have_its_own_timeout() {
+    let slow = Delay::new(minutes(100)).layer(memory().await);
     let files = Timeout::new(minutes(50)).for_operation(Operation::Stat, minutes(150)).layer(slow);
     assert!(files.stat_path("/a").await.is_ok());
     assert!(files.read_text("/a").await.is_err());
@@ -77,8 +79,8 @@ async fn a_slow_reader_of_a_ready_stream_is_late_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_follows_the_last_item_of_a_stream_however_late_it_is_asked_for() {
-    let broken = Fault::new(ErrorKind::Unavailable).layer(memory().await);
+async fn a_stream_ends_after_its_last_item_even_if_polled_late() {
+    let broken = FaultInjection::new(ErrorKind::Unavailable).layer(memory().await);
     let mut events = Timeout::new(minutes(50)).layer(broken).grep_stream(OpContext::new(), GrepRequest::literal("one"));
     let error = events.next().await.expect("an item").expect_err("no search begins");
     assert_eq!(error.kind(), ErrorKind::Unavailable);

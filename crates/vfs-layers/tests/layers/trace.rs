@@ -1,3 +1,5 @@
+//! Spans and metrics of operations.
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -11,7 +13,7 @@ use vfs_core::{
     Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Operation, RenameRequest,
     Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
-use vfs_layers::{Latency, Trace};
+use vfs_layers::{Delay, Trace};
 
 use super::support::{memory, millis, minutes, path, read, search, within};
 
@@ -104,9 +106,9 @@ async fn watched() -> (Spans, DefaultGuard) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_span_says_what_was_asked_and_how_it_ended() {
+async fn a_span_has_the_request_and_the_outcome() {
     let (spans, _guard) = watched().await;
-    let files = Trace::new().layer(Latency::new(millis(7)).layer(memory().await));
+    let files = Trace::new().layer(Delay::new(millis(7)).layer(memory().await));
     let cx = OpContext::new().with_actor("planner").with_session("s1");
     files.rename(&cx, RenameRequest::new(path("/a"), path("/b"))).await.expect("moved");
     let expected = [
@@ -134,10 +136,10 @@ async fn contents_and_patterns_are_in_no_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_is_its_code_and_a_dropped_operation_says_so() {
+async fn the_outcome_is_the_error_code_or_dropped() {
     for (outcome, drops) in [("not_found", false), ("dropped", true)] {
         let (spans, _guard) = watched().await;
-        let files = Trace::new().layer(Latency::new(millis(1)).layer(memory().await));
+        let files = Trace::new().layer(Delay::new(millis(1)).layer(memory().await));
         if drops {
             tokio::time::timeout(millis(0), files.read_text("/missing")).await.expect_err("dropped");
         } else {
@@ -197,7 +199,7 @@ async fn the_operation_is_in_its_span_below_that_of_the_caller_and_a_stream_is_t
 #[tokio::test(start_paused = true)]
 async fn metrics_count_calls_errors_drops_and_time() {
     let trace = Trace::new();
-    let files = trace.layer(Latency::new(minutes(10)).layer(memory().await));
+    let files = trace.layer(Delay::new(minutes(10)).layer(memory().await));
     for _ in 0..3 {
         files.read_text("/a").await.expect("read");
     }

@@ -1,14 +1,14 @@
-//! Removing files and directories.
+//! Deletion of files and directories.
 
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext};
 
-use super::Planned;
-use crate::map::{Change, Entry, FileMap};
+use super::Plan;
+use crate::map::{Entry, FileMap, MapChange};
 
-pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Planned<DeleteResult> {
+pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Plan<DeleteResult> {
     let path = &req.path;
     if path.is_root() {
-        return Err(Error::invalid_argument("the root cannot be deleted").with_path(path));
+        return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
     }
     let change = match files.find(path)? {
         found if req.scope == DeleteScope::EmptyDirectory => return Err(not_an_empty_directory(&found, req)),
@@ -24,7 +24,7 @@ pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Pl
     Ok((change, result))
 }
 
-/// A directory is there as long as there is a file in it, so that none is empty.
+/// Returns the error of deleting only an empty directory. Directories exist only with files, so none is empty.
 fn not_an_empty_directory(found: &Entry<'_>, req: &DeleteRequest) -> Error {
     match found {
         Entry::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
@@ -32,14 +32,15 @@ fn not_an_empty_directory(found: &Entry<'_>, req: &DeleteRequest) -> Error {
     }
 }
 
-fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<Change> {
+fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<MapChange> {
     let path = &req.path;
     if !req.recursive {
-        let message = "it is a directory; ask for a recursive delete if all of it is meant";
+        let message = "the path is a directory; ask for a recursive delete to remove everything in it";
         return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
     }
     if req.expected_version.is_some() {
-        return Err(Error::invalid_argument("a directory has no version; leave it out").with_path(path));
+        return Err(Error::invalid_argument("a directory has no version; delete it without an expected version")
+            .with_path(path));
     }
     files
         .subtree(path)
@@ -56,7 +57,7 @@ mod tests {
     use crate::ops::fixture::{self, path};
 
     #[test]
-    fn only_what_was_named_goes() {
+    fn delete_removes_only_the_named_path() {
         let files = fixture::map(&[("/a", ""), ("/d-x", ""), ("/d/x", ""), ("/d/y/z", ""), ("/d0", "")]);
         for (request, left) in [
             (DeleteRequest::new(path("/a")), &["/d-x", "/d/x", "/d/y/z", "/d0"][..]),

@@ -1,14 +1,14 @@
-//! Replacing text in a file.
+//! Replacement of text in a file.
 
 use std::sync::Arc;
 
 use vfs_core::{EditMode, EditRequest, EditResult, Error, edit};
 
-use super::Planned;
+use super::Plan;
 use crate::config::Rules;
 use crate::map::FileMap;
 
-pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &Rules<'_>) -> Planned<EditResult> {
+pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &Rules<'_>) -> Plan<EditResult> {
     let path = &req.path;
     edit::check(req).map_err(|error| error.or_path(path))?;
     let file = files.find_file(path)?;
@@ -25,7 +25,7 @@ pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &Rules<'_>) -> Pla
         let result = EditResult::new(path.clone(), edited.occurrences, file.version().clone(), size);
         return Ok((Vec::new(), result.with_diff(diff)));
     }
-    let changed = file.changed(edited.content.into(), rules.now);
+    let changed = file.with_content(edited.content.into(), rules.now);
     let result = EditResult::new(path.clone(), edited.occurrences, changed.version().clone(), size).with_diff(diff);
     Ok((vec![(path.clone(), Some(Arc::new(changed)))], result))
 }
@@ -39,7 +39,7 @@ mod tests {
     use crate::ops::fixture::{self, path};
 
     #[test]
-    fn an_edit_changes_the_file_and_says_how() {
+    fn an_edit_changes_the_file_and_returns_a_diff() {
         let files = fixture::map(&[("/f", "one\ntwo\n")]);
         let config = MemoryConfig::new();
         let request = EditRequest::new(path("/f"), "two", "2")
@@ -52,12 +52,12 @@ mod tests {
         assert_eq!(&result.version, fixture::file("one\n2\n").version());
         assert!(result.diff.expect("it was asked for").contains("-two\n+2\n"));
         let info = edited.get(&path("/f")).expect("it is there").info(path("/f"));
-        assert_eq!(info.created_at, Some(fixture::MADE));
+        assert_eq!(info.created_at, Some(fixture::CREATED_AT));
         assert!(info.modified_at > info.created_at);
     }
 
     #[test]
-    fn a_dry_run_tells_the_size_to_come_and_the_version_that_is() {
+    fn a_dry_run_returns_the_future_size_and_the_current_version() {
         let files = fixture::map(&[("/f", "one\n")]);
         let config = MemoryConfig::new();
         let request = EditRequest::new(path("/f"), "one", "three").dry_run();

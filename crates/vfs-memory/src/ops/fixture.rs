@@ -9,15 +9,15 @@ use crate::config::{MemoryConfig, Rules};
 use crate::file::{File, StateFormat};
 use crate::map::FileMap;
 
-/// When the files of [`map`] were made.
-pub(super) const MADE: DateTime<Utc> = DateTime::UNIX_EPOCH;
+/// Creation time of the files of [`map`].
+pub(super) const CREATED_AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 pub(super) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
 pub(super) fn file(content: &str) -> File {
-    File::new(content.to_owned().into(), MADE, StateFormat::Text)
+    File::new(content.to_owned().into(), CREATED_AT, StateFormat::Text)
 }
 
 pub(super) fn map(files: &[(&str, &str)]) -> FileMap {
@@ -26,12 +26,12 @@ pub(super) fn map(files: &[(&str, &str)]) -> FileMap {
     map
 }
 
-/// The rules of one hour after the files were made.
+/// Returns the rules one hour after the files were created.
 pub(super) fn rules(config: &MemoryConfig) -> Rules<'_> {
-    Rules { now: MADE + TimeDelta::hours(1), config, format: StateFormat::Text }
+    Rules { now: CREATED_AT + TimeDelta::hours(1), config, format: StateFormat::Text }
 }
 
-/// Every path with its content.
+/// Returns every path with its content.
 pub(super) fn contents(map: &FileMap) -> Vec<(String, String)> {
     map.iter().map(|(path, file)| (path.to_string(), String::from_utf8_lossy(file.content()).into_owned())).collect()
 }

@@ -1,11 +1,10 @@
-//! What each operation does with a map of files: pure functions that every backend here shares.
+//! Operations as pure functions over a map of files, which all backends of this crate share.
 //!
-//! A mutation is computed on the map of one moment and comes back as a change with the result; making the change, or
-//! handing it to the caller, is the backend's part.
+//! A mutation returns a change with the result; the backend applies the change or returns it to the caller.
 
 mod delete;
 mod edit;
-mod inspect;
+mod read;
 mod transfer;
 mod write;
 
@@ -14,13 +13,13 @@ mod fixture;
 
 use vfs_core::Result;
 
-use crate::map::Change;
+use crate::map::MapChange;
 
 pub(crate) use delete::delete;
 pub(crate) use edit::edit;
-pub(crate) use inspect::{download, read, stat};
+pub(crate) use read::{download, read, stat};
 pub(crate) use transfer::{copy, rename};
 pub(crate) use write::write;
 
-/// A change to make, and what to tell the caller once it is made.
-pub(crate) type Planned<R> = Result<(Change, R)>;
+/// The change that an operation makes, and its result.
+pub(crate) type Plan<R> = Result<(MapChange, R)>;

@@ -1,4 +1,4 @@
-//! Moving and copying files and whole directories.
+//! Renames and copies of files and directories.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use vfs_core::{
     check_source_and_target,
 };
 
-use super::Planned;
+use super::Plan;
 use crate::config::Rules;
 use crate::file::File;
 use crate::map::{Entry, FileMap};
 
-pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> Planned<RenameResult> {
+pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> Plan<RenameResult> {
     let Transfer { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let change = moves
         .into_iter()
@@ -21,16 +21,16 @@ pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> Pl
     Ok((change, RenameResult::new(req.from.clone(), req.to.clone(), replaced.is_some())))
 }
 
-pub(crate) fn copy(files: &FileMap, cx: &OpContext, req: &CopyRequest, rules: &Rules<'_>) -> Planned<CopyResult> {
+pub(crate) fn copy(files: &FileMap, cx: &OpContext, req: &CopyRequest, rules: &Rules<'_>) -> Plan<CopyResult> {
     let Transfer { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let bytes = moves.iter().map(|one| one.file.size()).sum();
     rules.check_total(files, &req.to, replaced.map_or(0, |file| file.size()), bytes)?;
     let result = CopyResult::new(req.from.clone(), req.to.clone(), replaced.is_some(), moves.len() as u64, bytes);
-    let change = moves.into_iter().map(|Move { to, file, .. }| (to, Some(Arc::new(file.copied(rules.now))))).collect();
+    let change = moves.into_iter().map(|Move { to, file, .. }| (to, Some(Arc::new(file.copy_at(rules.now))))).collect();
     Ok((change, result))
 }
 
-/// What a rename or copy comes to: each file with its new place, and the one file that it takes the place of.
+/// The files of a rename or copy with their targets, and the file that is replaced.
 struct Transfer<'a> {
     moves: Vec<Move<'a>>,
     replaced: Option<&'a Arc<File>>,
@@ -67,14 +67,14 @@ fn plan<'a>(
     Ok(Transfer { moves, replaced })
 }
 
-/// The file that gives way to `source`, where there is one and it may.
+/// Returns the file that `source` replaces at the target, or an error if it may not.
 fn check_target<'a>(
     files: &'a FileMap,
     source: Entry<'_>,
     to: &VfsPath,
     mode: TransferMode,
 ) -> Result<Option<&'a Arc<File>>> {
-    let Some(target) = files.look_up(to)? else { return Ok(None) };
+    let Some(target) = files.lookup(to)? else { return Ok(None) };
     if mode != TransferMode::Overwrite {
         return Err(Error::already_exists(to));
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rename_moves_and_a_copy_doubles_what_was_named_and_nothing_else() {
+    fn a_rename_moves_and_a_copy_duplicates_only_the_named_path() {
         let files = fixture();
         let rest = ["/d-x=", "/d0=", "/e/e=e"];
         for (from, to, moved, left, replaced) in [

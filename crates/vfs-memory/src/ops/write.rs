@@ -1,43 +1,43 @@
-//! Writing whole files, and to their ends.
+//! Writes of whole files and appends.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
-use super::Planned;
+use super::Plan;
 use crate::config::Rules;
 use crate::file::File;
 use crate::map::{Entry, FileMap};
 
-pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> Planned<WriteResult> {
+pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> Plan<WriteResult> {
     let WriteRequest { path, content, mode, modified_at, .. } = req;
     let existing = existing_file(files, path)?;
     check_mode(path, mode, existing)?;
-    let kept = match (mode, existing) {
+    let prefix = match (mode, existing) {
         (WriteMode::Append, Some(file)) => file.content().clone(),
         _ => Bytes::new(),
     };
-    let size = (kept.len() + content.len()) as u64;
+    let size = (prefix.len() + content.len()) as u64;
     rules.check_file(path, size)?;
     rules.check_total(files, path, existing.map_or(0, |file| file.size()), size)?;
 
-    let content = buffer::join(&kept, content)?;
+    let content = buffer::join(&prefix, content)?;
     let file = match existing {
-        Some(file) => file.changed(content, rules.now),
+        Some(file) => file.with_content(content, rules.now),
         None => File::new(content, rules.now, rules.format),
     };
     let file = match modified_at {
-        Some(at) => file.modified_at(*at),
+        Some(at) => file.with_modified_at(*at),
         None => file,
     };
     let result = WriteResult::new(path.clone(), existing.is_none(), file.version().clone(), size);
     Ok((vec![(path.clone(), Some(Arc::new(file)))], result))
 }
 
-/// The file that a write to `path` would replace, where there is one.
+/// Returns the file that a write to `path` would replace.
 fn existing_file<'a>(files: &'a FileMap, path: &VfsPath) -> Result<Option<&'a Arc<File>>> {
-    match files.look_up(path)? {
+    match files.lookup(path)? {
         None => Ok(None),
         Some(Entry::File(file)) => Ok(Some(file)),
         Some(Entry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_says_which_version_is_there() {
+    fn a_conflict_has_the_current_version() {
         let files = fixture::map(&[("/f", "old")]);
         let config = MemoryConfig::new();
         for (to, actual) in [("/f", Some(fixture::file("old").version().clone())), ("/gone", None)] {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_for_what_would_be_there_afterwards() {
+    fn limits_apply_to_the_sizes_after_the_write() {
         let files = fixture::map(&[("/f", "12345"), ("/g", "1234")]);
         let config = MemoryConfig::new().max_file_size(8).max_total_size(12);
         for (to, mode, content, expected) in [
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_making_is_kept_and_the_time_of_change_is_not() {
+    fn a_write_keeps_the_creation_time_and_sets_the_modification_time() {
         let files = fixture::map(&[("/f", "old")]);
         let config = MemoryConfig::new();
         let rules = fixture::rules(&config);
@@ -154,6 +154,6 @@ mod tests {
         let (change, _) = write(&files, &request, &rules).expect("it can be written");
         let written = files.with(change);
         let info = written.get(&path("/f")).expect("it is there").info(path("/f"));
-        assert_eq!((info.created_at, info.modified_at), (Some(fixture::MADE), Some(rules.now)));
+        assert_eq!((info.created_at, info.modified_at), (Some(fixture::CREATED_AT), Some(rules.now)));
     }
 }

@@ -1,4 +1,4 @@
-//! A backend over an agent's state.
+//! Backend over the files of an agent's state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use vfs_core::{
 
 use super::files::FilesState;
 use crate::config::{MemoryConfig, Rules};
-use crate::events::Told;
+use crate::cow_cell::CowCell;
+use crate::events::EventGranularity;
 use crate::file::{File, StateFormat};
-use crate::map::{Change, FileMap};
-use crate::ops::{self, Planned};
-use crate::shared::Shared;
+use crate::map::{FileMap, MapChange};
+use crate::ops::{self, Plan};
 use crate::tree::MemoryTree;
 
-/// The files of an agent's state. The result of every change carries the `files_update` that the runtime merges into it.
+/// Backend over the files of an agent's state. The result of every change has the `files_update` that the runtime
+/// merges into the state.
 ///
 /// # Behaviour
 ///
-/// * [`pure`](Self::pure): a change shows in its result and nowhere else. The runtime merges the update and builds the
-///   next backend over the merged state. This suits a runtime whose tools return updates. Calls that run beside one
-///   another each start from the same state, so of two changes of one file the one that is merged later counts.
+/// * [`pure`](Self::pure): a change is only in its result. The runtime merges the update and builds the next backend
+///   over the merged state. This suits a runtime whose tools return updates. Concurrent calls each start from the
+///   same state, so of two changes of one file the one that is merged later wins.
 /// * [`session`](Self::session): the next call sees the change, as on any other backend, and
-///   [`take_update`](Self::take_update) hands all changes since the last time to the runtime's checkpoint.
-/// * Nothing else differs: both behave as [`MemoryBackend`](crate::MemoryBackend) does, and an update merges into the
-///   state to give what the operation would have left.
-/// * A changed file keeps its time of making and the form of its content; a new one has the form of
+///   [`take_update`](Self::take_update) returns all changes since its last call for the runtime's checkpoint.
+/// * Otherwise both behave like [`MemoryBackend`](crate::MemoryBackend), and merging an update into the state gives
+///   the result of the operation.
+/// * A changed file keeps its creation time and its content format; a new file has the format of
 ///   [`with_format`](Self::with_format).
-/// * A clone of a session is a handle on the same session. A session has a change feed; where nothing changes there is
-///   none.
+/// * A clone of a session shares the session. A session has a change feed; a pure backend has none.
 ///
 /// ```
 /// use vfs_core::{BackendExt, FilesUpdate};
@@ -58,13 +58,13 @@ use crate::tree::MemoryTree;
 /// ```
 #[derive(Debug, Clone)]
 pub struct StateBackend {
-    session: Arc<Shared<Session>>,
+    session: Arc<CowCell<Session>>,
     mutations: Mutations,
     format: StateFormat,
     config: MemoryConfig,
 }
 
-/// The files as they are, and the changes that no checkpoint has yet.
+/// The current files, and the changes since the last checkpoint.
 #[derive(Debug, Clone, Default)]
 struct Session {
     files: FileMap,
@@ -72,7 +72,7 @@ struct Session {
 }
 
 impl Session {
-    fn with(&self, change: Change) -> Self {
+    fn with(&self, change: MapChange) -> Self {
         let mut pending = self.pending.clone();
         for (path, file) in &change {
             pending.insert_mut(path.clone(), file.clone());
@@ -82,12 +82,12 @@ impl Session {
 }
 
 impl StateBackend {
-    /// A backend that changes nothing: what a mutation does is in its result's `files_update`.
+    /// Returns a backend that changes nothing: the effect of a mutation is in the `files_update` of its result.
     pub fn pure(state: FilesState) -> Self {
         Self::new(state, Mutations::Returned)
     }
 
-    /// A backend whose reads see the changes made so far.
+    /// Returns a backend whose reads see the changes so far.
     pub fn session(state: FilesState) -> Self {
         Self::new(state, Mutations::InPlace)
     }
@@ -95,39 +95,40 @@ impl StateBackend {
     fn new(state: FilesState, mutations: Mutations) -> Self {
         let session = Session { files: state.files, pending: RedBlackTreeMapSync::default() };
         Self {
-            session: Arc::new(Shared::new(session)),
+            session: Arc::new(CowCell::new(session)),
             mutations,
             format: StateFormat::default(),
             config: MemoryConfig::new(),
         }
     }
 
-    /// Sets how new files are spelled in updates. Default [`StateFormat::Text`].
+    /// Sets the content format of new files in updates. Default [`StateFormat::Text`].
     #[must_use]
     pub fn with_format(mut self, format: StateFormat) -> Self {
         self.format = format;
         self
     }
 
-    /// Sets how much the state may hold. Default [`MemoryConfig::new`].
+    /// Sets the limits of the state. Default [`MemoryConfig::new`].
     #[must_use]
     pub fn with_config(mut self, config: MemoryConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// All changes since the last call, as one update, for the runtime's checkpoint. Always empty on a pure backend.
-    #[must_use = "the changes are handed over once; merge them into the state"]
+    /// Returns all changes since the last call as one update for the runtime's checkpoint. Always empty on a pure
+    /// backend.
+    #[must_use = "each change is returned once; merge the update into the state"]
     pub fn take_update(&self) -> FilesUpdate {
         let take = |session: &Session| {
             let next = Session { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
             (next, session.pending.clone())
         };
-        let taken = self.session.replace(take, |_| Vec::new());
-        taken.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect()
+        let pending = self.session.replace(take, |_| Vec::new());
+        pending.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect()
     }
 
-    /// The state of now: with every change of a session, taken or not.
+    /// Returns the current state, with every change of a session.
     pub fn state(&self) -> FilesState {
         FilesState { files: self.files() }
     }
@@ -140,20 +141,21 @@ impl StateBackend {
         MemoryTree::new(self.files())
     }
 
-    /// Makes the change that `plan` plans, where changes are made here, and says what it is; `None` where there is none.
+    /// Applies the change that `plan` computes if changes are made in place, and returns its update; `None` if
+    /// nothing changes.
     fn mutate<R>(
         &self,
         cx: &OpContext,
-        told: Told<'_>,
-        plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>,
+        granularity: EventGranularity<'_>,
+        plan: impl Fn(&FileMap, &Rules<'_>) -> Plan<R>,
     ) -> Result<(Option<FilesUpdate>, R)> {
         let compute = |session: &Session| {
             let (change, result) = plan(&session.files, &Rules::now(&self.config, self.format))?;
-            told.prepare(self.session.feed(), &session.files, &change);
+            granularity.compute_versions(self.session.feed(), &session.files, &change);
             let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
         };
-        let tell = |session: &Session, (change, _): &(Change, R)| told.events(&session.files, change);
+        let tell = |session: &Session, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
         let (change, result) = self.session.update(cx, compute, tell)?;
         let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
         Ok(((!change.is_empty()).then_some(update), result))
@@ -161,7 +163,7 @@ impl StateBackend {
 
     fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
         let req = WriteRequest::from(file);
-        let written = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules));
+        let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
         let (update, written) =
             written.map_or_else(|error| (None, Err(error)), |(update, written)| (update, Ok(written)));
         let mut response = FileUploadResponse::of_write(req.path, written);
@@ -208,7 +210,8 @@ impl Backend for StateBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))?;
+        let (update, mut result) =
+            self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
@@ -218,27 +221,29 @@ impl Backend for StateBackend {
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::edit(files, &req, rules))?;
+        let (update, mut result) =
+            self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::edit(files, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
         let (update, mut result) =
-            self.mutate(cx, Told::Removal(&req.path), |files, _| ops::delete(files, cx, &req))?;
+            self.mutate(cx, EventGranularity::Removal(&req.path), |files, _| ops::delete(files, cx, &req))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
         let (update, mut result) =
-            self.mutate(cx, Told::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))?;
+            self.mutate(cx, EventGranularity::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::copy(files, cx, &req, rules))?;
+        let (update, mut result) =
+            self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::copy(files, cx, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
@@ -258,7 +263,7 @@ impl Backend for StateBackend {
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        // The files of one request have to fit one another, even where the backend itself never changes.
+        // The files of one request must be consistent with each other, also in a backend that never changes.
         let target = match self.mutations {
             Mutations::InPlace => self.clone(),
             _ => Self::session(self.state()).with_format(self.format).with_config(self.config.clone()),

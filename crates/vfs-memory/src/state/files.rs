@@ -1,4 +1,4 @@
-//! The files of an agent's state, and the reducer that merges changes into them.
+//! Files of an agent's state, and the reducer that merges updates into them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vfs_core::{Error, ErrorKind, FileData, FilesUpdate, Result, VfsPath};
 
 use crate::file::File;
-use crate::map::{Change, FileMap};
+use crate::map::{FileMap, MapChange};
 
-/// The files of an agent's state, as a runtime keeps them in its checkpoints. A clone costs nothing.
+/// The files of an agent's state, as a runtime stores them in its checkpoints. A clone takes constant time.
 ///
 /// # Behaviour
 ///
 /// * In JSON it is an object from paths to files, `{"/a.txt": {"content": ["line"], "created_at": "...",
-///   "modified_at": "..."}}`. The content may be a list of lines or a string; each file keeps the form it came in.
-///   Fields that are not known are let go.
-/// * Contents are decoded when they come in, so everything that is in a state can be read.
+///   "modified_at": "..."}}`. The content may be a list of lines or a string; each file keeps its format. Unknown
+///   fields are dropped.
+/// * Contents are decoded when they are added, so every file of a state can be read.
 /// * [`merge`](Self::merge) is the reducer for a runtime's `files` channel.
 ///
 /// ```
@@ -36,55 +36,56 @@ pub struct FilesState {
 }
 
 impl FilesState {
-    /// A state without files.
+    /// Returns a state without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there is no file.
+    /// Returns whether there is no file.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub fn get(&self, path: &VfsPath) -> Option<FileData> {
         self.files.get(path).map(|file| file.to_data())
     }
 
-    /// All files, by the bytes of their paths.
+    /// Returns all files, ordered by the bytes of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&VfsPath, FileData)> {
         self.files.iter().map(|(path, file)| (path, file.to_data()))
     }
 
-    /// Puts a file at `path`, in place of one that is there.
+    /// Adds a file at `path`, or replaces the one that is there.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where the content cannot be decoded, `is_a_directory` for the root.
+    /// `invalid_argument` if the content cannot be decoded, `is_a_directory` for the root.
     pub fn insert(&mut self, path: VfsPath, data: FileData) -> Result<()> {
         self.merge(FilesUpdate::from([(path, Some(data))]))
     }
 
-    /// Makes `update`: the reducer of an agent's state.
+    /// Applies `update`: the reducer of an agent's state.
     ///
     /// # Behaviour
     ///
-    /// * A file takes the place of what was at its path; `None` deletes, and deletes nothing where nothing is.
-    /// * Of two updates of one path the later one counts. Merging two in turn is merging [`merge_updates`] of them.
-    /// * Updates that were made beside one another can put a file where another has a directory. Nothing is lost then:
-    ///   the file is what a backend shows, its listing reports the directory as a problem, and what lies below can be
-    ///   read, renamed and deleted by its own path.
+    /// * A file replaces the one at its path; `None` deletes the file, and does nothing if there is none.
+    /// * Of two updates of one path the later one wins. Merging two updates in turn equals merging [`merge_updates`]
+    ///   of them.
+    /// * Concurrent updates can put a file where another has a directory. Nothing is lost then: a backend shows the
+    ///   file, its listing reports the directory as a problem, and the files below can be read, renamed and deleted
+    ///   by their own paths.
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert); the state is then what it was.
+    /// Those of [`insert`](Self::insert); the state is then unchanged.
     pub fn merge(&mut self, update: FilesUpdate) -> Result<()> {
-        let change: Change = update
+        let change: MapChange = update
             .into_iter()
             .map(|(path, data)| {
                 let file = data.map(|data| decode(&path, &data)).transpose()?;
@@ -95,7 +96,7 @@ impl FilesState {
         Ok(())
     }
 
-    /// This state with `update` made to it; see [`merge`](Self::merge).
+    /// Returns this state with `update` applied; see [`merge`](Self::merge).
     ///
     /// # Errors
     ///
@@ -107,7 +108,7 @@ impl FilesState {
     }
 }
 
-/// One update that does what `first` and then `second` do.
+/// Returns one update with the effect of `first` and then `second`.
 pub fn merge_updates(mut first: FilesUpdate, second: FilesUpdate) -> FilesUpdate {
     first.extend(second);
     first
@@ -148,7 +149,7 @@ impl<'de> Visitor<'de> for FilesVisitor {
             let data: FileData =
                 entries.next_value().map_err(|error| A::Error::custom(format_args!("{path:?}: {error}")))?;
             if state.files.get(&path).is_some() {
-                return Err(A::Error::custom(format_args!("{path:?}: two keys name this path")));
+                return Err(A::Error::custom(format_args!("{path:?}: the path occurs twice")));
             }
             state.insert(path, data).map_err(A::Error::custom)?;
         }

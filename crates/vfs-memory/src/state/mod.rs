@@ -1,4 +1,4 @@
-//! An agent's state: its files, the changes that merge into them, and a backend over both.
+//! Agent state: its files, updates of them, and a backend over both.
 
 mod backend;
 mod files;

@@ -1,4 +1,4 @@
-//! Many at once, on threads of their own.
+//! Concurrent changes on threads.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ fn appends_to_one_file_are_all_in_it() {
 }
 
 #[test]
-fn of_many_who_create_a_file_one_wins_and_its_content_is_there() {
+fn one_of_many_concurrent_creates_wins() {
     for files in live_backends() {
         let outcomes = all_at_once(|writer| block_on(files.create_text("/f", &writer.to_string())));
         let winners: Vec<_> = (0..WRITERS).filter(|writer| outcomes[*writer].is_ok()).collect();
@@ -69,7 +69,7 @@ fn of_many_who_create_a_file_one_wins_and_its_content_is_there() {
 }
 
 #[test]
-fn of_many_who_replace_one_version_one_wins() {
+fn one_of_many_concurrent_replacements_of_a_version_wins() {
     for files in live_backends() {
         let version = block_on(files.create_text("/f", "old")).expect("a new file").version;
         let outcomes = all_at_once(|writer| {

@@ -1,4 +1,4 @@
-//! The crate as its users meet it.
+//! Public behaviour of the crate.
 
 mod concurrency;
 mod memory;

@@ -1,4 +1,4 @@
-//! The live store: what its listings and searches see, its limits, and many files at once.
+//! Live store: listings, searches, limits and bulk operations.
 
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileOperationError, FilePart, FileUpload,
@@ -168,7 +168,7 @@ fn a_cancelled_context_ends_every_operation_before_it_changes_anything() {
 }
 
 #[test]
-fn files_that_cannot_be_together_are_refused_when_a_store_is_made_of_them() {
+fn from_files_refuses_conflicting_files() {
     for (paths, expected) in [
         (&["/"][..], ErrorKind::IsADirectory),
         (&["/a", "/a/b"], ErrorKind::NotADirectory),
@@ -181,7 +181,7 @@ fn files_that_cannot_be_together_are_refused_when_a_store_is_made_of_them() {
 }
 
 #[test]
-fn what_a_backend_says_of_itself() {
+fn display_and_capabilities_of_a_store() {
     let files = MemoryBackend::with_config(MemoryConfig::new().max_file_size(7));
     assert_eq!(files.to_string(), "memory");
     let mut capabilities = vfs_core::Capabilities::new(7);

@@ -1,4 +1,4 @@
-//! The reducer's laws, on updates that nobody thought of.
+//! Laws of the reducer, on random updates.
 
 use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn documents_reducer(left: Option<FilesUpdate>, right: &FilesUpdate) -> FilesUpd
 
 proptest! {
     #[test]
-    fn merging_is_what_the_documents_reducer_does(first in update(), second in update()) {
+    fn merging_equals_the_documents_reducer(first in update(), second in update()) {
         let expected = documents_reducer(Some(documents_reducer(None, &first)), &second);
         let state = merged(&[&first, &second]);
         let files: FilesUpdate = state.iter().map(|(path, file)| (path.clone(), Some(file))).collect();
@@ -53,14 +53,14 @@ proptest! {
     }
 
     #[test]
-    fn merging_two_updates_is_merging_the_one_that_they_make(start in update(), first in update(), second in update()) {
+    fn merging_two_updates_equals_merging_their_union(start in update(), first in update(), second in update()) {
         let in_turn = merged(&[&start, &first, &second]);
         let at_once = merged(&[&start, &merge_updates(first, second)]);
         prop_assert_eq!(in_turn, at_once);
     }
 
     #[test]
-    fn updates_can_be_put_together_in_any_grouping(a in update(), b in update(), c in update()) {
+    fn merging_updates_is_associative(a in update(), b in update(), c in update()) {
         let left = merge_updates(merge_updates(a.clone(), b.clone()), c.clone());
         prop_assert_eq!(left, merge_updates(a, merge_updates(b, c)));
     }

@@ -1,4 +1,4 @@
-//! Snapshots, forks and going back.
+//! Snapshots, forks and restores.
 
 use vfs_core::{Backend, BackendExt, ChangeKind, ErrorKind, ForgetRequest, OpContext, RestoreRequest, SnapshotRequest};
 use vfs_memory::MemoryBackend;
@@ -6,7 +6,7 @@ use vfs_memory::MemoryBackend;
 use super::{path, run};
 
 #[test]
-fn a_snapshot_stays_as_it_is_and_can_be_gone_back_to_twice() {
+fn a_snapshot_never_changes_and_can_be_restored_twice() {
     run(async {
         let files = MemoryBackend::new();
         files.create_text("/a", "first").await?;
@@ -71,7 +71,7 @@ fn named_snapshots_are_found_until_they_are_forgotten() {
 }
 
 #[test]
-fn what_lies_between_two_snapshots_is_told_with_diffs() {
+fn the_changes_between_two_snapshots_have_diffs() {
     run(async {
         let files = MemoryBackend::new();
         for (path, text) in [("/changed", "one\n"), ("/removed", "gone\n"), ("/same", "same\n")] {

@@ -1,4 +1,4 @@
-//! An agent's state: its JSON, its two ways of use, and the forms of its files.
+//! Agent state: JSON, pure and session backends, content formats.
 
 use serde_json::{Value, json};
 use vfs_core::{
@@ -30,7 +30,7 @@ fn state(json: Value) -> FilesState {
 }
 
 #[test]
-fn the_documents_state_is_read_and_written_as_it_was() {
+fn the_documents_state_round_trips() {
     run(async {
         let state = state(documents());
         assert_eq!(serde_json::to_value(&state).expect("it can be written"), documents());
@@ -81,7 +81,7 @@ fn both_forms_and_any_bytes_survive_a_checkpoint() {
 }
 
 #[test]
-fn a_state_that_cannot_be_read_says_which_key_is_wrong() {
+fn a_decoding_error_names_the_key() {
     let file = json!({"content": "x", "created_at": "2025-01-15T10:30:00Z", "modified_at": "2025-01-15T10:30:00Z"});
     let spelled = |encoding: &str, content: Value| {
         let mut file = file.clone();
@@ -149,7 +149,7 @@ fn contents(state: &FilesState) -> Vec<(String, Option<bytes::Bytes>)> {
 }
 
 #[test]
-fn a_session_hands_over_each_change_once() {
+fn take_update_returns_each_change_once() {
     run(async {
         let start = state(documents());
         let files = StateBackend::session(start.clone());
@@ -228,7 +228,7 @@ fn only_file(update: Option<FilesUpdate>) -> FileData {
 }
 
 #[test]
-fn uploads_have_an_update_each_and_have_to_fit_one_another() {
+fn uploads_have_one_update_each_and_must_be_consistent() {
     run(async {
         let cx = OpContext::new();
         for files in [StateBackend::pure(FilesState::new()), StateBackend::session(FilesState::new())] {
@@ -252,7 +252,7 @@ fn uploads_have_an_update_each_and_have_to_fit_one_another() {
 }
 
 #[test]
-fn a_file_and_a_directory_that_were_merged_into_one_path_can_be_told_apart_again() {
+fn a_file_and_a_directory_merged_into_one_path_can_be_separated() {
     run(async {
         let mut merged = FilesState::new();
         for at in ["/p", "/p/below", "/other"] {
@@ -276,7 +276,7 @@ fn a_file_and_a_directory_that_were_merged_into_one_path_can_be_told_apart_again
 }
 
 #[test]
-fn what_the_backends_say_of_themselves() {
+fn display_and_capabilities_of_state_backends() {
     for (files, mutations) in [
         (StateBackend::pure(FilesState::new()), Mutations::Returned),
         (StateBackend::session(FilesState::new()), Mutations::InPlace),

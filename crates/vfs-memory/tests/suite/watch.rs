@@ -1,4 +1,4 @@
-//! The change feed: what each operation tells, in which order, and what becomes of those who come late.
+//! Change feed: events of each operation, their order, and late subscribers.
 
 use std::sync::{Arc, Barrier, Weak};
 
@@ -57,7 +57,7 @@ fn live_backends() -> Vec<Box<dyn Backend>> {
 }
 
 #[test]
-fn every_operation_tells_what_it_did() {
+fn every_operation_emits_its_events() {
     run(async {
         for files in live_backends() {
             let cx = OpContext::new();
@@ -95,7 +95,7 @@ fn every_operation_tells_what_it_did() {
 }
 
 #[test]
-fn what_changes_nothing_tells_nothing() {
+fn operations_without_a_change_emit_no_event() {
     run(async {
         for files in live_backends() {
             let cx = OpContext::new();
@@ -116,7 +116,7 @@ fn what_changes_nothing_tells_nothing() {
 }
 
 #[test]
-fn going_back_tells_of_each_file_that_differs() {
+fn a_restore_emits_an_event_for_each_file_that_differs() {
     run(async {
         let files = MemoryBackend::new();
         for (name, text) in [("/changed", "old"), ("/gone", "gone"), ("/same", "same")] {
@@ -144,7 +144,7 @@ fn going_back_tells_of_each_file_that_differs() {
 }
 
 #[test]
-fn a_subscriber_sees_its_part_and_renames_across_its_border_from_its_side() {
+fn a_subscriber_sees_its_subtree_and_renames_into_and_out_of_it() {
     run(async {
         let files = MemoryBackend::new();
         files.create_text("/out/a", "a").await?;
@@ -228,7 +228,7 @@ fn events_come_in_the_order_of_the_changes_to_all_under_many_writers() {
 }
 
 #[test]
-fn a_cursor_gives_exactly_what_was_missed() {
+fn a_cursor_resumes_exactly_after_the_last_event() {
     run(async {
         let files = MemoryBackend::new();
         let mut events = all(&files);
@@ -248,7 +248,7 @@ fn a_cursor_gives_exactly_what_was_missed() {
 }
 
 #[test]
-fn what_is_lost_is_said() {
+fn lost_events_are_reported_as_overflow() {
     run(async {
         let files = MemoryBackend::new();
         let mut slow = all(&files);
@@ -272,7 +272,7 @@ fn what_is_lost_is_said() {
 }
 
 #[test]
-fn a_stream_ends_when_it_is_cancelled_and_frees_what_it_held_when_it_is_dropped() {
+fn a_stream_ends_on_cancellation_and_frees_its_memory_when_dropped() {
     let files = MemoryBackend::new();
     let held = Arc::new(());
     let left: Weak<()> = Arc::downgrade(&held);

@@ -10,7 +10,7 @@ use vfs_core::{
     Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest,
     Layer, LsRequest, OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_layers::{Fault, Latency};
+use vfs_layers::{Delay, FaultInjection};
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 
@@ -100,7 +100,7 @@ async fn a_commit_that_fails_at_any_step_is_rolled_back() -> Result<()> {
         for skipped in 0..3 {
             let base = project().await;
             let before = contents(&base).await?;
-            let fault = Fault::new(ErrorKind::StorageFull).only(operation).every(skipped + 2);
+            let fault = FaultInjection::new(ErrorKind::StorageFull).only(operation).every(skipped + 2);
             let overlay = OverlayBackend::new(fault.layer(Arc::new(base.clone())));
             for (at, text) in [("/a.txt", "1"), ("/d/b.txt", "2"), ("/x/y", "3")] {
                 overlay.write_text(at, text).await?;
@@ -221,7 +221,7 @@ async fn the_budget_is_for_what_is_held_after_a_change() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
-    let slow = Latency::new(minutes(60)).layer(Arc::new(project().await));
+    let slow = Delay::new(minutes(60)).layer(Arc::new(project().await));
     let overlay = OverlayBackend::new(slow);
     let mut first = Box::pin(overlay.write_text("/a.txt", "1\n"));
     assert!(poll_immediate(&mut first).await.is_none(), "it is its turn");

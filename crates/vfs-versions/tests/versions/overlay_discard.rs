@@ -9,7 +9,7 @@ use vfs_core::{
     Backend, BackendExt, DeleteRequest, ErrorKind, Layer as _, LsRequest, OpContext, Operation, RenameRequest, Result,
     Version, VfsPath,
 };
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 
@@ -142,7 +142,7 @@ async fn a_discard_that_cannot_be_saved_discards_nothing() -> Result<()> {
     let first = open(Arc::new(store.clone())).await?;
     first.write_text("/a", "mine").await?;
     first.write_text("/d/b", "mine").await?;
-    let full = Fault::new(ErrorKind::StorageFull).only(Operation::Write).layer(Arc::new(store.clone()));
+    let full = FaultInjection::new(ErrorKind::StorageFull).only(Operation::Write).layer(Arc::new(store.clone()));
     let failing = open(full).await?;
     let error = discard(&failing, &["/a"]).await.expect_err("the store is full");
     assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, Some("/")));

@@ -10,7 +10,7 @@ use vfs_core::{
     OpContext, Operation, OperationClass, RestoreRequest, Result, ResultStream, SnapshotId, SnapshotRequest, Snapshots,
     StreamCall, StreamRequest, UnaryRequest,
 };
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
 use vfs_versions::{CheckpointedBackend, Checkpoints};
@@ -47,7 +47,7 @@ impl Fixture {
     }
 
     /// The same with `fault` between the layer and the files.
-    fn failing(&self, fault: &Fault) -> CheckpointedBackend {
+    fn failing(&self, fault: &FaultInjection) -> CheckpointedBackend {
         checkpoints(&self.store).over(fault.layer(Arc::<MemoryBackend>::clone(&self.inner)))
     }
 
@@ -175,7 +175,7 @@ async fn a_restore_that_fails_is_rolled_back() {
         (ErrorKind::Conflict, Operation::Delete),
     ] {
         let calls = if operation == Operation::Write { 3 } else { 1 };
-        let fault = Fault::new(kind).only(operation).every(calls);
+        let fault = FaultInjection::new(kind).only(operation).every(calls);
         let error = restore(&fixture.failing(&fault), &first).await.expect_err("it fails");
         assert_eq!(error.kind(), kind);
         // A rollback writes, too: every third write fails, so at most one file is not rolled back.
@@ -187,7 +187,7 @@ async fn a_restore_that_fails_is_rolled_back() {
             fixture.store.delete_file(entry.path.as_str()).await.expect("removed");
         }
     }
-    let lost = Fault::new(ErrorKind::Unavailable).only(Operation::Write).only(Operation::Delete).after();
+    let lost = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Write).only(Operation::Delete).after();
     restore(&fixture.failing(&lost), &first).await.expect("only the answers are lost");
     fixture.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old"), ("/4", "old"), ("/5", "old")]);
 }

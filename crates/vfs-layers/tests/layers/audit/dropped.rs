@@ -1,4 +1,4 @@
-//! Operations that are dropped: nothing further is let through before their records are kept.
+//! Records of dropped operations, which precede every further operation.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ impl Peek {
 }
 
 #[tokio::test]
-async fn the_record_of_what_was_dropped_is_kept_before_the_next_operation_begins() {
+async fn the_record_of_a_dropped_operation_is_written_before_the_next_operation_begins() {
     let sink = MemorySink::new();
     let peek = Peek::new(&sink);
     let files = Audit::new(sink.clone()).layer(peek.around(memory().await));
@@ -71,7 +71,7 @@ async fn the_record_of_what_was_dropped_is_kept_before_the_next_operation_begins
 }
 
 #[tokio::test]
-async fn where_the_record_of_what_was_dropped_cannot_be_kept_the_next_operation_is_refused() {
+async fn the_next_operation_is_refused_if_the_record_of_a_dropped_one_cannot_be_written() {
     let sink = Moody::default();
     let peek = Peek::new(&sink.sink);
     let audit = Audit::new(sink.clone());
@@ -107,7 +107,7 @@ impl AuditSink for Holding {
 }
 
 #[tokio::test]
-async fn a_record_whose_operation_was_dropped_on_the_way_to_the_sink_is_kept_before_the_next_begins() {
+async fn a_record_dropped_on_its_way_to_the_sink_is_written_before_the_next_operation_begins() {
     let sink = Holding::default();
     let peek = Peek::new(&sink.sink);
     let files = Audit::new(sink.clone()).layer(peek.around(memory().await));

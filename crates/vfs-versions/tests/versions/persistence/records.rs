@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs_core::{Backend, BackendExt, ErrorKind, Layer, OpContext, Operation, Result};
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_versions::OverlayBackend;
 
@@ -64,7 +64,7 @@ async fn a_commit_with_an_unacknowledged_record_can_be_repeated_or_discarded() -
 async fn contents_that_cannot_be_removed_from_the_store_are_not_a_failure_of_a_change() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let open = |store: Arc<dyn Backend>| OverlayBackend::open(Arc::new(base.clone()), store, path("/kept"));
-    let crowded = Fault::new(ErrorKind::Unavailable).only(Operation::Ls).layer(Arc::new(store.clone()));
+    let crowded = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Ls).layer(Arc::new(store.clone()));
     let overlay = open(Arc::clone(&crowded)).await?;
     overlay.create_text("/x", "mine").await?;
     commit(&overlay).await?;
@@ -144,7 +144,8 @@ async fn a_step_with_an_unknown_result_is_reported_and_can_be_finished() -> Resu
 async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     let (cx, root) = (OpContext::new(), Some("/"));
     let base = base().await;
-    let failing = Fault::new(ErrorKind::StorageFull).only(Operation::Write).layer(Arc::new(MemoryBackend::new()));
+    let failing =
+        FaultInjection::new(ErrorKind::StorageFull).only(Operation::Write).layer(Arc::new(MemoryBackend::new()));
     let overlay = journaled(Arc::new(base.clone()), failing);
     overlay.write_text("/a", "mine").await?;
     assert_eq!(commit(&overlay).await.expect_err("the store is full").path(), root);
@@ -161,7 +162,7 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     assert_eq!(overlay.commit(&cx).await.expect_err("to be finished").path(), root);
     assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").path(), root);
 
-    let gone = Fault::new(ErrorKind::Unavailable).layer(Arc::new(MemoryBackend::new()));
+    let gone = FaultInjection::new(ErrorKind::Unavailable).layer(Arc::new(MemoryBackend::new()));
     let overlay = journaled(Arc::new(base.clone()), gone);
     assert_eq!(overlay.finish_commit(&cx).await.expect_err("the store is gone").path(), root);
     Ok(())

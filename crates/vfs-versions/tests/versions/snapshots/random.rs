@@ -6,7 +6,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Layer, Operation, RenameRequest, Result, SnapshotId,
 };
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_testkit::{ALL, StrictBackend, Target, model};
 use vfs_versions::{CheckpointedBackend, Checkpoints};
@@ -101,7 +101,7 @@ proptest! {
             for step in &steps {
                 run(&fixture.files, step, std::slice::from_ref(&first)).await.ok();
             }
-            let fault = Fault::new(ErrorKind::Unavailable).randomly(0.2, seed).only(Operation::Write);
+            let fault = FaultInjection::new(ErrorKind::Unavailable).randomly(0.2, seed).only(Operation::Write);
             let fault = fault.only(Operation::Delete).only(Operation::Rename).only(Operation::Download);
             let fault = if is_after { fault.after() } else { fault };
             let failing = fixture.failing(&fault);

@@ -6,7 +6,7 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Intercepted, Interceptor, Layer, OpContext,
     Operation, RenameRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
 };
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_versions::Checkpoints;
 
@@ -96,7 +96,8 @@ async fn a_change_that_fails_has_no_record() {
     files.delete(&cx(), DeleteRequest::new(VfsPath::root()).recursive()).await.expect_err("the root stays");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 1);
 
-    for (fault, recorded) in [(Fault::new(ErrorKind::Unavailable), 1), (Fault::new(ErrorKind::Unavailable).after(), 2)]
+    for (fault, recorded) in
+        [(FaultInjection::new(ErrorKind::Unavailable), 1), (FaultInjection::new(ErrorKind::Unavailable).after(), 2)]
     {
         let failing = fixture.failing(&fault.only(Operation::Write));
         failing.write_text("/a", "three").await.expect_err("it fails");
@@ -158,7 +159,7 @@ async fn a_change_whose_contents_cannot_be_stored_is_refused() {
     fixture.inner.create_text("/a", "one").await.expect("written");
     for (operation, kind) in [(Operation::Write, ErrorKind::StorageFull), (Operation::Ls, ErrorKind::PermissionDenied)]
     {
-        let store = Fault::new(kind).only(operation).layer(Arc::<MemoryBackend>::clone(&fixture.store));
+        let store = FaultInjection::new(kind).only(operation).layer(Arc::<MemoryBackend>::clone(&fixture.store));
         let files = Checkpoints::new(store, path(DIRECTORY)).over(Arc::<MemoryBackend>::clone(&fixture.inner));
         let error = files.write_text("/a", "two").await.expect_err("refused");
         let expected = if kind == ErrorKind::StorageFull { kind } else { ErrorKind::Internal };

@@ -1,4 +1,4 @@
-//! The live store.
+//! Live store in memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,29 +18,30 @@ use vfs_core::{
 };
 
 use crate::config::{MemoryConfig, Rules};
-use crate::events::{self, Told};
+use crate::cow_cell::CowCell;
+use crate::events::{self, EventGranularity};
 use crate::file::StateFormat;
 use crate::map::FileMap;
-use crate::ops::{self, Planned};
-use crate::shared::Shared;
-use crate::snapshot::{Remembered, Snapshot};
+use crate::ops::{self, Plan};
+use crate::snapshot::{NamedSnapshots, Snapshot};
 use crate::tree::MemoryTree;
 
 /// Files in memory, shared by every clone of this handle.
 ///
 /// # Behaviour
 ///
-/// * Directories are there as long as there are files below them; only the root is always there.
-/// * A version is made of the content alone: the same content has the same version in every store here.
-/// * Reads and searches work on the files of the moment they began and wait for nobody. Changes are made one at a time
-///   and whole; those that meet are computed again on the newest files, so edits of different places all succeed.
-/// * [`snapshot`](Self::snapshot), [`restore`](Self::restore) and [`fork`](Self::fork) take the same short time whatever
-///   there is, and share contents.
-/// * Work is done on the calling thread, apart from that of `grep`.
-/// * The change feed tells of files, as directories come and go with them: a write, an edit or an upload of one file, a
-///   copy of each. Deleting a directory is one event and renaming one is one; both are of all that lies below it. Going
-///   back to a snapshot tells of each file that differs, or of an overflow where these are too many. A change that leaves
-///   a file with the content that it had is none. The feed begins with the first subscriber, and a fork has its own.
+/// * A directory exists as long as there are files below it; only the root always exists.
+/// * A version depends on the content alone: equal contents have equal versions in every store in memory.
+/// * Reads and searches work on the files at their start and never wait. Changes are applied one at a time and as a
+///   whole; conflicting ones are computed again on the newest files, so that edits of different places all succeed.
+/// * [`snapshot`](Self::snapshot), [`restore`](Self::restore) and [`fork`](Self::fork) take constant time and share
+///   contents.
+/// * Work is done on the calling thread, except that of `grep`.
+/// * The change feed reports files, as directories exist only with them: one event for a write, an edit or an upload,
+///   and one for each file of a copy. Deleting or renaming a directory is one event about everything below it.
+///   Restoring a snapshot reports each file that differs, or an overflow if these are too many. A change that leaves
+///   the content of a file as it was is not reported. The feed begins with the first subscriber, and a fork has its
+///   own.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -64,28 +65,28 @@ pub struct MemoryBackend {
 
 #[derive(Debug)]
 struct Inner {
-    files: Shared<FileMap>,
+    files: CowCell<FileMap>,
     config: MemoryConfig,
-    remembered: Remembered,
+    snapshots: NamedSnapshots,
 }
 
 impl MemoryBackend {
-    /// An empty store with the default limits.
+    /// Returns an empty store with the default limits.
     pub fn new() -> Self {
         Self::with_config(MemoryConfig::new())
     }
 
-    /// An empty store.
+    /// Returns an empty store with the limits of `config`.
     pub fn with_config(config: MemoryConfig) -> Self {
-        Self::holding(FileMap::default(), config)
+        Self::from_map(FileMap::default(), config)
     }
 
-    /// A store of these files with the default limits; of two at the same path the later one counts.
+    /// Returns a store of `files` with the default limits; of two at the same path the later one wins.
     ///
     /// # Errors
     ///
-    /// Those of writing each: a path that is the root, or that a file and a directory would share; a file that is too
-    /// large.
+    /// Those of writing each file: `is_a_directory` or `not_a_directory` for the root and for a path that a file and
+    /// a directory would share; `too_large`.
     pub fn from_files(files: impl IntoIterator<Item = (VfsPath, Bytes)>) -> Result<Self> {
         let config = MemoryConfig::new();
         let rules = Rules::now(&config, StateFormat::default());
@@ -95,29 +96,29 @@ impl MemoryBackend {
             let (change, _) = ops::write(&map, &request, &rules)?;
             map.apply(change);
         }
-        Ok(Self::holding(map, config))
+        Ok(Self::from_map(map, config))
     }
 
-    /// All files of now, to be gone back to.
+    /// Returns a snapshot of all files.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { files: self.files() }
     }
 
-    /// Makes the files those of `snapshot`, in one step; what was written since is gone.
+    /// Replaces all files by those of `snapshot` in one step; later changes are lost.
     ///
-    /// The snapshot may come from another store, and is not held to this one's limits.
+    /// The snapshot may come from another store, and is not checked against the limits of this one.
     pub fn restore(&self, snapshot: &Snapshot) {
         let files = &snapshot.files;
-        self.inner.files.replace(|_| (files.clone(), ()), |before| events::of_restoring(before, files));
+        self.inner.files.replace(|_| (files.clone(), ()), |before| events::restore_events(before, files));
     }
 
-    /// Another store that starts with the files of now and has the same limits. Neither sees the other's changes.
+    /// Returns another store with the same files and limits. Neither sees the other's changes.
     pub fn fork(&self) -> MemoryBackend {
-        Self::holding(self.files(), self.inner.config.clone())
+        Self::from_map(self.files(), self.inner.config.clone())
     }
 
-    fn holding(files: FileMap, config: MemoryConfig) -> Self {
-        Self { inner: Arc::new(Inner { files: Shared::new(files), config, remembered: Remembered::default() }) }
+    fn from_map(files: FileMap, config: MemoryConfig) -> Self {
+        Self { inner: Arc::new(Inner { files: CowCell::new(files), config, snapshots: NamedSnapshots::default() }) }
     }
 
     fn files(&self) -> FileMap {
@@ -128,20 +129,20 @@ impl MemoryBackend {
         MemoryTree::new(self.files())
     }
 
-    /// Makes the change that `plan` plans, which is told as `told` says.
+    /// Applies the change that `plan` computes, and reports it in events of `granularity`.
     fn mutate<R>(
         &self,
         cx: &OpContext,
-        told: Told<'_>,
-        plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>,
+        granularity: EventGranularity<'_>,
+        plan: impl Fn(&FileMap, &Rules<'_>) -> Plan<R>,
     ) -> Result<R> {
         let files = &self.inner.files;
         let compute = |before: &FileMap| {
             let (change, result) = plan(before, &Rules::now(&self.inner.config, StateFormat::default()))?;
-            told.prepare(files.feed(), before, &change);
+            granularity.compute_versions(files.feed(), before, &change);
             Ok(((!change.is_empty()).then(|| before.with(change.clone())), (change, result)))
         };
-        let (_, result) = files.update(cx, compute, |before, (change, _)| told.events(before, change))?;
+        let (_, result) = files.update(cx, compute, |before, (change, _)| granularity.events(before, change))?;
         Ok(result)
     }
 }
@@ -185,7 +186,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))
+        self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules))
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
@@ -193,19 +194,19 @@ impl Backend for MemoryBackend {
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.mutate(cx, Told::EachFile, |files, rules| ops::edit(files, &req, rules))
+        self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::edit(files, &req, rules))
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.mutate(cx, Told::Removal(&req.path), |files, _| ops::delete(files, cx, &req))
+        self.mutate(cx, EventGranularity::Removal(&req.path), |files, _| ops::delete(files, cx, &req))
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.mutate(cx, Told::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))
+        self.mutate(cx, EventGranularity::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.mutate(cx, Told::EachFile, |files, rules| ops::copy(files, cx, &req, rules))
+        self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::copy(files, cx, &req, rules))
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
@@ -225,7 +226,7 @@ impl Backend for MemoryBackend {
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let upload = |file: FileUpload| {
             let req = WriteRequest::from(file);
-            let written = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules));
+            let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
             FileUploadResponse::of_write(req.path, written)
         };
         files.into_iter().map(upload).collect()
@@ -278,30 +279,30 @@ impl Watch for MemoryBackend {
 impl Snapshots for MemoryBackend {
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
         cx.check()?;
-        Ok(self.inner.remembered.keep(MemoryBackend::snapshot(self), req))
+        Ok(self.inner.snapshots.insert(MemoryBackend::snapshot(self), req))
     }
 
     async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
         cx.check()?;
-        Ok(self.inner.remembered.list())
+        Ok(self.inner.snapshots.list())
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
         cx.check()?;
-        MemoryBackend::restore(self, &self.inner.remembered.get(&req.id)?);
+        MemoryBackend::restore(self, &self.inner.snapshots.get(&req.id)?);
         Ok(())
     }
 
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
         cx.check()?;
-        self.inner.remembered.forget(&req.id)
+        self.inner.snapshots.forget(&req.id)
     }
 
     async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
         cx.check()?;
-        let from = self.inner.remembered.get(&req.from)?;
+        let from = self.inner.snapshots.get(&req.from)?;
         let to = match &req.to {
-            Some(id) => self.inner.remembered.get(id)?,
+            Some(id) => self.inner.snapshots.get(id)?,
             None => MemoryBackend::snapshot(self),
         };
         Ok(from.diff(&to))

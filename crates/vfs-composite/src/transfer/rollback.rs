@@ -1,4 +1,4 @@
-//! Making everything as it was before a transfer that failed.
+//! Rollback of a transfer that failed.
 
 use std::collections::HashMap;
 
@@ -7,61 +7,61 @@ use vfs_core::{
     prune,
 };
 
-use super::{Inventory, Placed, Progress};
+use super::{CopiedFile, Inventory, TransferProgress};
 use crate::backend::CompositeBackend;
 use crate::journal::RecordedMove;
 
 impl CompositeBackend {
-    /// Removes the directories that are left at and below `path`, if there is no file in them.
+    /// Removes the directories at and below `path`, if there is no file in them.
     pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         match prune(self, cx, path).await {
             Err(error) if error.is_absence() => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotEmpty => {
-                let message = "something was put there meanwhile, which stays";
+                let message = "directory is not empty: a file was added during the move";
                 Err(Error::new(ErrorKind::NotEmpty, message).with_path(path).with_source(error))
             }
             pruned => pruned,
         }
     }
 
-    /// Makes everything as it was before a transfer that failed with `error`, which it gives back.
+    /// Rolls back a transfer that failed with `error`, and returns that error.
     ///
     /// # Errors
     ///
-    /// Where not all could be put back: what failed, and where the files are.
-    pub(super) async fn put_back(
+    /// If the rollback is incomplete: the error with the number of files that stay at the target.
+    pub(super) async fn rollback(
         &self,
         cx: &OpContext,
         to: &VfsPath,
         inventory: &Inventory,
-        progress: Progress,
+        progress: TransferProgress,
         mut recorded: Option<&mut RecordedMove>,
         error: Error,
     ) -> Result<Error> {
-        // The caller may have given up, which is no reason to leave half of it.
+        // A rollback completes even if the caller has cancelled.
         let cx = cx.for_cleanup();
         let is_recorded = recorded.is_some();
-        if self.returns(to) {
-            // Nothing was done there but told, and is not told now.
+        if self.only_returns_changes(to) {
+            // Changes that are only returned are discarded with the error.
             return Ok(error);
         }
-        // Without the mark a recovery deletes nothing that is written here, so it is no reason to leave half of the move.
-        let marked = match &mut recorded {
-            Some(recorded) if !progress.placed.is_empty() => self.record_rollback(&cx, recorded, &progress).await,
+        // If the mark fails, the rollback continues: a recovery then deletes nothing that is written here.
+        let mark_result = match &mut recorded {
+            Some(recorded) if !progress.copied.is_empty() => self.record_rollback(&cx, recorded, &progress).await,
             _ => Ok(()),
         };
-        let mut left = HashMap::new();
-        for mut file in progress.placed.into_iter().rev() {
-            // It may have been put back all the same, with only an answer lost.
-            if self.put_back_file(&cx, &mut file).await.is_err() && !self.is_back(&cx, &file).await {
-                left.insert(file.from.clone(), file);
+        let mut unrestored = HashMap::new();
+        for mut file in progress.copied.into_iter().rev() {
+            // The file may have been restored, and only the response lost.
+            if self.rollback_file(&cx, &mut file).await.is_err() && !self.is_rolled_back(&cx, &file).await {
+                unrestored.insert(file.from.clone(), file);
             }
         }
-        if !left.is_empty() {
-            let count = left.len();
+        if !unrestored.is_empty() {
+            let count = unrestored.len();
             let updated = match recorded {
-                Some(recorded) if marked.is_ok() => self.record_left(&cx, recorded, left).await,
-                _ => marked,
+                Some(recorded) if mark_result.is_ok() => self.record_unrestored(&cx, recorded, unrestored).await,
+                _ => mark_result,
             };
             let advice = match (is_recorded, &updated) {
                 (false, _) => "finish the move by hand",
@@ -69,21 +69,21 @@ impl CompositeBackend {
                 (true, Err(_)) => "finish the move by hand, as its record cannot be written",
             };
             let error = error.or_path(to).with_consequence(format_args!(
-                "{count} files could not be put back, and are at the target, whole: {advice}"
+                "{count} files could not be restored and are complete at the target; {advice}"
             ));
             return Err(match updated {
                 Ok(()) => error,
                 Err(failed) => error.with_source(failed),
             });
         }
-        // Directories without files do no harm, whether they are missing at the source or left at the target.
+        // Failures with empty directories are ignored: neither a missing nor an additional one loses a file.
         if progress.has_emptied {
             for directory in &inventory.empty {
                 let _ = self.restore_directory(&cx, &directory.from).await;
             }
         }
         for directory in &inventory.empty {
-            // Making it may have failed midway.
+            // The creation of the directory may have failed midway.
             let _ = self.remove_marker(&cx, &directory.to).await;
         }
         if inventory.is_dir && !inventory.replaced {
@@ -92,34 +92,34 @@ impl CompositeBackend {
         Ok(error)
     }
 
-    /// Makes a directory again that had nothing in it, unless something is there.
+    /// Creates an empty directory again, unless something is there.
     async fn restore_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         match self.stat(cx, StatRequest::new(path.clone())).await {
             Err(error) if error.kind() == ErrorKind::NotFound => self.make_directory(cx, path).await,
-            there => there.map(drop),
+            existing => existing.map(drop),
         }
     }
 
-    /// Puts a source back that was, or may have been, removed, and sets the version that is there.
-    async fn restore_source(&self, cx: &OpContext, file: &mut Placed) -> Result<()> {
+    /// Restores a source that was, or may have been, removed, and sets its new version.
+    async fn restore_source(&self, cx: &OpContext, file: &mut CopiedFile) -> Result<()> {
         match self.stat(cx, StatRequest::new(file.from.clone())).await {
             Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
-            // It was changed since: what was copied is only at the target.
+            // The source was changed since, so the copied content is only at the target.
             Ok(source) => Err(Error::conflict(&file.from, source.version)),
             Err(error) if error.is_absence() => {
                 let copy = self.fetch(cx, &file.to).await?;
                 file.is_restored = true;
-                file.source = self.put(cx, &file.from, &copy, None).await?.version;
+                file.source = self.write_copy(cx, &file.from, &copy, None).await?.version;
                 file.is_restored = false;
-                self.compare(cx, &file.from, &copy).await
+                self.verify_copy(cx, &file.from, &copy).await
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn put_back_file(&self, cx: &OpContext, file: &mut Placed) -> Result<()> {
-        // A source that this transfer did not touch is its owner's, whatever became of it meanwhile.
-        if file.is_taken {
+    async fn rollback_file(&self, cx: &OpContext, file: &mut CopiedFile) -> Result<()> {
+        // A source that this transfer did not remove stays as it is, even if another caller has changed it.
+        if file.is_source_removed {
             self.restore_source(cx, file).await?;
         }
         let (to, version) = (file.to.clone(), file.version.clone());
@@ -132,10 +132,10 @@ impl CompositeBackend {
         }
     }
 
-    /// Whether a file is at the source, and at the target what was there before.
-    async fn is_back(&self, cx: &OpContext, file: &Placed) -> bool {
+    /// Returns whether a file is at the source, and the earlier content at the target.
+    async fn is_rolled_back(&self, cx: &OpContext, file: &CopiedFile) -> bool {
         let is_before = match (self.fetch(cx, &file.to).await, &file.before) {
-            (Ok(there), Some(before)) => there.content == before.content,
+            (Ok(existing), Some(before)) => existing.content == before.content,
             (Err(error), None) => error.kind() == ErrorKind::NotFound,
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! The recovery of one recorded rename, to its end or back to its beginning.
+//! Recovery of one recorded rename: completion or rollback.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::mem;
@@ -10,51 +10,51 @@ use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, ResolveRequest, Result, StatRequest, Version, VfsPath,
 };
 
-use super::Recovered;
+use super::RecoveryOutcome;
 use super::notice::Notice;
 use crate::backend::CompositeBackend;
 use crate::identity::{is_within, versions_name_files};
-use crate::journal::{MoveRecord, RecordedFile, RecordedMount};
-use crate::transfer::{Copied, Kind, link_at_target};
+use crate::journal::{EntryKind, MoveRecord, RecordedFile, RecordedMount};
+use crate::transfer::{FileContent, link_at_target};
 
-/// Time after which the observer is called, also if nothing is copied.
+/// Delay after which the observer is called even if nothing is copied.
 const NOTICE_DELAY: Duration = Duration::from_millis(500);
 
 /// The recovery of one rename.
-pub(super) struct Settlement<'a> {
+pub(super) struct MoveRecovery<'a> {
     composite: &'a CompositeBackend,
     /// The context of the caller of the rename.
     cx: OpContext,
     record: MoveRecord,
-    /// Whether `record` is another one than that in the journal.
+    /// Whether `record` differs from the one in the journal.
     is_changed: bool,
-    /// The moment after which no step begins but the first one.
+    /// The moment after which no step begins except the first one.
     yield_at: Option<Instant>,
     has_begun: bool,
     notice: Option<Arc<Notice>>,
 }
 
-/// The place of one file of a rename.
+/// The location of one file of a rename.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Placement {
+enum FilePlacement {
     /// At the target, and at the source in this version.
     Both(Version),
-    /// Not at the source, or there as a link that leads nowhere.
+    /// Not at the source, or there as a dangling link.
     NotAtSource,
     /// Only at the source, where it was changed since.
     OnlyAtSource,
 }
 
-/// What is to be done with one file of a rename.
-enum Duty {
+/// The next action on one file of a rename.
+enum FileAction {
     Move,
-    /// It stays until a link to it is copied.
-    Wait,
-    /// It stays for good, as a link to it does.
-    Stay,
+    /// The file stays until a link to it is copied.
+    Defer,
+    /// The file stays for good, because a link to it does.
+    Keep,
 }
 
-impl<'a> Settlement<'a> {
+impl<'a> MoveRecovery<'a> {
     pub(super) fn new(
         composite: &'a CompositeBackend,
         cx: &OpContext,
@@ -65,13 +65,13 @@ impl<'a> Settlement<'a> {
         Self { composite, cx: record.context(cx), record, is_changed: false, yield_at, has_begun: false, notice }
     }
 
-    /// Returns the record with the files that are not settled, and whether that is another one than before.
+    /// Returns the record with the files that are not settled, and whether it differs from the one in the journal.
     pub(super) fn into_record(self) -> (MoveRecord, bool) {
         (self.record, self.is_changed)
     }
 
     /// Finishes the rename, or rolls it back if nothing has arrived.
-    pub(super) async fn settle(&mut self) -> Result<Recovered> {
+    pub(super) async fn settle(&mut self) -> Result<RecoveryOutcome> {
         self.check_mounts()?;
         let notice = self.notice.clone();
         let _alarm = notice.map(|notice| Alarm::set(Instant::now() + NOTICE_DELAY, move || notice.send()));
@@ -79,7 +79,7 @@ impl<'a> Settlement<'a> {
             match self.has_arrived().await? {
                 None => return Ok(self.unfinished()),
                 Some(false) => return self.roll_back().await,
-                // That was found by the steps that there was time for; a file is tried all the same.
+                // The search for a file at the target does not count as progress, so one file is tried in any case.
                 Some(true) => self.has_begun = false,
             }
         }
@@ -100,17 +100,18 @@ impl<'a> Settlement<'a> {
             }
             removed => removed?,
         }
-        Ok(if left.is_empty() { Recovered::Finished } else { Recovered::FinishedExcept(left) })
+        Ok(if left.is_empty() { RecoveryOutcome::Finished } else { RecoveryOutcome::FinishedExcept(left) })
     }
 
-    /// Whether there is time for another step. There always is for the first one, so that each recovery makes progress.
+    /// Returns whether there is time for another step. The first one always begins, so that each recovery makes
+    /// progress.
     fn begin_step(&mut self) -> bool {
         let is_over = self.yield_at.is_some_and(|moment| Instant::now() >= moment);
         !(mem::replace(&mut self.has_begun, true) && is_over) && self.cx.check().is_ok()
     }
 
-    fn unfinished(&self) -> Recovered {
-        Recovered::Unfinished { remaining: self.record.files.len() + self.record.empty.len() }
+    fn unfinished(&self) -> RecoveryOutcome {
+        RecoveryOutcome::Unfinished { remaining: self.record.files.len() + self.record.empty.len() }
     }
 
     /// Fails if other files are mounted than those of the record, or if both ends may be the same files.
@@ -118,11 +119,11 @@ impl<'a> Settlement<'a> {
         let (record, table) = (&self.record, self.composite.table());
         for (end, recorded) in [(&record.from, &record.source), (&record.to, &record.target)] {
             let mount = table.route(end);
-            let mounted = RecordedMount { path: mount.at().clone(), identity: mount.identity.clone() };
-            if mounted != *recorded {
-                return Err(other_mount(end, recorded, &mounted));
+            let current = RecordedMount { path: mount.at().clone(), identity: mount.identity.clone() };
+            if current != *recorded {
+                return Err(other_mount(end, recorded, &current));
             }
-            // Files below it would be routed to other files than those of the record.
+            // Paths below the inner mount would lead to other files than those of the record.
             if let Some(inside) = table.below(end).next() {
                 return Err(mount_inside(end, inside.at()));
             }
@@ -134,8 +135,8 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Whether any file is at the target that was not there before the rename; `None` if the time is over. If none is, every
-    /// file is at the source.
+    /// Returns whether any file is at the target that was not there before the rename; `None` if the time limit has
+    /// passed. If it returns `false`, every file is at the source.
     async fn has_arrived(&mut self) -> Result<Option<bool>> {
         let is_missing = |file: &RecordedFile| self.record.missing.as_ref() == Some(&file.from);
         if self.record.not_arrived >= self.record.files.len()
@@ -145,7 +146,7 @@ impl<'a> Settlement<'a> {
             if !self.is_at_source(file).await? && !self.is_at_target(file).await? {
                 return Err(missing_at_both(&file.from));
             }
-            // Others may be missing after it.
+            // Further files may be missing after this one.
             (self.record.not_arrived, self.record.missing) = (index, None);
         }
         while let Some(file) = self.record.files.get(self.record.not_arrived).cloned() {
@@ -167,7 +168,7 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Whether anything is at the source of `file`.
+    /// Returns whether anything is at the source of `file`.
     async fn is_at_source(&self, file: &RecordedFile) -> Result<bool> {
         match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
             Ok(_) => Ok(true),
@@ -176,41 +177,45 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Whether a file is at the target of `file` that was not there before the rename.
+    /// Returns whether a file is at the target of `file` that was not there before the rename.
     async fn is_at_target(&self, file: &RecordedFile) -> Result<bool> {
         let is_at_target = match self.composite.stat(&self.cx, StatRequest::new(file.to.clone())).await {
-            Ok(there) if there.version == file.replaces => Ok(false),
+            Ok(existing) if existing.version == file.replaces => Ok(false),
             Ok(_) if file.replaced_digest.is_none() => Ok(true),
-            Ok(_) => self.composite.fetch(&self.cx, &file.to).await.map(|there| !file.is_replaced(&there)),
+            Ok(_) => self
+                .composite
+                .fetch(&self.cx, &file.to)
+                .await
+                .map(|existing| !file.is_replaced(&existing.version, &existing.content)),
             Err(error) if error.is_absence() => Ok(false),
             Err(error) => Err(error),
         };
         is_at_target.map_err(|error| error.or_path(&file.to))
     }
 
-    /// Removes directories that a rename has made of which nothing has arrived, and makes those without files at the source again that
-    /// its rollback had not come to.
-    async fn roll_back(&self) -> Result<Recovered> {
+    /// Removes directories that a rename has created without moving a file, and creates empty directories at the
+    /// source that its rollback had not restored.
+    async fn roll_back(&self) -> Result<RecoveryOutcome> {
         for directory in self.record.empty.iter().filter(|_| self.record.is_rolling_back) {
             let below = directory.strip_prefix(&self.record.to).unwrap_or_default();
-            let made = self.composite.make_directory(&self.cx, &self.record.from.join(below)?).await;
-            // If something else is there by now, it stays.
-            if let Err(error) = made
+            let created = self.composite.make_directory(&self.cx, &self.record.from.join(below)?).await;
+            // If another entry is there by now, it stays.
+            if let Err(error) = created
                 && error.is_temporary()
             {
                 return Err(error);
             }
         }
         if !self.record.replaced && self.record.is_of_directory() {
-            self.remove_made_directories().await;
+            self.remove_created_directories().await;
         }
-        Ok(Recovered::RolledBack)
+        Ok(RecoveryOutcome::RolledBack)
     }
 
-    /// Removes the empty ones among the directories that the rename needed at the target.
-    async fn remove_made_directories(&self) {
+    /// Removes the empty directories that the rename needed at the target.
+    async fn remove_created_directories(&self) {
         let root = StatRequest::new(self.record.to.clone());
-        if !self.composite.stat(&self.cx, root).await.is_ok_and(|there| there.is_dir) {
+        if !self.composite.stat(&self.cx, root).await.is_ok_and(|existing| existing.is_dir) {
             return;
         }
         let mut needed = BTreeSet::new();
@@ -222,23 +227,25 @@ impl<'a> Settlement<'a> {
                 needed.insert(path);
             }
         }
-        // In the order of paths, a directory comes after the one that it is in. One that stays does no harm, and may be
-        // somebody else's.
+        // In reverse order of paths a directory comes before its parent. A directory that is not empty stays, as it may
+        // belong to another caller.
         for directory in needed.into_iter().rev() {
             let _ = self.composite.remove_marker(&self.cx, &directory).await;
             let _ = self.composite.delete(&self.cx, DeleteRequest::new(directory).only_empty()).await;
         }
     }
 
-    /// Moves the files that are not settled; returns those that stay at the source, or `None` if the time is over.
+    /// Moves the files that are not settled; returns those that stay at the source, or `None` if the time limit has
+    /// passed.
     ///
     /// # Errors
     ///
-    /// A temporary one, at which the rest is left as it is; otherwise the first one, and the other files are moved all the same.
+    /// A temporary error, at which the remaining files are left; otherwise the first error, after all other files
+    /// were moved.
     async fn finish_files(&mut self) -> Result<Option<Vec<VfsPath>>> {
         let files = mem::take(&mut self.record.files);
         (self.record.not_arrived, self.record.missing) = (0, None);
-        let (mut links, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.kind == Kind::Link);
+        let (mut links, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.kind == EntryKind::Link);
         let (mut failure, mut failed, mut left) = (None, Vec::new(), Vec::new());
         let needed = self.place_links(&mut links, &mut failure).await;
         let mut files: VecDeque<_> = links.into_iter().chain(files).collect();
@@ -251,13 +258,13 @@ impl<'a> Settlement<'a> {
                 files.push_front(file);
                 break;
             }
-            let settled = match self.duty(&file, &needed).await {
-                Ok(Duty::Wait) => {
+            let settled = match self.file_action(&file, &needed).await {
+                Ok(FileAction::Defer) => {
                     failed.push(file);
                     continue;
                 }
-                Ok(Duty::Stay) => Ok(false),
-                Ok(Duty::Move) => self.settle_file(&file).await,
+                Ok(FileAction::Keep) => Ok(false),
+                Ok(FileAction::Move) => self.settle_file(&file).await,
                 Err(error) => Err(error),
             };
             match settled {
@@ -271,7 +278,7 @@ impl<'a> Settlement<'a> {
                 }
                 Err(error) => {
                     add_failure(&mut failure, error);
-                    if file.kind == Kind::Link {
+                    if file.kind == EntryKind::Link {
                         self.add_link_target(&file.from, &mut needed, &mut failure).await;
                     }
                     failed.push(file);
@@ -286,10 +293,11 @@ impl<'a> Settlement<'a> {
         failure.map_or(Ok(is_complete.then_some(left)), Err)
     }
 
-    /// Copies the links that are not at the target; returns the paths that must stay at the source for those that cannot be copied,
-    /// or `None` if not all were tried.
+    /// Copies the links that are not at the target; returns the paths that must stay at the source for links that
+    /// could not be copied, or `None` if not all were tried.
     ///
-    /// A link may lead to another one or to a file of this rename, so that nothing is deleted before it is at the target.
+    /// A link may lead to another one or to a file of this rename, so that nothing is deleted before it is at the
+    /// target.
     async fn place_links(
         &mut self,
         links: &mut [RecordedFile],
@@ -301,9 +309,9 @@ impl<'a> Settlement<'a> {
                 return None;
             }
             let placed = match self.place_file(link).await {
-                // Its target stays, also if this recovery ends before it comes to that.
-                Ok(Placement::OnlyAtSource) => {
-                    self.real_path(&link.from).await.map(|real| self.record.kept.extend(real))
+                // The target of the link stays, also if this recovery ends before it reaches that file.
+                Ok(FilePlacement::OnlyAtSource) => {
+                    self.real_path(&link.from).await.map(|real| self.record.pinned.extend(real))
                 }
                 placed => placed.map(drop),
             };
@@ -332,7 +340,7 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Returns where `path` really is; `None` if that is not in the mount.
+    /// Returns the real path of `path`; `None` if it is outside the mount.
     async fn real_path(&self, path: &VfsPath) -> Result<Option<VfsPath>> {
         match self.composite.resolve(&self.cx, ResolveRequest::new(path.clone())).await {
             Ok(resolved) => Ok(Some(resolved.path)),
@@ -341,72 +349,74 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Returns what is to be done with `file`, where links that lead to `needed` could not be copied.
-    async fn duty(&self, file: &RecordedFile, needed: &HashSet<VfsPath>) -> Result<Duty> {
-        if needed.is_empty() && self.record.kept.is_empty() {
-            return Ok(Duty::Move);
+    /// Returns the action on `file`, if links that lead to `needed` could not be copied.
+    async fn file_action(&self, file: &RecordedFile, needed: &HashSet<VfsPath>) -> Result<FileAction> {
+        if needed.is_empty() && self.record.pinned.is_empty() {
+            return Ok(FileAction::Move);
         }
         // Resolving does not name the links on the way, but those lead to the same file.
         Ok(match self.real_path(&file.from).await? {
-            Some(real) if needed.contains(&real) => Duty::Wait,
-            Some(real) if file.kind == Kind::File && self.record.kept.contains(&real) => Duty::Stay,
-            _ => Duty::Move,
+            Some(real) if needed.contains(&real) => FileAction::Defer,
+            Some(real) if file.kind == EntryKind::File && self.record.pinned.contains(&real) => FileAction::Keep,
+            _ => FileAction::Move,
         })
     }
 
     /// Copies a file, unless that was done, and deletes its source; `false` if something stays at the source.
     async fn settle_file(&self, file: &RecordedFile) -> Result<bool> {
         let is_moved = match self.place_file(file).await? {
-            Placement::Both(version) => self.remove_source(file, version).await.map(|()| true),
-            Placement::NotAtSource => self.clear_missing(file).await,
-            Placement::OnlyAtSource => Ok(false),
+            FilePlacement::Both(version) => self.remove_source(file, version).await.map(|()| true),
+            FilePlacement::NotAtSource => self.clear_missing(file).await,
+            FilePlacement::OnlyAtSource => Ok(false),
         };
         is_moved.map_err(|error| error.or_path(&file.from))
     }
 
     /// Copies a file, unless it is at the target or must stay at the source.
-    async fn place_file(&self, file: &RecordedFile) -> Result<Placement> {
+    async fn place_file(&self, file: &RecordedFile) -> Result<FilePlacement> {
         let source = match self.composite.fetch(&self.cx, &file.from).await {
             Ok(source) => source,
-            Err(error) if error.is_absence() => return Ok(Placement::NotAtSource),
+            Err(error) if error.is_absence() => return Ok(FilePlacement::NotAtSource),
             Err(error) => return Err(error.or_path(&file.from)),
         };
         self.place_source(file, source).await.map_err(|error| error.or_path(&file.to))
     }
 
     /// Copies `source`, the content of a file, unless it is at the target or must stay at the source.
-    async fn place_source(&self, file: &RecordedFile, source: Copied) -> Result<Placement> {
-        let there = match self.composite.fetch(&self.cx, &file.to).await {
+    async fn place_source(&self, file: &RecordedFile, source: FileContent) -> Result<FilePlacement> {
+        let existing = match self.composite.fetch(&self.cx, &file.to).await {
             Ok(target) => Some(target),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         // A link may lead to the source itself.
-        if self.composite.kind(&self.cx, &file.to).await? == Kind::Link {
+        if self.composite.kind(&self.cx, &file.to).await? == EntryKind::Link {
             return Err(link_at_target(&file.to));
         }
-        if there.as_ref().is_some_and(|there| there.version == source.version) && self.do_versions_name_files() {
+        if existing.as_ref().is_some_and(|existing| existing.version == source.version) && self.do_versions_name_files()
+        {
             return Err(same_files(&file.to));
         }
-        // A rollback writes sources again, in new versions. Once it has failed, other contents may be somebody else's.
-        let is_restored = |there: &Copied| file.is_restored && there.content == source.content;
+        // A rollback writes sources again, in new versions. After a failed rollback, other contents may belong to another caller.
+        let is_restored = |existing: &FileContent| file.is_restored && existing.content == source.content;
         let is_expected =
-            source.version == file.version || self.record.is_rolling_back || there.as_ref().is_some_and(is_restored);
-        let is_untouched = there.as_ref().is_none_or(|there| file.is_replaced(there));
-        match there {
-            _ if !is_expected && is_untouched => return Ok(Placement::OnlyAtSource),
+            source.version == file.version || self.record.is_rolling_back || existing.as_ref().is_some_and(is_restored);
+        let is_untouched =
+            existing.as_ref().is_none_or(|existing| file.is_replaced(&existing.version, &existing.content));
+        match existing {
+            _ if !is_expected && is_untouched => return Ok(FilePlacement::OnlyAtSource),
             _ if !is_expected => return Err(Error::conflict(&file.from, Some(source.version))),
-            Some(there) if there.content == source.content => {}
-            Some(there) if !is_untouched => return Err(Error::conflict(&file.to, Some(there.version))),
-            there => {
+            Some(existing) if existing.content == source.content => {}
+            Some(existing) if !is_untouched => return Err(Error::conflict(&file.to, Some(existing.version))),
+            existing => {
                 if let Some(notice) = &self.notice {
                     notice.send();
                 }
-                self.composite.put(&self.cx, &file.to, &source, there.as_ref()).await?;
-                self.composite.compare(&self.cx, &file.to, &source).await?;
+                self.composite.write_copy(&self.cx, &file.to, &source, existing.as_ref()).await?;
+                self.composite.verify_copy(&self.cx, &file.to, &source).await?;
             }
         }
-        Ok(Placement::Both(source.version))
+        Ok(FilePlacement::Both(source.version))
     }
 
     fn do_versions_name_files(&self) -> bool {
@@ -415,20 +425,21 @@ impl<'a> Settlement<'a> {
 
     /// Deletes the source of a file that is at the target, in the version whose content is there.
     async fn remove_source(&self, file: &RecordedFile, version: Version) -> Result<()> {
-        // A link has no version that its removal could depend on, so its kind is looked up last.
+        // The removal of a link has no version as its precondition, so the kind is checked last.
         let kind = self.composite.kind(&self.cx, &file.from).await?;
-        if kind == Kind::Link && file.kind == Kind::File {
+        if kind == EntryKind::Link && file.kind == EntryKind::File {
             return Err(Error::conflict(&file.from, Some(version)));
         }
         self.composite.delete(&self.cx, kind.removal(file.from.clone(), version)).await.map(drop)
     }
 
-    /// Verifies that a file which cannot be read at the source is at the target; `false` if a link stays at the source.
+    /// Verifies that a file which cannot be read at the source is at the target; `false` if a link stays at the
+    /// source.
     ///
-    /// A link to a file that was moved with it leads nowhere by now, and is removed.
+    /// A dangling link whose target was moved with it is removed.
     async fn clear_missing(&self, file: &RecordedFile) -> Result<bool> {
         let is_at_target = self.is_at_target(file).await?;
-        if file.kind == Kind::File || self.composite.kind(&self.cx, &file.from).await? != Kind::Link {
+        if file.kind == EntryKind::File || self.composite.kind(&self.cx, &file.from).await? != EntryKind::Link {
             return if is_at_target { Ok(true) } else { Err(missing_at_both(&file.from)) };
         }
         let real = self.composite.resolve(&self.cx, ResolveRequest::new(file.from.clone())).await?.path;
@@ -439,7 +450,7 @@ impl<'a> Settlement<'a> {
     }
 }
 
-/// Keeps the first failure, or the temporary one at which a recovery ends.
+/// Stores the first failure, or the temporary one at which a recovery ends.
 fn add_failure(failure: &mut Option<Error>, error: Error) {
     if error.is_temporary() || failure.is_none() {
         *failure = Some(error);
@@ -447,16 +458,16 @@ fn add_failure(failure: &mut Option<Error>, error: Error) {
 }
 
 /// Returns the error for an end at which other files are mounted than when the rename was recorded.
-fn other_mount(end: &VfsPath, recorded: &RecordedMount, mounted: &RecordedMount) -> Error {
+fn other_mount(end: &VfsPath, recorded: &RecordedMount, current: &RecordedMount) -> Error {
     let describe = |mount: &RecordedMount| match &mount.identity {
         Some(identity) => format!("{identity} at '{}'", mount.path),
         None => format!("an unnamed backend at '{}'", mount.path),
     };
     let message = format!(
-        "it was recorded with {}, but this namespace has {}; open the configuration that it was recorded with, or remove the \
-         record if both ends are as they should be",
+        "the move was recorded with {}, but this namespace has {}; open the configuration that it was recorded with, or \
+         remove the record if both ends are correct",
         describe(recorded),
-        describe(mounted)
+        describe(current)
     );
     Error::new(ErrorKind::CrossBackend, message).with_path(end)
 }
@@ -465,15 +476,14 @@ fn other_mount(end: &VfsPath, recorded: &RecordedMount, mounted: &RecordedMount)
 fn mount_inside(end: &VfsPath, at: &VfsPath) -> Error {
     let message = format!(
         "a backend is mounted at '{at}' since the move was recorded; open the configuration that it was recorded with, or remove \
-         the record if both ends are as they should be"
+         the record if both ends are correct"
     );
     Error::new(ErrorKind::CrossBackend, message).with_path(end)
 }
 
-/// Returns the error for a file that may be one at both ends, of which none must be deleted.
+/// Returns the error for a file that may be the same at both ends, of which none must be deleted.
 fn same_files(path: &VfsPath) -> Error {
-    let message =
-        "both ends may be one and the same file, so none is deleted; mount different files, or remove the record";
+    let message = "both ends may be the same file, so none is deleted; mount different files, or remove the record";
     Error::new(ErrorKind::CrossBackend, message).with_path(path)
 }
 

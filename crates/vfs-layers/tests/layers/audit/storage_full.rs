@@ -1,4 +1,4 @@
-//! Logs that are full or cannot be written: nothing is done unrecorded, and what is lost is said.
+//! Audit logs on full or failing storage: no operation without a record, and no silent loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn limited(set: impl FnOnce(&mut MemoryConfig)) -> Arc<MemoryBackend> {
 }
 
 #[tokio::test]
-async fn a_log_whose_file_is_full_goes_on_in_another_and_nothing_is_lost() {
+async fn a_log_whose_file_is_full_continues_in_another_without_loss() {
     let log = limited(|config| config.max_file_size = 160 << 10);
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/log/audit.jsonl"));
     let audit = Audit::new(sink.clone());
@@ -40,7 +40,7 @@ async fn a_log_whose_file_is_full_goes_on_in_another_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn a_log_whose_last_file_was_just_rotated_is_gone_on_with() {
+async fn a_log_whose_last_file_was_just_rotated_can_be_continued() {
     let log: Arc<MemoryBackend> = Arc::default();
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/audit.jsonl")).max_size(1);
     for sequence in 1..=3 {
@@ -58,7 +58,7 @@ async fn a_log_whose_last_file_was_just_rotated_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_change_does_not_begin_where_its_record_could_not_be_written() {
+async fn a_change_does_not_begin_if_its_record_cannot_be_written() {
     let log: Arc<MemoryBackend> = Arc::default();
     let sink = BackendSink::new(ReadOnly.layer(log), path("/audit.jsonl"));
     let memory = memory().await;
@@ -69,7 +69,7 @@ async fn a_change_does_not_begin_where_its_record_could_not_be_written() {
 }
 
 #[tokio::test]
-async fn where_the_storage_becomes_full_what_is_under_way_is_recorded_and_nothing_else_begins() {
+async fn on_full_storage_running_operations_are_recorded_and_no_other_begins() {
     let log = limited(|config| config.max_total_size = Some(600 << 10));
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/audit.jsonl"));
     let audit = Audit::new(sink.clone());
@@ -96,7 +96,7 @@ async fn where_the_storage_becomes_full_what_is_under_way_is_recorded_and_nothin
 }
 
 #[tokio::test]
-async fn records_beyond_the_most_that_wait_are_counted_by_a_record_in_their_place() {
+async fn records_beyond_the_queue_capacity_are_counted_by_a_gap_record() {
     let sink = Moody::default();
     let audit = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue);
     let files = audit.layer(memory().await);
@@ -138,7 +138,7 @@ impl AuditSink for CountsPreparations {
 }
 
 #[tokio::test]
-async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
+async fn under_continue_the_sink_is_prepared_once_after_each_failure() {
     let sink = CountsPreparations { has_reserve: true, ..Default::default() };
     let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
     let mut preparations = Vec::new();
@@ -154,7 +154,7 @@ async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
 }
 
 #[tokio::test]
-async fn one_that_continues_prepares_a_sink_once_that_accepts_records_and_has_no_reserve() {
+async fn under_continue_a_sink_without_a_reserve_is_prepared_once() {
     let sink = CountsPreparations::default();
     let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
     for _ in 0..5 {

@@ -1,12 +1,14 @@
+//! Delays of operations.
+
 use tokio::time::Instant;
 use vfs_core::{BackendExt, ErrorKind, Layer, OpContext, Operation};
-use vfs_layers::Latency;
+use vfs_layers::Delay;
 
 use super::support::{memory, millis, minutes, read, within};
 
 #[tokio::test(start_paused = true)]
-async fn each_operation_waits_as_long_as_it_is_set_to() {
-    let files = Latency::new(millis(80)).for_operation(Operation::Stat, millis(5)).layer(memory().await);
+async fn each_operation_has_its_own_delay() {
+    let files = Delay::new(millis(80)).for_operation(Operation::Stat, millis(5)).layer(memory().await);
     let begun = Instant::now();
     files.read_text("/a").await.expect("read");
     assert_eq!(begun.elapsed(), millis(80));
@@ -15,8 +17,8 @@ async fn each_operation_waits_as_long_as_it_is_set_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_when_the_caller_cancels_and_at_its_deadline() {
-    let files = Latency::new(minutes(1000)).layer(memory().await);
+async fn a_delay_ends_on_cancellation_and_at_the_deadline() {
+    let files = Delay::new(minutes(1000)).layer(memory().await);
     let begun = Instant::now();
     let error = read(&*files, &within(minutes(30)), "/a").await.expect_err("late");
     assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), minutes(30)));

@@ -1,4 +1,4 @@
-//! A layer that never answers, and does not look at its context.
+//! Interceptor that never answers, and ignores its context.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use vfs_core::{
 
 /// Never answers; a search as a stream has three items at once, and then no end.
 #[derive(Debug)]
-pub(crate) struct Stuck;
+pub(crate) struct Unresponsive;
 
-impl Interceptor for Stuck {
+impl Interceptor for Unresponsive {
     fn name(&self) -> &'static str {
         "stuck"
     }

@@ -1,4 +1,4 @@
-//! Looking at files.
+//! Reads of files and metadata.
 
 use vfs_core::{
     FileDownloadResponse, FileInfo, OpContext, ReadRequest, ReadResult, Result, StatRequest, VfsPath, window,

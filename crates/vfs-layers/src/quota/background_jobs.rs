@@ -1,36 +1,36 @@
-//! Commands that go on when the call that began them has its answer.
+//! Background commands that may still change files.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vfs_core::{Backend, JobsRequest, OpContext};
 
-/// Who has begun some that may still run, and how many each.
+/// Number of background commands by caller that may still run.
 #[derive(Debug, Default)]
-pub(super) struct Background(Mutex<HashMap<Owner, u64>>);
+pub(super) struct BackgroundJobs(Mutex<HashMap<Owner, u64>>);
 
-/// An actor and a session, who alone know of their jobs.
+/// An actor and a session, the only ones that see their jobs.
 type Owner = (Option<String>, Option<String>);
 
-impl Background {
+impl BackgroundJobs {
     fn lock(&self) -> MutexGuard<'_, HashMap<Owner, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a command of the caller's begins, or has begun.
-    pub(super) fn begins(&self, cx: &OpContext) {
+    /// Records that a command of the caller begins, or has begun.
+    pub(super) fn record_start(&self, cx: &OpContext) {
         let owner = (cx.actor().map(str::to_owned), cx.session().map(str::to_owned));
         *self.lock().entry(owner).or_default() += 1;
     }
 
-    /// Whether some may have changed files since this was asked last.
+    /// Returns whether commands may have changed files since the last call.
     pub(super) async fn may_have_changed(&self, inner: &dyn Backend) -> bool {
-        let owners: Vec<_> = self.lock().iter().map(|(owner, begun)| (owner.clone(), *begun)).collect();
-        for (owner, begun) in &owners {
+        let owners: Vec<_> = self.lock().iter().map(|(owner, count)| (owner.clone(), *count)).collect();
+        for (owner, count) in &owners {
             if has_ended(inner, owner).await {
                 let mut owners = self.lock();
-                // Another may have begun since it was looked.
-                if owners.get(owner) == Some(begun) {
+                // Another command may have begun since the check.
+                if owners.get(owner) == Some(count) {
                     owners.remove(owner);
                 }
             }
@@ -39,7 +39,7 @@ impl Background {
     }
 }
 
-/// Whether no command of `owner` runs any more. What cannot be known is not taken for an end.
+/// Returns whether all commands of `owner` have ended; `false` if that is unknown.
 async fn has_ended(inner: &dyn Backend, (actor, session): &Owner) -> bool {
     let mut cx = OpContext::new();
     if let Some(actor) = actor {

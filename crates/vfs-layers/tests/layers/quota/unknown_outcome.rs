@@ -1,4 +1,4 @@
-//! What is stored where nobody can say what became of a change.
+//! Usage after changes with an unknown outcome.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Interceptor for Half {
 }
 
 #[tokio::test]
-async fn a_copy_that_fails_midway_is_counted_by_what_it_left_whatever_it_says() {
+async fn the_files_that_a_failed_copy_left_are_counted_whatever_its_error() {
     for kind in [ErrorKind::AlreadyExists, ErrorKind::Conflict, ErrorKind::TooLarge, ErrorKind::StorageFull] {
         let store = memory().await;
         store.create_text("/s/a", "text").await.expect("written");

@@ -1,4 +1,4 @@
-//! What is used, and what is about to be.
+//! Tracker of stored bytes and files, with reservations for pending changes.
 
 use std::collections::HashMap;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::limits::QuotaLimits;
 
-/// Files and bytes, or how many more or fewer. Sums of sizes do not overflow it.
+/// Files and bytes, or a difference of both. Sums of sizes do not overflow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) files: i128,
@@ -20,7 +20,7 @@ impl Amount {
         Self { files: files.into(), bytes: bytes.into() }
     }
 
-    /// What of it is more.
+    /// Returns the positive part.
     pub(super) fn growth(self) -> Self {
         Self { files: self.files.max(0), bytes: self.bytes.max(0) }
     }
@@ -62,24 +62,24 @@ impl SubAssign for Amount {
     }
 }
 
-/// What is kept, and what operations under way may add to it.
+/// Stored amounts, and reservations of running operations.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
-    kept: Amount,
+    stored: Amount,
     reserved: Amount,
 }
 
 impl Account {
-    /// Whether it can grow by `growth`; `whose` says in the message what is limited.
-    fn check(&self, limits: &QuotaLimits, growth: Amount, whose: &str, path: &VfsPath) -> Result<()> {
-        let used = self.kept + self.reserved;
+    /// Returns an error if `growth` would exceed a limit; `owner` names the account in the message.
+    fn check(&self, limits: &QuotaLimits, growth: Amount, owner: &str, path: &VfsPath) -> Result<()> {
+        let used = self.stored + self.reserved;
         let both =
             [(limits.bytes, used.bytes, growth.bytes, "bytes"), (limits.files, used.files, growth.files, "files")];
         for (limit, used, growth, what) in both {
-            let Some(most) = limit else { continue };
-            if growth > 0 && used + growth > i128::from(most) {
+            let Some(max) = limit else { continue };
+            if growth > 0 && used + growth > i128::from(max) {
                 let message = format!(
-                    "the quota of {whose} is {most} {what}; {used} are in use and this adds {growth}, so delete something \
+                    "the quota of {owner} is {max} {what}; {used} are in use and this adds {growth}, so delete something \
                      first"
                 );
                 return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
@@ -89,109 +89,110 @@ impl Account {
     }
 }
 
-/// What everybody and each actor uses.
+/// Usage in total and by actor.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct UsageTracker {
     overall: QuotaLimits,
     per_actor: QuotaLimits,
-    state: Mutex<State>,
+    state: Mutex<UsageState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    whole: Account,
+struct UsageState {
+    total: Account,
     actors: HashMap<Option<Box<str>>, Account>,
-    is_known: bool,
+    is_valid: bool,
     epoch: Epoch,
 }
 
-/// How often what is stored became unknown. A count is good only if that did not happen while it was made.
+/// Number of invalidations. A count is valid only if none happened during it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
-impl Ledger {
+impl UsageTracker {
     pub(super) fn new(overall: QuotaLimits, per_actor: QuotaLimits) -> Self {
         Self { overall, per_actor, state: Mutex::default() }
     }
 
-    /// Whether what is kept is what is stored.
-    pub(super) fn is_known(&self) -> bool {
-        self.state().is_known
+    /// Returns whether the tracked usage equals what is stored.
+    pub(super) fn is_valid(&self) -> bool {
+        self.state().is_valid
     }
 
-    /// Says that what is stored may be something else from now on.
-    pub(super) fn forget(&self) {
+    /// Marks the tracked usage as unknown, so that the files are counted again.
+    pub(super) fn invalidate(&self) {
         let mut state = self.state();
-        state.is_known = false;
+        state.is_valid = false;
         state.epoch.0 += 1;
     }
 
-    /// The epoch of now, to be asked for before a count begins.
+    /// Returns the current epoch, to be read before a count begins.
     pub(super) fn epoch(&self) -> Epoch {
         self.state().epoch
     }
 
-    /// Says what is stored by a count that began in `epoch`. Nothing may be reserved.
-    pub(super) fn set(&self, stored: Amount, epoch: Epoch) {
+    /// Sets the result of a count that began in `epoch`. No reservation may be open.
+    pub(super) fn set_stored(&self, stored: Amount, epoch: Epoch) {
         let mut state = self.state();
-        state.whole.kept = stored;
-        state.is_known = state.epoch == epoch;
+        state.total.stored = stored;
+        state.is_valid = state.epoch == epoch;
     }
 
-    pub(super) fn whole(&self) -> Amount {
-        self.state().whole.kept
+    pub(super) fn total(&self) -> Amount {
+        self.state().total.stored
     }
 
-    /// What `actor` has added, on balance.
+    /// Returns the balance of `actor`.
     pub(super) fn of_actor(&self, actor: Option<&str>) -> Amount {
-        self.state().actors.get(&actor.map(Box::from)).map_or(Amount::default(), |account| account.kept)
+        self.state().actors.get(&actor.map(Box::from)).map_or(Amount::default(), |account| account.stored)
     }
 
-    /// Sets `growth` aside for a change by `actor`, if all limits leave room for it.
+    /// Reserves `growth` for a change by `actor`, if every limit leaves room for it.
     pub(super) fn reserve(&self, actor: Option<&str>, growth: Amount, path: &VfsPath) -> Result<Reservation<'_>> {
         let actor: Option<Box<str>> = actor.map(Box::from);
         let mut state = self.state();
-        let own = state.actors.get(&actor).copied().unwrap_or_default();
-        state.whole.check(&self.overall, growth, "all files together", path)?;
-        own.check(&self.per_actor, growth, "this actor", path)?;
-        state.whole.reserved += growth;
+        let actor_account = state.actors.get(&actor).copied().unwrap_or_default();
+        state.total.check(&self.overall, growth, "all files together", path)?;
+        actor_account.check(&self.per_actor, growth, "this actor", path)?;
+        state.total.reserved += growth;
         state.actors.entry(actor.clone()).or_default().reserved += growth;
-        Ok(Reservation { ledger: self, actor, growth, is_open: true })
+        Ok(Reservation { tracker: self, actor, growth, is_open: true })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UsageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Room that is set aside for a change. Where it is dropped without a word, nobody knows whether the change was made.
+/// Capacity that is reserved for a change. Dropping it open invalidates the usage, as the outcome of the change is
+/// unknown.
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
-    ledger: &'a Ledger,
+    tracker: &'a UsageTracker,
     actor: Option<Box<str>>,
     growth: Amount,
     is_open: bool,
 }
 
 impl Reservation<'_> {
-    /// The change was made, and came to `change`.
-    pub(super) fn settle(mut self, change: Amount) {
+    /// Ends the reservation of a change that was made, with its actual size `change`.
+    pub(super) fn commit(mut self, change: Amount) {
         self.close(change);
     }
 
-    /// The change was not made.
-    pub(super) fn give_back(mut self) {
+    /// Ends the reservation of a change that was not made.
+    pub(super) fn release(mut self) {
         self.close(Amount::default());
     }
 
     fn close(&mut self, change: Amount) {
         self.is_open = false;
-        let mut state = self.ledger.state();
-        state.whole.reserved -= self.growth;
-        state.whole.kept += change;
-        let own = state.actors.entry(self.actor.take()).or_default();
-        own.reserved -= self.growth;
-        own.kept += change;
+        let mut state = self.tracker.state();
+        state.total.reserved -= self.growth;
+        state.total.stored += change;
+        let actor_account = state.actors.entry(self.actor.take()).or_default();
+        actor_account.reserved -= self.growth;
+        actor_account.stored += change;
     }
 }
 
@@ -199,7 +200,7 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.is_open {
             self.close(Amount::default());
-            self.ledger.forget();
+            self.tracker.invalidate();
         }
     }
 }

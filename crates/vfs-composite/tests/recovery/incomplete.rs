@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Semaphore;
-use vfs_composite::{Recovered, RecoveryObserver, RecoveryOptions};
+use vfs_composite::{RecoveryObserver, RecoveryOptions, RecoveryOutcome};
 use vfs_core::{
     Backend, BackendExt, ErrorKind, Intercepted, Interceptor, OpContext, Operation, Result, ResultStream, StreamCall,
     StreamRequest, UnaryRequest, VfsPath,
@@ -21,16 +21,16 @@ async fn a_later_recovery_leaves_files_alone_that_were_settled_by_an_earlier_one
     namespace.source.create_text("/d/b", "b").await?;
     namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
     namespace.target.create_text("/d/a", "of somebody else").await?;
-    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    assert!(matches!(namespace.recover_one().await?, RecoveryOutcome::Incomplete(_)));
     assert_eq!(namespace.target.read_text("/d/b").await?, "b");
     // A deliberate copy.
     namespace.source.create_text("/d/b", "b").await?;
-    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    assert!(matches!(namespace.recover_one().await?, RecoveryOutcome::Incomplete(_)));
     assert_eq!(namespace.source.read_text("/d/b").await?, "b");
     // The other file can only be finished, whatever becomes of the one that has arrived.
     namespace.target.delete_file("/d/a").await?;
     namespace.target.delete_file("/d/b").await?;
-    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::FinishedExcept(vec![path("/d")]));
     assert_eq!(namespace.target.read_text("/d/a").await?, "a");
     assert_eq!(namespace.source.read_text("/d/b").await?, "b");
     Ok(())
@@ -47,8 +47,10 @@ async fn a_source_of_equal_content_in_another_version_is_deleted_only_after_a_ro
         record["is_rolling_back"] = json!(is_rolling_back);
         namespace.write_record("move-1-0.json", &record).await?;
         match namespace.recover_one().await? {
-            Recovered::Finished => assert!(is_rolling_back),
-            Recovered::Stuck(error) => assert_eq!((is_rolling_back, error.kind()), (false, ErrorKind::Conflict)),
+            RecoveryOutcome::Finished => assert!(is_rolling_back),
+            RecoveryOutcome::Incomplete(error) => {
+                assert_eq!((is_rolling_back, error.kind()), (false, ErrorKind::Conflict))
+            }
             outcome => panic!("{outcome:?}"),
         }
         assert_eq!(namespace.source.exists("/d/a").await?, !is_rolling_back);
@@ -69,7 +71,9 @@ async fn a_file_that_is_at_neither_end_is_reported_and_its_record_stays() -> Res
             namespace.target.create_text(arrived, "b").await?;
         }
         for _ in 0..2 {
-            let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("a file is missing") };
+            let RecoveryOutcome::Incomplete(error) = namespace.recover_one().await? else {
+                panic!("a file is missing")
+            };
             assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
             assert_eq!(namespace.records().await?, 1);
         }
@@ -102,7 +106,7 @@ async fn an_observer_is_called_once_before_files_are_copied_and_only_then() -> R
         let moves = Arc::new(CopiedMoves::default());
         let options = RecoveryOptions::default().observer(Arc::clone(&moves) as Arc<dyn RecoveryObserver>);
         let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
-        assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+        assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::Finished);
         let expected: &[&str] = if copied.is_empty() { &[] } else { &["/d /m/d"] };
         assert_eq!(*moves.0.lock().expect("not poisoned"), expected);
     }
@@ -141,16 +145,19 @@ async fn each_recovery_settles_a_file_whatever_time_it_has() -> Result<()> {
             let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
             let at_source = namespace.source.glob_files("/d/*").await?.len();
             if arrived.is_empty() {
-                assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 4 }), "{recovery:?}");
+                assert!(
+                    matches!(recovery.moves[0].outcome, RecoveryOutcome::Unfinished { remaining: 4 }),
+                    "{recovery:?}"
+                );
                 assert_eq!(at_source, names.len(), "it is still being looked at");
             } else {
                 let remaining = names.len() - settled;
-                assert_eq!(recovery.moves[0].outcome, Recovered::Unfinished { remaining });
+                assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::Unfinished { remaining });
                 assert_eq!((at_source, namespace.target.glob_files("/d/*").await?.len()), (remaining, settled));
             }
         }
         let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
-        let outcome = if arrived.is_empty() { Recovered::RolledBack } else { Recovered::Finished };
+        let outcome = if arrived.is_empty() { RecoveryOutcome::RolledBack } else { RecoveryOutcome::Finished };
         assert_eq!((&recovery.moves[0].outcome, namespace.records().await?), (&outcome, 0));
     }
     Ok(())
@@ -171,21 +178,21 @@ async fn a_missing_file_is_reported_whatever_time_each_recovery_has_and_blocks_n
     let recover = || namespace.files.recover_with(&cx, options.clone());
     for _ in 0..2 {
         let recovery = recover().await?;
-        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 3 }), "{recovery:?}");
+        assert!(matches!(recovery.moves[0].outcome, RecoveryOutcome::Unfinished { remaining: 3 }), "{recovery:?}");
         assert_eq!((recovery.moves.len(), recovery.deferred), (1, 1));
     }
     for moves in [2, 1] {
         let recovery = recover().await?;
-        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        let RecoveryOutcome::Incomplete(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
         assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
         assert_eq!((recovery.moves.len(), recovery.deferred, namespace.records().await?), (moves, 0, 1));
     }
     namespace.source.create_text("/d/a", "a").await?;
     for _ in 0..2 {
         let recovery = recover().await?;
-        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 3 }), "{recovery:?}");
+        assert!(matches!(recovery.moves[0].outcome, RecoveryOutcome::Unfinished { remaining: 3 }), "{recovery:?}");
     }
-    assert_eq!(recover().await?.moves[0].outcome, Recovered::RolledBack);
+    assert_eq!(recover().await?.moves[0].outcome, RecoveryOutcome::RolledBack);
     Ok(())
 }
 
@@ -201,11 +208,11 @@ async fn each_recovery_makes_progress_if_a_later_file_is_the_one_that_has_arrive
     let options = RecoveryOptions::default().yield_after(Duration::ZERO);
     for at_source in [3, 3, 2, 1] {
         let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
-        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { .. }), "{recovery:?}");
+        assert!(matches!(recovery.moves[0].outcome, RecoveryOutcome::Unfinished { .. }), "{recovery:?}");
         assert_eq!(namespace.source.glob_files("/d/*").await?.len(), at_source);
     }
     let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
-    assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::Finished);
     Ok(())
 }
 
@@ -218,13 +225,13 @@ async fn files_that_were_settled_before_the_time_limit_stay_settled() -> Result<
     }
     namespace.target.create_text("/d/a", "a").await?;
     namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
-    let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
+    let RecoveryOutcome::Incomplete(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(!namespace.source.exists("/d/a").await? && namespace.source.exists("/d/b").await?);
     // The record has only the other one, so this copy is left alone.
     namespace.source.create_text("/d/a", "a").await?;
     late.set_failing(false);
-    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.recover_one().await?, RecoveryOutcome::FinishedExcept(vec![path("/d")]));
     assert_eq!(namespace.target.read_text("/d/b").await?, "b");
     Ok(())
 }
@@ -267,6 +274,6 @@ async fn an_observer_is_called_if_a_recovery_takes_long_without_copying() -> Res
     namespace.write_record("move-1-0.json", &record).await?;
     let options = RecoveryOptions::default().observer(slow);
     let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
-    assert_eq!(recovery.moves[0].outcome, Recovered::RolledBack);
+    assert_eq!(recovery.moves[0].outcome, RecoveryOutcome::RolledBack);
     Ok(())
 }

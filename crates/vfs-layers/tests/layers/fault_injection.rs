@@ -1,12 +1,14 @@
+//! Schedules of injected faults.
+
 use std::sync::Arc;
 
 use vfs_core::{BackendExt, ErrorKind, GrepEvent, Layer, OpContext, Operation};
-use vfs_layers::Fault;
+use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 
 use super::support::{memory, search};
 
-async fn failed_reads(fault: Fault, calls: usize) -> Vec<usize> {
+async fn failed_reads(fault: FaultInjection, calls: usize) -> Vec<usize> {
     let files = fault.layer(memory().await);
     let mut failed = Vec::new();
     for call in 1..=calls {
@@ -20,7 +22,7 @@ async fn failed_reads(fault: Fault, calls: usize) -> Vec<usize> {
 
 #[tokio::test]
 async fn the_schedule_says_which_calls_fail() {
-    let fault = || Fault::new(ErrorKind::Unavailable);
+    let fault = || FaultInjection::new(ErrorKind::Unavailable);
     assert_eq!(failed_reads(fault(), 3).await, [1, 2, 3]);
     assert_eq!(failed_reads(fault().next(2), 5).await, [1, 2]);
     assert_eq!(failed_reads(fault().every(3), 7).await, [3, 6]);
@@ -34,15 +36,15 @@ async fn the_schedule_says_which_calls_fail() {
 
 #[tokio::test]
 async fn operations_that_are_not_named_do_not_fail_and_do_not_count() {
-    let files = Fault::new(ErrorKind::Busy).only(Operation::Write).next(1).layer(memory().await);
+    let files = FaultInjection::new(ErrorKind::Busy).only(Operation::Write).next(1).layer(memory().await);
     assert!(files.read_text("/a").await.is_ok());
     assert_eq!(files.write_text("/b", "x").await.expect_err("named").kind(), ErrorKind::Busy);
     assert!(files.write_text("/b", "x").await.is_ok());
 }
 
 #[tokio::test]
-async fn two_backends_under_one_value_fail_each_on_its_own() {
-    let fault = Fault::new(ErrorKind::Busy).next(1);
+async fn two_backends_under_one_value_fail_independently() {
+    let fault = FaultInjection::new(ErrorKind::Busy).next(1);
     for files in [fault.layer(memory().await), fault.layer(memory().await)] {
         assert!(files.read_text("/a").await.is_err());
         assert!(files.read_text("/a").await.is_ok());
@@ -50,8 +52,8 @@ async fn two_backends_under_one_value_fail_each_on_its_own() {
 }
 
 #[tokio::test]
-async fn before_nothing_has_happened_and_after_it_has() {
-    let fault = Fault::new(ErrorKind::Unavailable).only(Operation::Write);
+async fn a_fault_before_the_operation_prevents_it_and_one_after_it_does_not() {
+    let fault = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Write);
     for (fault, written) in [(fault.clone(), false), (fault.after(), true)] {
         let inner = memory().await;
         fault.layer(Arc::<MemoryBackend>::clone(&inner)).write_text("/b", "x").await.expect_err("fails");
@@ -60,8 +62,8 @@ async fn before_nothing_has_happened_and_after_it_has() {
 }
 
 #[tokio::test]
-async fn a_stream_fails_at_its_beginning_or_in_the_place_of_its_last_item() {
-    let fault = Fault::new(ErrorKind::Unavailable).only(Operation::GrepStream);
+async fn a_stream_fails_at_its_beginning_or_instead_of_its_last_item() {
+    let fault = FaultInjection::new(ErrorKind::Unavailable).only(Operation::GrepStream);
     let begin = search(&*fault.layer(memory().await), &OpContext::new()).await;
     assert_eq!(begin.len(), 1);
     assert_eq!(begin[0].as_ref().expect_err("fails").kind(), ErrorKind::Unavailable);
