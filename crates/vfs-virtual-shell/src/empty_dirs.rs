@@ -1,19 +1,19 @@
-//! Directories that a command made, and nothing is in yet.
+//! Set of empty directories that exist only for one script.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vfs_core::VfsPath;
 
-/// Most of them at a time.
+/// Upper bound on the directories of one script.
 const MAX_DIRECTORIES: usize = 10_000;
 
-/// The directories without files that one command line knows of. What the backend has counts first: these are only asked
-/// about where it has nothing.
+/// Empty directories of one script, on a backend that cannot store them. They are consulted only where the backend has no
+/// entry.
 #[derive(Debug, Default)]
-pub(crate) struct Directories(Mutex<BTreeSet<VfsPath>>);
+pub(crate) struct EmptyDirs(Mutex<BTreeSet<VfsPath>>);
 
-impl Directories {
+impl EmptyDirs {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<VfsPath>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -22,52 +22,52 @@ impl Directories {
         self.lock().contains(path)
     }
 
-    /// Remembers `path`; false where there are too many.
+    /// Adds `path`; returns `false` if there are too many.
     pub(crate) fn add(&self, path: VfsPath) -> bool {
-        let mut known = self.lock();
-        known.contains(&path) || (known.len() < MAX_DIRECTORIES && known.insert(path))
+        let mut paths = self.lock();
+        paths.contains(&path) || (paths.len() < MAX_DIRECTORIES && paths.insert(path))
     }
 
-    /// Remembers the directories above `path`, which may just have lost the last that was in them.
-    pub(crate) fn add_above(&self, path: &VfsPath) {
+    /// Adds the directories above `path`, which may just have become empty.
+    pub(crate) fn add_parents(&self, path: &VfsPath) {
         let mut above = path.parent();
         while let Some(directory) = above.filter(|directory| !directory.is_root()) {
             above = directory.parent();
-            // One too many is only forgotten: nobody asked for it to be made.
+            // If there are too many, the directory is dropped: no command created it.
             self.add(directory);
         }
     }
 
-    /// Whether one of them lies below `path`.
-    pub(crate) fn has_below(&self, path: &VfsPath) -> bool {
-        self.lock().iter().any(|known| known != path && known.starts_with(path))
+    /// Returns whether a directory of the set lies below `path`.
+    pub(crate) fn has_descendant(&self, path: &VfsPath) -> bool {
+        self.lock().iter().any(|dir| dir != path && dir.starts_with(path))
     }
 
-    /// The names of those in `directory`.
-    pub(crate) fn names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
-        let known = self.lock();
-        let below = known.iter().filter_map(|known| known.strip_prefix(directory));
+    /// Returns the names of the directories directly in `directory`.
+    pub(crate) fn child_names(&self, directory: &VfsPath) -> BTreeSet<String> {
+        let paths = self.lock();
+        let below = paths.iter().filter_map(|dir| dir.strip_prefix(directory));
         below.filter(|below| !below.is_empty() && !below.contains('/')).map(str::to_owned).collect()
     }
 
-    /// Forgets `path` and all below it; whether there was any.
+    /// Removes `path` and all below it; returns whether there was any.
     pub(crate) fn remove(&self, path: &VfsPath) -> bool {
-        let mut known = self.lock();
-        let before = known.len();
-        known.retain(|known| !known.starts_with(path));
-        known.len() < before
+        let mut paths = self.lock();
+        let before = paths.len();
+        paths.retain(|dir| !dir.starts_with(path));
+        paths.len() < before
     }
 
-    /// Moves those at and below `from` to `to`; whether there was any.
+    /// Moves the directories at and below `from` to `to`; returns whether there was any.
     pub(crate) fn rename(&self, from: &VfsPath, to: &VfsPath) -> bool {
-        let mut known = self.lock();
-        let moved: Vec<_> = known.iter().filter(|known| known.starts_with(from)).cloned().collect();
+        let mut paths = self.lock();
+        let moved: Vec<_> = paths.iter().filter(|dir| dir.starts_with(from)).cloned().collect();
         for path in &moved {
-            known.remove(path);
+            paths.remove(path);
             let Some(below) = path.strip_prefix(from) else { continue };
-            // A path that is too long for its new place is gone with its name.
+            // A path that becomes too long in its new place is dropped.
             if let Ok(path) = to.join(below) {
-                known.insert(path);
+                paths.insert(path);
             }
         }
         !moved.is_empty()
@@ -83,26 +83,26 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_listed_moved_and_forgotten_with_what_is_below() {
-        let known = Directories::default();
+    fn directories_are_listed_moved_and_removed_with_their_descendants() {
+        let dirs = EmptyDirs::default();
         for at in ["/a", "/a/b", "/a/b/c", "/ab"] {
-            assert!(known.add(path(at)));
+            assert!(dirs.add(path(at)));
         }
-        assert_eq!(known.names_in(&VfsPath::root()), ["a", "ab"].map(str::to_owned).into());
-        assert!(known.has_below(&path("/a/b")) && !known.has_below(&path("/ab")));
-        assert!(known.rename(&path("/a/b"), &path("/x")));
-        assert!(known.contains(&path("/x/c")) && !known.contains(&path("/a/b/c")));
-        assert!(known.remove(&path("/x")) && !known.contains(&path("/x/c")));
-        known.add_above(&path("/p/q/file"));
-        assert!(known.contains(&path("/p/q")) && known.contains(&path("/p")) && !known.contains(&VfsPath::root()));
+        assert_eq!(dirs.child_names(&VfsPath::root()), ["a", "ab"].map(str::to_owned).into());
+        assert!(dirs.has_descendant(&path("/a/b")) && !dirs.has_descendant(&path("/ab")));
+        assert!(dirs.rename(&path("/a/b"), &path("/x")));
+        assert!(dirs.contains(&path("/x/c")) && !dirs.contains(&path("/a/b/c")));
+        assert!(dirs.remove(&path("/x")) && !dirs.contains(&path("/x/c")));
+        dirs.add_parents(&path("/p/q/file"));
+        assert!(dirs.contains(&path("/p/q")) && dirs.contains(&path("/p")) && !dirs.contains(&VfsPath::root()));
     }
 
     #[test]
-    fn there_is_a_bound() {
-        let known = Directories::default();
+    fn the_number_of_directories_is_limited() {
+        let dirs = EmptyDirs::default();
         for number in 0..MAX_DIRECTORIES {
-            assert!(known.add(path(&format!("/{number}"))));
+            assert!(dirs.add(path(&format!("/{number}"))));
         }
-        assert!(!known.add(path("/one-more")) && known.add(path("/1")));
+        assert!(!dirs.add(path("/one-more")) && dirs.add(path("/1")));
     }
 }

@@ -1,4 +1,4 @@
-//! The backend as the filesystem of an interpreter.
+//! File system of the interpreter over the files of a backend.
 
 use std::collections::hash_map::RandomState;
 use std::future::pending;
@@ -19,121 +19,123 @@ use vfs_core::{
 };
 
 use crate::config::VirtualShellConfig;
-use crate::directories::Directories;
-use crate::faults::{told, unsupported};
-use crate::stop::{Reason, Stop};
+use crate::empty_dirs::EmptyDirs;
+use crate::shell_error::{shell_error, unsupported_error};
+use crate::stop::{StopReason, StopSignal};
 
-/// The files of one command line.
+/// Files of one script.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct BackendFileSystem {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) cx: OpContext,
     pub(crate) config: VirtualShellConfig,
-    pub(crate) stop: Arc<Stop>,
-    pub(crate) made: Directories,
-    pub(crate) read: AtomicU64,
-    pub(crate) unfinished: Arc<Unfinished>,
+    pub(crate) stop: Arc<StopSignal>,
+    pub(crate) empty_dirs: EmptyDirs,
+    pub(crate) bytes_read: AtomicU64,
+    pub(crate) cleanup: Arc<CleanupTasks>,
 }
 
-/// What is brought to its end even where the command is dropped.
+/// Tasks that run to their end also if the script is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Unfinished(Mutex<JoinSet<()>>);
+pub(crate) struct CleanupTasks(Mutex<JoinSet<()>>);
 
-impl Unfinished {
+impl CleanupTasks {
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` on the runtime of the command.
+    /// Runs `work` on the runtime of the script and waits for it.
     async fn run(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Result<(), Error> {
-        let (tell, done) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         {
             let mut tasks = self.lock();
             while tasks.try_join_next().is_some() {}
-            // Nobody waits for the answer where the command was dropped.
-            tasks.spawn(async move { drop(tell.send(work.await)) });
+            // The receiver is gone if the script was dropped.
+            tasks.spawn(async move { drop(sender.send(work.await)) });
         }
-        done.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Internal)))
+        receiver.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Internal)))
     }
 
-    /// Waits for all of it.
-    pub(crate) async fn finished(&self) {
+    /// Waits for all tasks.
+    pub(crate) async fn join_all(&self) {
         let tasks = std::mem::take(&mut *self.lock());
         tasks.join_all().await;
     }
 }
 
-type Answer<T> = Result<T, bashkit::Error>;
+type FsResult<T> = Result<T, bashkit::Error>;
 
-/// Where nothing is, and everything can be written to.
-const NULL: &str = "/dev/null";
+/// Device that is empty when read and discards writes.
+const NULL_DEVICE: &str = "/dev/null";
 
-/// How far a time may be from now to be taken for now.
-const NOW: Duration = Duration::from_secs(5);
+/// Largest distance to the current time that `touch` may set.
+const TOUCH_TOLERANCE: Duration = Duration::from_secs(5);
 
-impl Files {
-    /// The path of the backend. Where the command is to stop, no file is touched any more: it waits here, and is dropped by
-    /// who waits for it. An error instead would only make a search through many directories go on without them.
-    async fn path(&self, path: &Path) -> Answer<VfsPath> {
+impl BackendFileSystem {
+    /// Converts a path of the interpreter to one of the backend. If the script is stopped, this never returns, so that no
+    /// file is touched any more; the waiter drops the future. An error would only make a recursive search continue
+    /// elsewhere.
+    async fn resolve(&self, path: &Path) -> FsResult<VfsPath> {
         if self.stop.reason().is_some() {
             pending::<()>().await;
         }
-        let text = path.to_str().ok_or_else(|| told(&Error::new(ErrorKind::InvalidPath, "the name is not UTF-8")))?;
-        // A tilde that is still there after expansion is a character of a name.
-        VfsPath::parse(&format!("/{text}")).map_err(|error| told(&error))
+        let text =
+            path.to_str().ok_or_else(|| shell_error(&Error::new(ErrorKind::InvalidPath, "the name is not UTF-8")))?;
+        // A tilde that is left after expansion is a character of a name.
+        VfsPath::parse(&format!("/{text}")).map_err(|error| shell_error(&error))
     }
 
-    async fn info(&self, path: &VfsPath) -> Result<FileInfo, Error> {
+    async fn stat_path(&self, path: &VfsPath) -> Result<FileInfo, Error> {
         match self.backend.stat(&self.cx, StatRequest::new(path.clone())).await {
-            Err(error) if error.kind() == ErrorKind::NotFound && self.made.contains(path) => {
+            Err(error) if error.kind() == ErrorKind::NotFound && self.empty_dirs.contains(path) => {
                 Ok(FileInfo::directory(path.clone()))
             }
             other => other,
         }
     }
 
-    /// What is at `path`, where anything is.
-    async fn info_or_none(&self, path: &VfsPath) -> Answer<Option<FileInfo>> {
-        match self.info(path).await {
+    /// Returns the entry at `path`, or `None` if there is none.
+    async fn stat_path_or_none(&self, path: &VfsPath) -> FsResult<Option<FileInfo>> {
+        match self.stat_path(path).await {
             Ok(info) => Ok(Some(info)),
             Err(error) if error.is_absence() => Ok(None),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(shell_error(&error)),
         }
     }
 
-    async fn put(&self, path: &Path, content: &[u8], mode: WriteMode) -> Answer<()> {
-        let path = self.path(path).await?;
-        if path.as_str() == NULL {
+    async fn write(&self, path: &Path, content: &[u8], mode: WriteMode) -> FsResult<()> {
+        let path = self.resolve(path).await?;
+        if path.as_str() == NULL_DEVICE {
             return Ok(());
         }
         if content.len() as u64 > self.config.max_file_bytes {
-            return Err(told(&Error::of(ErrorKind::TooLarge)));
+            return Err(shell_error(&Error::of(ErrorKind::TooLarge)));
         }
-        if self.made.contains(&path) && self.info_or_none(&path).await?.is_some_and(|info| info.is_dir) {
-            return Err(told(&Error::at(ErrorKind::IsADirectory, &path)));
+        if self.empty_dirs.contains(&path) && self.stat_path_or_none(&path).await?.is_some_and(|info| info.is_dir) {
+            return Err(shell_error(&Error::at(ErrorKind::IsADirectory, &path)));
         }
         let request = WriteRequest::new(path, content.to_vec()).mode(mode);
-        self.backend.write(&self.cx, request).await.map(drop).map_err(|error| told(&error))
+        self.backend.write(&self.cx, request).await.map(drop).map_err(|error| shell_error(&error))
     }
 
-    /// Makes the one directory `path`, above which there is one.
-    async fn make(&self, path: &VfsPath) -> Answer<()> {
+    /// Creates the directory `path`, whose parent exists.
+    async fn make_dir(&self, path: &VfsPath) -> FsResult<()> {
         let capabilities = self.backend.capabilities(path);
         if capabilities.access == Access::ReadOnly {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "Read-only file system").into());
         }
         if !capabilities.empty_directories {
-            // It comes into being with the first file in it.
-            let is_known = self.made.add(path.clone());
-            return if is_known { Ok(()) } else { Err(told(&Error::of(ErrorKind::StorageFull))) };
+            // The backend creates the directory with the first file in it.
+            let has_room = self.empty_dirs.add(path.clone());
+            return if has_room { Ok(()) } else { Err(shell_error(&Error::of(ErrorKind::StorageFull))) };
         }
-        // A directory comes with a file, and stays without it.
+        // The backend creates a directory with a file, and keeps it when the file is deleted.
         let mark = RandomState::new().build_hasher().finish();
-        let file = path.child(&format!(".new-directory-{mark:016x}")).map_err(|error| told(&error))?;
+        let file = path.child(&format!(".new-directory-{mark:016x}")).map_err(|error| shell_error(&error))?;
         let (backend, cx) = (Arc::clone(&self.backend), self.cx.clone());
-        let made = self.unfinished.run(async move {
+        let done = self.cleanup.run(async move {
             let written = backend.write(&cx, WriteRequest::new(file.clone(), "")).await;
-            // One that was cancelled may be there all the same.
+            // A write that was cancelled may have taken effect.
             if let Err(error) = &written
                 && !matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout)
             {
@@ -142,30 +144,30 @@ impl Files {
             let deleted = backend.delete(&cx.for_cleanup(), DeleteRequest::new(file)).await;
             written.and(deleted.map(drop))
         });
-        made.await.map_err(|error| told(&error))
+        done.await.map_err(|error| shell_error(&error))
     }
 
-    /// What was in a directory went: where that was the last, the directory stays for this command.
-    fn keep_above(&self, path: &VfsPath) {
+    /// Keeps the directories above a removed entry for this script, if it may have been their last.
+    fn keep_parents(&self, path: &VfsPath) {
         if !self.backend.capabilities(path).empty_directories {
-            self.made.add_above(path);
+            self.empty_dirs.add_parents(path);
         }
     }
 
-    async fn remove_directory(&self, path: &VfsPath, recursive: bool) -> Answer<()> {
-        let was_made = self.made.contains(path);
-        if !recursive && self.made.has_below(path) {
-            return Err(told(&Error::of(ErrorKind::NotEmpty)));
+    async fn remove_directory(&self, path: &VfsPath, recursive: bool) -> FsResult<()> {
+        let is_virtual = self.empty_dirs.contains(path);
+        if !recursive && self.empty_dirs.has_descendant(path) {
+            return Err(shell_error(&Error::of(ErrorKind::NotEmpty)));
         }
         let request = DeleteRequest::new(path.clone());
         let request = if recursive { request.recursive() } else { request.only_empty() };
         match self.backend.delete(&self.cx, request).await {
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound && was_made => {}
-            Err(error) => return Err(told(&error)),
+            Err(error) if error.kind() == ErrorKind::NotFound && is_virtual => {}
+            Err(error) => return Err(shell_error(&error)),
         }
-        self.made.remove(path);
-        self.keep_above(path);
+        self.empty_dirs.remove(path);
+        self.keep_parents(path);
         Ok(())
     }
 }
@@ -182,7 +184,7 @@ fn metadata(info: &FileInfo) -> Metadata {
     Metadata {
         file_type: if info.is_dir { FileType::Directory } else { FileType::File },
         size: info.size,
-        // Nothing here has a mode, so everything may be run.
+        // Files have no modes, so all are executable.
         mode: 0o755,
         modified,
         created: info.created_at.map_or(modified, SystemTime::from),
@@ -194,7 +196,7 @@ fn null() -> Metadata {
     Metadata { file_type: FileType::File, size: 0, mode: 0o666, modified: epoch, created: epoch }
 }
 
-impl FileSystemExt for Files {
+impl FileSystemExt for BackendFileSystem {
     fn limits(&self) -> FsLimits {
         FsLimits::unlimited()
             .max_file_size(self.config.max_file_bytes)
@@ -208,50 +210,52 @@ impl FileSystemExt for Files {
 }
 
 #[async_trait]
-impl FileSystem for Files {
-    async fn read_file(&self, path: &Path) -> Answer<Vec<u8>> {
-        let path = self.path(path).await?;
-        if path.as_str() == NULL {
+impl FileSystem for BackendFileSystem {
+    async fn read_file(&self, path: &Path) -> FsResult<Vec<u8>> {
+        let path = self.resolve(path).await?;
+        if path.as_str() == NULL_DEVICE {
             return Ok(Vec::new());
         }
-        let info = self.info(&path).await.map_err(|error| told(&error))?;
-        let refused = |kind| Err(told(&Error::at(kind, &path)));
+        let info = self.stat_path(&path).await.map_err(|error| shell_error(&error))?;
+        let fail = |kind| Err(shell_error(&Error::at(kind, &path)));
         if info.is_dir {
-            return refused(ErrorKind::IsADirectory);
+            return fail(ErrorKind::IsADirectory);
         }
         if info.size > self.config.max_file_bytes {
-            return refused(ErrorKind::TooLarge);
+            return fail(ErrorKind::TooLarge);
         }
-        if self.read.fetch_add(info.size, Ordering::Relaxed).saturating_add(info.size) > self.config.max_read_bytes {
-            self.stop.now(Reason::Limit("more bytes of files are read than may be"));
+        if self.bytes_read.fetch_add(info.size, Ordering::Relaxed).saturating_add(info.size)
+            > self.config.max_read_bytes
+        {
+            self.stop.trigger(StopReason::Limit("the bytes read from files exceed their limit"));
             pending::<()>().await;
         }
         let answers = self.backend.download_files(&self.cx, vec![path.clone()]).await;
         let answer = answers.into_iter().next();
         match answer.map(|answer| (answer.content, answer.cause)) {
             Some((Some(content), None)) => Ok(content.to_vec()),
-            Some((_, Some(error))) => Err(told(&error)),
-            _ => refused(ErrorKind::Internal),
+            Some((_, Some(error))) => Err(shell_error(&error)),
+            _ => fail(ErrorKind::Internal),
         }
     }
 
-    async fn write_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
-        self.put(path, content, WriteMode::Overwrite).await
+    async fn write_file(&self, path: &Path, content: &[u8]) -> FsResult<()> {
+        self.write(path, content, WriteMode::Overwrite).await
     }
 
-    async fn append_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
-        self.put(path, content, WriteMode::Append).await
+    async fn append_file(&self, path: &Path, content: &[u8]) -> FsResult<()> {
+        self.write(path, content, WriteMode::Append).await
     }
 
-    async fn mkdir(&self, path: &Path, recursive: bool) -> Answer<()> {
-        let path = self.path(path).await?;
+    async fn mkdir(&self, path: &Path, recursive: bool) -> FsResult<()> {
+        let path = self.resolve(path).await?;
         let mut missing = Vec::new();
         let mut at = Some(path.clone());
         while let Some(directory) = at {
-            match self.info_or_none(&directory).await? {
+            match self.stat_path_or_none(&directory).await? {
                 Some(info) if !info.is_dir => {
                     let kind = if directory == path { ErrorKind::AlreadyExists } else { ErrorKind::NotADirectory };
-                    return Err(told(&Error::at(kind, &directory)));
+                    return Err(shell_error(&Error::at(kind, &directory)));
                 }
                 Some(_) => break,
                 None => {}
@@ -261,127 +265,129 @@ impl FileSystem for Files {
         }
         if !recursive && missing.len() != 1 {
             let kind = if missing.is_empty() { ErrorKind::AlreadyExists } else { ErrorKind::NotFound };
-            return Err(told(&Error::at(kind, &path)));
+            return Err(shell_error(&Error::at(kind, &path)));
         }
         for directory in missing.iter().rev() {
-            self.make(directory).await?;
+            self.make_dir(directory).await?;
         }
         Ok(())
     }
 
-    async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
-        let path = self.path(path).await?;
+    async fn remove(&self, path: &Path, recursive: bool) -> FsResult<()> {
+        let path = self.resolve(path).await?;
         let plain = self.backend.delete(&self.cx, DeleteRequest::new(path.clone())).await;
         match plain.map_err(|error| (error.kind(), error)) {
             Ok(_) => {
-                self.keep_above(&path);
+                self.keep_parents(&path);
                 Ok(())
             }
             Err((ErrorKind::IsADirectory | ErrorKind::NotEmpty, _)) => self.remove_directory(&path, recursive).await,
-            Err((ErrorKind::NotFound, _)) if self.made.contains(&path) => self.remove_directory(&path, recursive).await,
-            Err((_, error)) => Err(told(&error)),
+            Err((ErrorKind::NotFound, _)) if self.empty_dirs.contains(&path) => {
+                self.remove_directory(&path, recursive).await
+            }
+            Err((_, error)) => Err(shell_error(&error)),
         }
     }
 
-    async fn stat(&self, path: &Path) -> Answer<Metadata> {
-        let path = self.path(path).await?;
-        if path.as_str() == NULL {
+    async fn stat(&self, path: &Path) -> FsResult<Metadata> {
+        let path = self.resolve(path).await?;
+        if path.as_str() == NULL_DEVICE {
             return Ok(null());
         }
-        self.info(&path).await.map(|info| metadata(&info)).map_err(|error| told(&error))
+        self.stat_path(&path).await.map(|info| metadata(&info)).map_err(|error| shell_error(&error))
     }
 
-    async fn read_dir(&self, path: &Path) -> Answer<Vec<DirEntry>> {
-        let path = self.path(path).await?;
+    async fn read_dir(&self, path: &Path) -> FsResult<Vec<DirEntry>> {
+        let path = self.resolve(path).await?;
         let request = LsRequest::new(path.clone()).limit(self.config.max_directory_entries);
-        let listed = match self.backend.ls(&self.cx, request).await {
-            Ok(listed) => listed,
-            Err(error) if error.kind() == ErrorKind::NotFound && self.made.contains(&path) => Default::default(),
-            Err(error) => return Err(told(&error)),
+        let listing = match self.backend.ls(&self.cx, request).await {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == ErrorKind::NotFound && self.empty_dirs.contains(&path) => Default::default(),
+            Err(error) => return Err(shell_error(&error)),
         };
-        if listed.truncated.is_some() {
+        if listing.truncated.is_some() {
             return Err(io::Error::other("too many entries in the directory").into());
         }
-        let mut made = self.made.names_in(&path);
-        let mut entries = Vec::with_capacity(listed.entries.len() + made.len());
-        for info in &listed.entries {
+        let mut virtual_names = self.empty_dirs.child_names(&path);
+        let mut entries = Vec::with_capacity(listing.entries.len() + virtual_names.len());
+        for info in &listing.entries {
             let Some(name) = info.path.name() else { continue };
-            made.remove(name);
+            virtual_names.remove(name);
             entries.push(DirEntry { name: name.to_owned(), metadata: metadata(info) });
         }
         let directory = metadata(&FileInfo::directory(path));
-        entries.extend(made.into_iter().map(|name| DirEntry { name, metadata: directory.clone() }));
+        entries.extend(virtual_names.into_iter().map(|name| DirEntry { name, metadata: directory.clone() }));
         Ok(entries)
     }
 
-    async fn exists(&self, path: &Path) -> Answer<bool> {
-        let path = self.path(path).await?;
-        // A tool that edits in place looks for a free name beside the file, to write there and rename. If it may not look, it
-        // writes to the file itself, which for a backend is one atomic change.
+    async fn exists(&self, path: &Path) -> FsResult<bool> {
+        let path = self.resolve(path).await?;
+        // A tool that edits in place looks for a free name beside the file, writes there and renames. If the lookup fails,
+        // the tool writes to the file itself, which for a backend is one atomic change.
         if path.name().is_some_and(is_scratch_name) {
-            return Err(unsupported());
+            return Err(unsupported_error());
         }
-        Ok(path.as_str() == NULL || self.info_or_none(&path).await?.is_some())
+        Ok(path.as_str() == NULL_DEVICE || self.stat_path_or_none(&path).await?.is_some())
     }
 
-    async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
-        let (from, to) = (self.path(from).await?, self.path(to).await?);
-        if to.as_str() == NULL || from.as_str() == NULL {
-            return Err(unsupported());
+    async fn rename(&self, from: &Path, to: &Path) -> FsResult<()> {
+        let (from, to) = (self.resolve(from).await?, self.resolve(to).await?);
+        if to.as_str() == NULL_DEVICE || from.as_str() == NULL_DEVICE {
+            return Err(unsupported_error());
         }
-        let was_made = self.made.contains(&from);
+        let is_virtual = self.empty_dirs.contains(&from);
         let request = RenameRequest::new(from.clone(), to.clone()).overwrite();
         match self.backend.rename(&self.cx, request).await {
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound && was_made => {
-                if self.info_or_none(&to).await?.is_some() {
-                    return Err(told(&Error::already_exists(&to)));
+            Err(error) if error.kind() == ErrorKind::NotFound && is_virtual => {
+                if self.stat_path_or_none(&to).await?.is_some() {
+                    return Err(shell_error(&Error::already_exists(&to)));
                 }
             }
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(shell_error(&error)),
         }
-        self.made.rename(&from, &to);
-        self.keep_above(&from);
+        self.empty_dirs.rename(&from, &to);
+        self.keep_parents(&from);
         Ok(())
     }
 
-    async fn copy(&self, from: &Path, to: &Path) -> Answer<()> {
-        let (from, target) = (self.path(from).await?, self.path(to).await?);
-        if target.as_str() == NULL || from.as_str() == NULL {
+    async fn copy(&self, from: &Path, to: &Path) -> FsResult<()> {
+        let (from, target) = (self.resolve(from).await?, self.resolve(to).await?);
+        if target.as_str() == NULL_DEVICE || from.as_str() == NULL_DEVICE {
             let content = self.read_file(Path::new(from.as_str())).await?;
             return self.write_file(to, &content).await;
         }
-        let info = self.info(&from).await.map_err(|error| told(&error))?;
+        let info = self.stat_path(&from).await.map_err(|error| shell_error(&error))?;
         if info.is_dir {
-            return Err(told(&Error::at(ErrorKind::IsADirectory, &from)));
+            return Err(shell_error(&Error::at(ErrorKind::IsADirectory, &from)));
         }
         let request = CopyRequest::new(from, target).overwrite();
-        self.backend.copy(&self.cx, request).await.map(drop).map_err(|error| told(&error))
+        self.backend.copy(&self.cx, request).await.map(drop).map_err(|error| shell_error(&error))
     }
 
-    async fn symlink(&self, _target: &Path, _link: &Path) -> Answer<()> {
-        Err(unsupported())
+    async fn symlink(&self, _target: &Path, _link: &Path) -> FsResult<()> {
+        Err(unsupported_error())
     }
 
-    async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
-        let path = self.path(path).await?;
-        self.info(&path).await.map_err(|error| told(&error))?;
-        // What a link is here, it is for the backend: to a command it is what it leads to.
+    async fn read_link(&self, path: &Path) -> FsResult<PathBuf> {
+        let path = self.resolve(path).await?;
+        self.stat_path(&path).await.map_err(|error| shell_error(&error))?;
+        // The backend resolves links, so a script sees no link.
         Err(io::Error::new(io::ErrorKind::InvalidInput, "Invalid argument").into())
     }
 
-    async fn chmod(&self, path: &Path, _mode: u32) -> Answer<()> {
+    async fn chmod(&self, path: &Path, _mode: u32) -> FsResult<()> {
         self.stat(path).await.map(drop)
     }
 
-    async fn set_modified_time(&self, path: &Path, time: SystemTime) -> Answer<()> {
+    async fn set_modified_time(&self, path: &Path, time: SystemTime) -> FsResult<()> {
         let now = SystemTime::now();
         let distance = now.duration_since(time).unwrap_or_else(|later| later.duration());
-        if distance > NOW {
-            return Err(unsupported());
+        if distance > TOUCH_TOLERANCE {
+            return Err(unsupported_error());
         }
-        let at = self.path(path).await?;
-        match self.info(&at).await.map_err(|error| told(&error))?.is_dir {
+        let at = self.resolve(path).await?;
+        match self.stat_path(&at).await.map_err(|error| shell_error(&error))?.is_dir {
             true => Ok(()),
             false => self.append_file(path, b"").await,
         }

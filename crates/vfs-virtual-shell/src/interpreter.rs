@@ -1,8 +1,6 @@
-//! Running one command line, on a thread of its own.
+//! Interpreter thread of one script.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
@@ -13,178 +11,92 @@ use std::time::{Duration, Instant};
 use bashkit::hooks::{self, ExitEvent, HookAction};
 use bashkit::parser::Parser;
 use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, SessionLimits, StreamData};
-use futures::StreamExt as _;
 use futures::future::{Either, select};
-use futures::stream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
 use vfs_core::alarm::Alarm;
-use vfs_core::{
-    Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, Intercepted, Interceptor, OpContext, Result,
-    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
-};
+use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Result};
 
-use crate::backend::Inner;
+use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
 use crate::config::VirtualShellConfig;
-use crate::directories::Directories;
-use crate::files::{Files, Unfinished};
-use crate::guard::{MAX_SCRIPT, STACK, guard};
-use crate::record::Record;
-use crate::stop::{Reason, Stop, after};
+use crate::empty_dirs::EmptyDirs;
+use crate::file_system::{BackendFileSystem, CleanupTasks};
+use crate::full_output::{OutputRecorder, write_full_output};
+use crate::output_sink::{OutputSink, OutputStream};
+use crate::runtime_bridge::bridge_runtime;
+use crate::script_exit::{ExitCause, ScriptExit};
+use crate::stop::{StopReason, StopSignal, sleep};
 
-/// Which output something is printed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
-    Standard,
-    Error,
-}
-
-/// Who is told what a command prints, from its thread.
-pub(crate) trait Audience: Send + Sync + 'static {
-    /// `bytes` were printed; the command goes on when this returns.
-    fn printed(&self, output: Output, bytes: &[u8]);
-
-    /// It is over.
-    fn ended(&self, ended: Ended);
-}
-
-/// How a command ended.
-#[derive(Debug, Clone)]
-pub(crate) struct Ended {
-    pub(crate) how: How,
-    pub(crate) duration: Duration,
-    /// Whether the interpreter dropped a part of what was printed.
-    pub(crate) is_cut: bool,
-    /// The file with all that was printed.
-    pub(crate) full_output: Option<VfsPath>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum How {
-    /// By itself.
-    Exited(i32),
-    /// At a limit.
-    Killed,
-    /// Before its time.
-    Stopped(Reason),
-    /// The interpreter is at fault.
-    Failed(Error),
-}
-
-/// The signal of what is ended at a limit or a timeout.
-pub(crate) const SIGKILL: i32 = 9;
-
-/// A command that runs. Dropping it ends the command.
+/// Running script. Dropping it stops the script.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) stop: Arc<Stop>,
+pub(crate) struct RunningScript {
+    pub(crate) stop: Arc<StopSignal>,
     _alarm: Option<Alarm>,
 }
 
-impl Drop for Running {
+impl Drop for RunningScript {
     fn drop(&mut self) {
-        self.stop.now(Reason::Dropped);
+        self.stop.trigger(StopReason::Dropped);
     }
 }
 
-/// A command that is to be run.
-pub(crate) struct Start {
+/// Script that has its permit and is ready to run.
+pub(crate) struct ScriptStart {
+    /// The backend without its shell, whose jobs end when it is dropped.
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) config: VirtualShellConfig,
     pub(crate) cx: OpContext,
     pub(crate) request: ExecuteRequest,
-    pub(crate) stop: Arc<Stop>,
+    pub(crate) stop: Arc<StopSignal>,
     pub(crate) permit: OwnedSemaphorePermit,
-    /// When to stop it, and why.
-    pub(crate) end: Option<(Instant, Reason)>,
+    /// Time at which the script is stopped, and the reason.
+    pub(crate) limit: Option<(Instant, StopReason)>,
 }
 
-/// Starts a thread for a command.
-pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) -> Result<Running> {
-    let Start { cx, request, stop, permit, end } = start;
-    let alarm = end.map(|(moment, reason)| {
+/// Starts a thread that runs a script.
+pub(crate) fn spawn_script(start: ScriptStart, sink: Arc<dyn OutputSink>) -> Result<RunningScript> {
+    let ScriptStart { backend, config, cx, request, stop, permit, limit } = start;
+    let alarm = limit.map(|(moment, reason)| {
         let stop = Arc::clone(&stop);
-        Alarm::set(moment, move || stop.now(reason))
+        Alarm::set(moment, move || stop.trigger(reason))
     });
     let cwd = request.cwd.clone();
-    let running = Running { stop: Arc::clone(&stop), _alarm: alarm };
-    // Not the shell itself: its jobs end when it is dropped.
-    let (backend, config) = (within(Handle::try_current().ok(), &shell.backend), shell.config.clone());
-    let (exited, unfinished) = (Arc::default(), Arc::default());
-    let command = Command { backend, config, cx, request, stop, audience, exited, unfinished };
-    let thread = thread::Builder::new().name("vfs-virtual-shell".to_owned()).stack_size(STACK);
+    let running = RunningScript { stop: Arc::clone(&stop), _alarm: alarm };
+    let backend = bridge_runtime(Handle::try_current().ok(), &backend);
+    let (exit_signal, cleanup) = (Arc::default(), Arc::default());
+    let runner = ScriptRunner { backend, config, cx, request, stop, sink, exit_signal, cleanup };
+    let thread = thread::Builder::new().name("vfs-virtual-shell".to_owned()).stack_size(STACK_BYTES);
     let spawned = thread.spawn(move || {
-        command.run();
+        runner.run();
         drop(permit);
     });
     spawned.map_err(|error| {
-        let message = "no thread could be started for the command; try again later";
+        let message = "starting the command failed: no thread is left; try again later";
         Error::new(ErrorKind::Busy, message).with_path(&cwd).with_source(error)
     })?;
     Ok(running)
 }
 
-/// A backend whose operations run in the runtime that the call was made in, while the interpreter has one of its own, for
-/// the sake of the stacks of its threads.
-fn within(runtime: Option<Handle>, backend: &Arc<dyn Backend>) -> Arc<dyn Backend> {
-    match runtime {
-        Some(runtime) => Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(Within(runtime)))),
-        None => Arc::clone(backend),
-    }
-}
-
-struct Within(Handle);
-
-impl fmt::Debug for Within {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Within")
-    }
-}
-
-impl Interceptor for Within {
-    fn name(&self) -> &'static str {
-        "within"
-    }
-
-    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let mut sent = pin!(request.send(inner, cx));
-        poll_fn(|task| {
-            let _entered = self.0.enter();
-            sent.as_mut().poll(task)
-        })
-        .await
-    }
-
-    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
-        let entered = self.0.enter();
-        let mut items = call.start(cx);
-        drop(entered);
-        stream::poll_fn(move |task| {
-            let _entered = self.0.enter();
-            items.poll_next_unpin(task)
-        })
-        .boxed()
-    }
-}
-
-struct Command {
+struct ScriptRunner {
     backend: Arc<dyn Backend>,
     config: VirtualShellConfig,
     cx: OpContext,
     request: ExecuteRequest,
-    stop: Arc<Stop>,
-    audience: Arc<dyn Audience>,
-    exited: Arc<Exited>,
-    unfinished: Arc<Unfinished>,
+    stop: Arc<StopSignal>,
+    sink: Arc<dyn OutputSink>,
+    exit_signal: Arc<ExitSignal>,
+    cleanup: Arc<CleanupTasks>,
 }
 
-/// That the last line of a script was reached, or an `exit` before: the interpreter itself waits for what was left running.
+/// Signal that the script has reached its end or an `exit`. The interpreter itself would wait for background processes.
 #[derive(Debug, Default)]
-struct Exited {
+struct ExitSignal {
     code: OnceLock<i32>,
     token: CancelToken,
 }
 
-impl Exited {
-    fn with(&self, code: i32) {
+impl ExitSignal {
+    fn set(&self, code: i32) {
         self.code.get_or_init(|| code);
         self.token.cancel();
     }
@@ -195,195 +107,201 @@ impl Exited {
     }
 }
 
-/// How long what a command left running may still print.
-const LEFT: Duration = Duration::from_millis(100);
+/// Time that background processes of a script may still print after its end.
+const BACKGROUND_GRACE: Duration = Duration::from_millis(100);
 
-/// `command`, with an `exit` at its end where it may leave something running, and where that changes nothing else: not in a
-/// here-document, not behind a line that goes on, not before a trap, which would have no time, and not where it would mend
-/// what has no end.
-fn script(command: &str) -> Cow<'_, str> {
+/// Appends an `exit` to `command` if it may leave background processes. Commands that an `exit` would change stay as they
+/// are: those with a here-document, a continued last line, a trap, which would have no time to run, or a syntax error.
+fn prepare_script(command: &str) -> Cow<'_, str> {
     let last = command.trim_end();
     let is_open = (last.ends_with("&&") || last.ends_with("||")) && !last.contains(['#', '\\']) && !last.contains("<<");
     if is_open {
-        // The interpreter would run it as if nothing were missing; so it is refused, in the words of bash.
+        // The interpreter would accept a dangling `&&` or `||`. The open parenthesis makes it fail as in bash.
         return Cow::Owned(format!("{last} ("));
     }
-    let leaves =
+    let may_leave_processes =
         command.contains('&') && !command.contains("<<") && !command.contains("trap") && !command.ends_with('\\');
-    if leaves && command.len() < MAX_SCRIPT && Parser::new(command).parse().is_ok() {
+    if may_leave_processes && command.len() < MAX_SCRIPT_BYTES && Parser::new(command).parse().is_ok() {
         Cow::Owned(format!("{command}\nexit"))
     } else {
         Cow::Borrowed(command)
     }
 }
 
-impl Command {
+impl ScriptRunner {
     fn run(self) {
-        let begun = Instant::now();
-        // Scripts are parsed on threads of the runtime, and need the same stack there.
-        let runtime = Builder::new_current_thread().enable_all().thread_stack_size(STACK).build();
+        let started_at = Instant::now();
+        // The runtime parses scripts on its own threads, which need the same stack.
+        let runtime = Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build();
         let work = AssertUnwindSafe(|| match runtime {
             Ok(runtime) => {
-                let ended = runtime.block_on(self.interpret());
+                let exit = runtime.block_on(self.interpret());
                 runtime.shutdown_background();
-                ended
+                exit
             }
-            Err(error) => self.failed("no runtime could be started", Some(error)),
+            Err(error) => self.internal_failure("running the command failed: no runtime could be started", Some(error)),
         });
-        let mut ended = catch_unwind(work).unwrap_or_else(|_| self.failed("the interpreter broke off", None));
-        ended.duration = begun.elapsed();
-        self.audience.ended(ended);
+        let mut exit = catch_unwind(work)
+            .unwrap_or_else(|_| self.internal_failure("running the command failed: the interpreter panicked", None));
+        exit.duration = started_at.elapsed();
+        self.sink.finish(exit);
     }
 
-    fn failed(&self, message: &'static str, source: Option<std::io::Error>) -> Ended {
+    fn internal_failure(&self, message: &'static str, source: Option<std::io::Error>) -> ScriptExit {
         let error = Error::new(ErrorKind::Internal, message).with_path(&self.request.cwd);
-        Ended::new(How::Failed(source.into_iter().fold(error, Error::with_source)))
+        ScriptExit::new(ExitCause::Failed(source.into_iter().fold(error, Error::with_source)))
     }
 
-    async fn interpret(&self) -> Ended {
+    async fn interpret(&self) -> ScriptExit {
         let wants_all = self.request.full_output == FullOutput::File;
-        let record = Arc::new(Mutex::new(Record::new(wants_all)));
-        let mut ended = {
-            let interpreted = pin!(self.interpret_with(&record));
-            match select(interpreted, pin!(self.stop.stopped())).await {
-                Either::Left((ended, _)) => ended,
-                Either::Right((reason, _)) => Ended::new(How::Stopped(reason)),
+        let recorder = Arc::new(Mutex::new(OutputRecorder::new(wants_all)));
+        let mut exit = {
+            let execution = pin!(self.execute(&recorder));
+            match select(execution, pin!(self.stop.wait())).await {
+                Either::Left((exit, _)) => exit,
+                Either::Right((reason, _)) => ScriptExit::new(ExitCause::Stopped(reason)),
             }
         };
         match self.stop.reason() {
-            Some(Reason::Limit(limit)) => {
-                self.say(limit);
-                ended.how = How::Killed;
+            Some(StopReason::Limit(limit)) => {
+                self.print_line(limit);
+                exit.cause = ExitCause::Killed;
             }
-            Some(reason) => ended.how = How::Stopped(reason),
+            Some(reason) => exit.cause = ExitCause::Stopped(reason),
             None => {}
         }
-        self.unfinished.finished().await;
-        let all = record.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.cleanup.join_all().await;
+        let all = recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((all, cx)) = all.zip(self.cx_for_output()) {
-            match all.write(&*self.backend, &cx, &self.config.output_directory).await {
-                Ok(path) => ended.full_output = Some(path),
-                Err(error) => self.say(&format!("the full output could not be written: {}", error.for_model())),
+            match write_full_output(all, &*self.backend, &cx, &self.config.output_directory).await {
+                Ok(path) => exit.full_output = Some(path),
+                Err(error) => self.print_line(&format!("writing the full output failed: {}", error.for_model())),
             }
         }
-        ended
+        exit
     }
 
-    /// The context in which the full output is written: none where the caller gave up, who is promised that no file is
-    /// touched any more, and one that outlives the command where it was ended for another reason.
+    /// Returns the context for writing the full output. If the caller abandoned the call, there is none, because no file may
+    /// be touched any more; if the script was ended for another reason, the context outlives it.
     fn cx_for_output(&self) -> Option<OpContext> {
         match self.stop.reason() {
             None => Some(self.cx.clone()),
-            Some(reason) => (!reason.is_given_up() || reason == Reason::Stopped).then(|| self.cx.for_cleanup()),
+            Some(reason) => (!reason.is_abandoned() || reason == StopReason::Stopped).then(|| self.cx.for_cleanup()),
         }
     }
 
-    /// Prints a line of the shell's own.
-    fn say(&self, message: &str) {
-        self.audience.printed(Output::Error, format!("bash: {message}\n").as_bytes());
+    /// Prints a line of the shell itself.
+    fn print_line(&self, message: &str) {
+        self.sink.write(OutputStream::Stderr, format!("bash: {message}\n").as_bytes());
     }
 
-    async fn interpret_with(&self, record: &Arc<Mutex<Record>>) -> Ended {
-        let mut bash = self.bash();
+    async fn execute(&self, recorder: &Arc<Mutex<OutputRecorder>>) -> ScriptExit {
+        let mut bash = self.build_interpreter();
         self.stop.attach(bash.cancellation_token());
         if !self.request.env.contains_key("HOME") {
-            // A variable of the shell, but not of its environment, which has what was passed and nothing else.
+            // `HOME` is a variable of the shell, but not of its environment, which has only the variables of the request.
             if let Err(error) = bash.exec("HOME=/").await {
-                return self.broken(error);
+                return self.exit_of_error(error);
             }
         }
-        let (audience, told) = (Arc::clone(&self.audience), Arc::clone(record));
+        let (sink, shared) = (Arc::clone(&self.sink), Arc::clone(recorder));
         let printed = Box::new(move |standard: &StreamData, error: &StreamData| {
-            tell(&told, &*audience, standard.as_bytes(), error.as_bytes());
+            emit(&shared, &*sink, standard.as_bytes(), error.as_bytes());
         });
         let mut options = ExecOptions::new().streaming(printed);
         if let Some(stdin) = &self.request.stdin {
             options = options.stdin(stdin.as_str());
         }
-        let script = script(&self.request.command);
-        let interpreted = bash.exec_with_options(&script, options);
-        let left = async {
-            let code = self.exited.code().await;
-            after(LEFT).await;
+        let script = prepare_script(&self.request.command);
+        let execution = bash.exec_with_options(&script, options);
+        let script_end = async {
+            let code = self.exit_signal.code().await;
+            sleep(BACKGROUND_GRACE).await;
             code
         };
-        let result = match select(pin!(interpreted), pin!(left)).await {
+        let result = match select(pin!(execution), pin!(script_end)).await {
             Either::Left((result, _)) => result,
-            // What it left running does not hold up the answer, and ends with it.
-            Either::Right((code, _)) => return Ended::new(How::Exited(code)),
+            // Background processes do not delay the response, and end with the script.
+            Either::Right((code, _)) => return ScriptExit::new(ExitCause::Exited(code)),
         };
         match result {
             Ok(result) => {
-                self.tell_rest(record, &result);
-                let mut ended = Ended::new(How::Exited(result.exit_code));
-                ended.is_cut = result.stdout_truncated || result.stderr_truncated;
-                ended
+                self.emit_rest(recorder, &result);
+                let mut exit = ScriptExit::new(ExitCause::Exited(result.exit_code));
+                exit.is_cut = result.stdout_truncated || result.stderr_truncated;
+                exit
             }
-            Err(error) => self.broken(error),
+            Err(error) => self.exit_of_error(error),
         }
     }
 
-    /// Tells what the interpreter gave only at the end.
-    fn tell_rest(&self, record: &Mutex<Record>, result: &ExecResult) {
-        let (standard, error) = record.lock().unwrap_or_else(PoisonError::into_inner).told();
-        let rest = |all: &StreamData, told: usize| all.as_bytes().get(told..).unwrap_or_default().to_vec();
-        tell(record, &*self.audience, &rest(&result.stdout, standard), &rest(&result.stderr, error));
+    /// Emits the output that the interpreter returned only at the end.
+    fn emit_rest(&self, recorder: &Mutex<OutputRecorder>, result: &ExecResult) {
+        let (standard, error) = recorder.lock().unwrap_or_else(PoisonError::into_inner).counts();
+        let rest = |all: &StreamData, sent: usize| all.as_bytes().get(sent..).unwrap_or_default().to_vec();
+        emit(recorder, &*self.sink, &rest(&result.stdout, standard), &rest(&result.stderr, error));
     }
 
-    /// How it ended where the interpreter gave up.
-    fn broken(&self, error: bashkit::Error) -> Ended {
-        let exited = |code| Ended::new(How::Exited(code));
+    /// Returns the exit for an error of the interpreter.
+    fn exit_of_error(&self, error: bashkit::Error) -> ScriptExit {
+        let exited = |code| ScriptExit::new(ExitCause::Exited(code));
         match error {
-            bashkit::Error::Cancelled => Ended::new(How::Stopped(self.stop.reason().unwrap_or(Reason::Cancelled))),
-            bashkit::Error::ResourceLimit(LimitExceeded::Timeout(_)) => Ended::new(How::Stopped(Reason::Timeout)),
+            bashkit::Error::Cancelled => {
+                ScriptExit::new(ExitCause::Stopped(self.stop.reason().unwrap_or(StopReason::Cancelled)))
+            }
+            bashkit::Error::ResourceLimit(LimitExceeded::Timeout(_)) => {
+                ScriptExit::new(ExitCause::Stopped(StopReason::Timeout))
+            }
             bashkit::Error::ResourceLimit(limit) => {
-                self.say(&limit.to_string());
-                Ended::new(How::Killed)
+                self.print_line(&limit.to_string());
+                ScriptExit::new(ExitCause::Killed)
             }
             bashkit::Error::Parse { .. } => {
                 let report = error.syntax_report("bash: -c", &self.request.command);
                 let report = report.unwrap_or_else(|| format!("bash: {error}\n"));
-                self.audience.printed(Output::Error, report.as_bytes());
+                self.sink.write(OutputStream::Stderr, report.as_bytes());
                 exited(2)
             }
-            bashkit::Error::Internal(_) => self.failed("the interpreter failed", None),
+            bashkit::Error::Internal(_) => {
+                self.internal_failure("running the command failed: the interpreter has an internal error", None)
+            }
             other => {
-                self.say(&other.to_string());
+                self.print_line(&other.to_string());
                 exited(1)
             }
         }
     }
 
-    fn exit_guard(&self) -> hooks::Interceptor<ExitEvent> {
-        let (exited, has_trap) = (Arc::clone(&self.exited), self.request.command.contains("trap"));
+    fn exit_hook(&self) -> hooks::Interceptor<ExitEvent> {
+        let (exit_signal, has_trap) = (Arc::clone(&self.exit_signal), self.request.command.contains("trap"));
         Box::new(move |event| {
             if !has_trap {
-                exited.with(event.code);
+                exit_signal.set(event.code);
             }
             HookAction::Continue(event)
         })
     }
 
-    fn bash(&self) -> Bash {
+    fn build_interpreter(&self) -> Bash {
         let config = &self.config;
-        let files = Files {
+        let files = BackendFileSystem {
             backend: Arc::clone(&self.backend),
             cx: self.cx.clone(),
             config: config.clone(),
             stop: Arc::clone(&self.stop),
-            made: Directories::default(),
-            read: AtomicU64::default(),
-            unfinished: Arc::clone(&self.unfinished),
+            empty_dirs: EmptyDirs::default(),
+            bytes_read: AtomicU64::default(),
+            cleanup: Arc::clone(&self.cleanup),
         };
         let mut builder = Bash::builder()
             .fs(Arc::new(files))
             .cwd(self.request.cwd.as_str())
             .rootfs(false)
             .follow_symlinks(false)
-            .builtin_filter(|name| !LEFT_OUT.contains(&name))
-            .before_tool(guard(Arc::clone(&self.stop)))
-            .on_exit(self.exit_guard())
-            .max_memory(size(config.max_memory_bytes))
+            .builtin_filter(|name| !EXCLUDED_BUILTINS.contains(&name))
+            .before_tool(builtin_guard(Arc::clone(&self.stop)))
+            .on_exit(self.exit_hook())
+            .max_memory(to_usize(config.max_memory_bytes))
             .session_limits(SessionLimits::unlimited())
             .limits(limits(config));
         for (name, value) in &self.request.env {
@@ -393,48 +311,42 @@ impl Command {
     }
 }
 
-/// Tools that would reach out of here, and one that parses what it reads by recursion without a bound.
-const LEFT_OUT: [&str; 4] = ["curl", "wget", "http", "bc"];
+/// Builtins that reach the network, and one that parses its input by unbounded recursion.
+const EXCLUDED_BUILTINS: [&str; 4] = ["curl", "wget", "http", "bc"];
 
 fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
-    let rounds = size(config.max_loop_iterations);
+    let rounds = to_usize(config.max_loop_iterations);
     ExecutionLimits::new()
-        .max_commands(size(config.max_commands))
+        .max_commands(to_usize(config.max_commands))
         .max_loop_iterations(rounds)
         .max_total_loop_iterations(rounds)
-        .max_stdout_bytes(size(config.max_output_bytes))
-        .max_stderr_bytes(size(config.max_output_bytes))
+        .max_stdout_bytes(to_usize(config.max_output_bytes))
+        .max_stderr_bytes(to_usize(config.max_output_bytes))
         .max_live_intermediate_bytes(config.max_memory_bytes)
         .max_aggregate_input_bytes(config.max_memory_bytes.saturating_mul(16))
-        .max_work_units(WORK_UNITS)
-        // A few bytes are put behind what was asked for.
-        .max_input_bytes(MAX_SCRIPT + 64)
-        .max_parser_operations(PARSER_OPERATIONS)
-        // The alarm of the call rings; this is for a clock that does not.
+        .max_work_units(MAX_WORK_UNITS)
+        // Some bytes are appended to the command.
+        .max_input_bytes(MAX_SCRIPT_BYTES + 64)
+        .max_parser_operations(MAX_PARSER_OPERATIONS)
+        // The timer of the call fires first; this bound covers a clock that does not advance.
         .timeout(Duration::from_secs(30 * 24 * 3600))
 }
 
-/// Some minutes of work that nothing else bounds.
-const WORK_UNITS: u64 = 2_000_000_000;
+/// Upper bound on work that no other limit covers: some minutes.
+const MAX_WORK_UNITS: u64 = 2_000_000_000;
 
-/// More than the longest script takes, with the parts of it that are parsed again.
-const PARSER_OPERATIONS: usize = 2_000_000;
+/// Upper bound on parser steps. The longest script needs fewer, including parts that are parsed again.
+const MAX_PARSER_OPERATIONS: usize = 2_000_000;
 
-fn size(bytes: u64) -> usize {
+fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn tell(record: &Mutex<Record>, audience: &dyn Audience, standard: &[u8], error: &[u8]) {
-    for (output, bytes) in [(Output::Standard, standard), (Output::Error, error)] {
+fn emit(recorder: &Mutex<OutputRecorder>, sink: &dyn OutputSink, standard: &[u8], error: &[u8]) {
+    for (output, bytes) in [(OutputStream::Stdout, standard), (OutputStream::Stderr, error)] {
         if !bytes.is_empty() {
-            record.lock().unwrap_or_else(PoisonError::into_inner).push(output, bytes);
-            audience.printed(output, bytes);
+            recorder.lock().unwrap_or_else(PoisonError::into_inner).push(output, bytes);
+            sink.write(output, bytes);
         }
-    }
-}
-
-impl Ended {
-    pub(crate) fn new(how: How) -> Self {
-        Self { how, duration: Duration::ZERO, is_cut: false, full_output: None }
     }
 }
