@@ -177,7 +177,7 @@ impl Session {
                 })
             }
             (ShellKind::Host, Source::Directory(files)) => {
-                Ok(Arc::new(LocalShellBackend::over(files.clone(), ShellConfig::new())))
+                Ok(Arc::new(LocalShellBackend::with_files(files.clone(), ShellConfig::new())))
             }
             (_, Source::Config(_)) => Err(Failure::Usage(
                 "no program can see the files of a vfs.toml as it describes them; run with --virtual",

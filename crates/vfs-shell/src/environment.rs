@@ -1,4 +1,4 @@
-//! What a command finds in its environment.
+//! Environment variables of a command.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,8 +8,8 @@ use vfs_core::{BaseEnvironment, ExecuteRequest};
 
 use crate::config::ShellConfig;
 
-/// The whole environment of `req`'s command.
-pub(crate) fn environment(config: &ShellConfig, req: &ExecuteRequest) -> Vec<(OsString, OsString)> {
+/// Builds the whole environment of the command of `req`.
+pub(crate) fn build_environment(config: &ShellConfig, req: &ExecuteRequest) -> Vec<(OsString, OsString)> {
     let mut all = BTreeMap::new();
     if req.terminal.is_some() {
         all.insert("TERM".into(), "xterm-256color".into());
@@ -24,11 +24,12 @@ pub(crate) fn environment(config: &ShellConfig, req: &ExecuteRequest) -> Vec<(Os
 
 fn is_secret(patterns: &[String], name: &OsStr, value: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    patterns.iter().any(|pattern| is_like(pattern.as_bytes(), name)) || holds_password(value.as_encoded_bytes())
+    patterns.iter().any(|pattern| matches_pattern(pattern.as_bytes(), name))
+        || has_url_credentials(value.as_encoded_bytes())
 }
 
-/// Whether `name` is what `pattern` says, regardless of case; `*` is any characters.
-fn is_like(pattern: &[u8], name: &[u8]) -> bool {
+/// Returns whether `name` matches `pattern`, ignoring case; `*` matches any characters.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(last) = parts.next_back() else { return name.eq_ignore_ascii_case(first) };
@@ -38,7 +39,7 @@ fn is_like(pattern: &[u8], name: &[u8]) -> bool {
         return false;
     }
     let end = name.len() - last.len();
-    // The first place where each part between fits is as good as any other.
+    // The first match of each inner part is as good as any later one.
     let mut at = first.len();
     for part in parts {
         match (at..=end.saturating_sub(part.len())).find(|&at| fits(at, part)) {
@@ -49,8 +50,8 @@ fn is_like(pattern: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// Whether there is a URL with a user in it, who may be a token, or with a password, which may have a `/` in it.
-fn holds_password(value: &[u8]) -> bool {
+/// Returns whether `value` has a URL with a user, who may be a token, or with a password, which may contain `/`.
+fn has_url_credentials(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| window == b"://").any(|(at, _)| {
         let url = value[at + 3..].split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let user = url.iter().rposition(|&byte| byte == b'@').map(|end| &url[..end]).unwrap_or_default();
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_look_like_secrets_are_known() {
+    fn variables_that_look_like_secrets_are_recognised() {
         let secrets: Vec<String> = ShellConfig::SECRETS.iter().map(|&pattern| pattern.to_owned()).collect();
         for (name, value, expected) in [
             ("OPENAI_API_KEY", "x", true),
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_is_any_characters() {
+    fn a_star_matches_any_characters() {
         for (pattern, name, expected) in [
             ("A", "a", true),
             ("A", "AB", false),
@@ -113,7 +114,7 @@ mod tests {
             ("", "", true),
             ("", "x", false),
         ] {
-            assert_eq!(is_like(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            assert_eq!(matches_pattern(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
         }
     }
 }

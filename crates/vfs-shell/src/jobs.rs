@@ -1,4 +1,4 @@
-//! Commands in the background.
+//! Table of background jobs, with one task and one output log per job.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,131 +15,134 @@ use vfs_core::{
 
 use crate::config::ShellConfig;
 use crate::process::Control;
-use crate::running::Running;
+use crate::running_command::RunningCommand;
 
-/// The jobs of a shell, by their numbers. When dropped, all are ended.
+/// Jobs of one shell by number. Dropping the table terminates all of them.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs(Mutex<State>);
+pub(crate) struct JobTable(Mutex<JobTableState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct JobTableState {
     last: u64,
-    /// How many are being started.
+    /// Number of jobs that have a reserved slot but are not in `jobs` yet.
     starting: usize,
-    jobs: BTreeMap<u64, Arc<Background>>,
+    jobs: BTreeMap<u64, Arc<BackgroundJob>>,
 }
 
-impl State {
-    /// Forgets the oldest of the jobs that have ended and that `is_meant` is true of, but for so many.
-    fn forget(&mut self, kept: usize, is_meant: impl Fn(&Background) -> bool) {
+impl JobTableState {
+    /// Removes the oldest ended jobs that match `filter`, so that at most `max_ended` remain.
+    fn evict_ended(&mut self, max_ended: usize, is_meant: impl Fn(&BackgroundJob) -> bool) {
         let ended = self.jobs.iter().filter(|(_, job)| job.exit().is_some() && is_meant(job));
         let ended: Vec<_> = ended.map(|(&number, _)| number).collect();
-        for number in ended.iter().take(ended.len().saturating_sub(kept)) {
+        for number in ended.iter().take(ended.len().saturating_sub(max_ended)) {
             self.jobs.remove(number);
         }
     }
 }
 
-/// Room for one more job.
+/// Reserved slot for a job that is being started. Dropping the guard gives the slot back.
 #[derive(Debug)]
-pub(crate) struct Room<'a> {
-    jobs: &'a Jobs,
-    kept: usize,
+pub(crate) struct JobSlot<'a> {
+    jobs: &'a JobTable,
+    max_ended: usize,
 }
 
-impl Drop for Room<'_> {
+impl Drop for JobSlot<'_> {
     fn drop(&mut self) {
         self.jobs.lock().starting -= 1;
     }
 }
 
-impl Drop for Jobs {
+impl Drop for JobTable {
     fn drop(&mut self) {
         for job in self.lock().jobs.values() {
-            job.control.end();
+            job.control.terminate();
         }
     }
 }
 
-impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl JobTable {
+    fn lock(&self) -> MutexGuard<'_, JobTableState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for one more, unless there are too many.
-    pub(crate) fn room(&self, config: &ShellConfig) -> Result<Room<'_>> {
+    /// Reserves a slot for one more job, or fails if `max_jobs` run already.
+    pub(crate) fn reserve(&self, config: &ShellConfig) -> Result<JobSlot<'_>> {
         let mut state = self.lock();
         let running = state.jobs.values().filter(|job| job.exit().is_none()).count();
         if running + state.starting >= config.max_jobs {
-            let message = "as many commands run in the background as may; stop one of yours, or wait for one to end";
+            let message = "starting a job failed: too many jobs are running; stop one or wait for one to end";
             return Err(Error::new(ErrorKind::QuotaExceeded, message));
         }
         state.starting += 1;
-        Ok(Room { jobs: self, kept: config.kept_jobs })
+        Ok(JobSlot { jobs: self, max_ended: config.max_ended_jobs })
     }
 
-    /// All that the caller knows, the oldest first.
+    /// Lists the jobs of the caller, oldest first.
     pub(crate) fn list(&self, cx: &OpContext) -> Vec<Job> {
         let state = self.lock();
         state.jobs.iter().filter(|(_, job)| job.owner.is(cx)).map(|(&number, job)| job.describe(number)).collect()
     }
 
-    /// The caller's job that is called `id`, and its number.
-    pub(crate) fn find(&self, cx: &OpContext, id: &JobId) -> Result<(u64, Arc<Background>)> {
+    /// Returns the caller's job with the id `id`, and its number.
+    pub(crate) fn find(&self, cx: &OpContext, id: &JobId) -> Result<(u64, Arc<BackgroundJob>)> {
         let state = self.lock();
-        let number = id.as_str().strip_prefix(PREFIX).and_then(|number| number.parse().ok());
+        let number = id.as_str().strip_prefix(JOB_ID_PREFIX).and_then(|number| number.parse().ok());
         let job = number.and_then(|number| Some((number, Arc::clone(state.jobs.get(&number)?))));
-        // Only as it is written: `job-01` is no other name of `job-1`.
-        job.filter(|(number, job)| name(*number) == *id && job.owner.is(cx)).ok_or_else(|| {
+        // Compare the id as text: `job-01` parses to the number of `job-1` but is another id.
+        job.filter(|(number, job)| job_id(*number) == *id && job.owner.is(cx)).ok_or_else(|| {
             let id: String = id.as_str().chars().take(64).collect();
-            Error::new(ErrorKind::NotFound, format!("there is no job {id:?}, or it ended long ago; list the jobs"))
+            Error::new(
+                ErrorKind::NotFound,
+                format!("finding job {id:?} failed: it does not exist or ended long ago; list the jobs"),
+            )
         })
     }
 }
 
-impl Room<'_> {
-    /// Takes the room for a command that has been started.
-    pub(crate) fn take(self, job: Arc<Background>) -> JobId {
+impl JobSlot<'_> {
+    /// Adds a started job to the table and returns its id.
+    pub(crate) fn register(self, job: Arc<BackgroundJob>) -> JobId {
         let mut state = self.jobs.lock();
         state.last += 1;
         let (number, owner) = (state.last, job.owner.clone());
         state.jobs.insert(number, job);
-        state.forget(self.kept, |other| other.owner == owner);
-        state.forget(MOST_ENDED, |_| true);
-        name(number)
+        state.evict_ended(self.max_ended, |other| other.owner == owner);
+        state.evict_ended(MAX_ENDED_JOBS, |_| true);
+        job_id(number)
     }
 }
 
-/// Most jobs that have ended and are still known, whoever started them.
-const MOST_ENDED: usize = 512;
+/// Upper bound on the ended jobs that the table remembers, over all owners.
+const MAX_ENDED_JOBS: usize = 512;
 
-const PREFIX: &str = "job-";
+const JOB_ID_PREFIX: &str = "job-";
 
-fn name(number: u64) -> JobId {
-    JobId::new(format!("{PREFIX}{number}"))
+fn job_id(number: u64) -> JobId {
+    JobId::new(format!("{JOB_ID_PREFIX}{number}"))
 }
 
-/// A command in the background.
+/// Command that runs in the background.
 #[derive(Debug)]
-pub(crate) struct Background {
-    owner: Owner,
+pub(crate) struct BackgroundJob {
+    owner: JobOwner,
     command: String,
     since: DateTime<Utc>,
     control: Arc<Control>,
     stop: CancelToken,
-    printed: Mutex<JobLog>,
-    /// Told of everything that is printed, and of the end.
-    news: watch::Sender<()>,
+    log: Mutex<JobLog>,
+    /// Notifies readers of new output and of the end.
+    updates: watch::Sender<()>,
 }
 
-/// Who started a job. Nobody else knows of it.
+/// Actor and session that started a job. Other callers cannot see the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Owner {
+struct JobOwner {
     actor: Option<String>,
     session: Option<String>,
 }
 
-impl Owner {
+impl JobOwner {
     fn of(cx: &OpContext) -> Self {
         Self { actor: cx.actor().map(str::to_owned), session: cx.session().map(str::to_owned) }
     }
@@ -149,81 +152,82 @@ impl Owner {
     }
 }
 
-/// Says that a job ended, however its task does.
-struct Ends(Arc<Background>);
+/// Marks the job as ended when its task finishes, panics or is dropped with the runtime.
+struct ExitGuard(Arc<BackgroundJob>);
 
-impl Drop for Ends {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
-        self.0.printed().ended(CommandExit::default());
-        self.0.news.send_replace(());
+        self.0.log().ended(CommandExit::default());
+        self.0.updates.send_replace(());
     }
 }
 
-impl Background {
-    /// A job for what `running` runs, which `stop` ends.
+impl BackgroundJob {
+    /// Creates the job for `running`; cancelling `stop` terminates the command.
     pub(crate) fn new(
         cx: &OpContext,
         req: &ExecuteRequest,
-        running: &Running,
+        running: &RunningCommand,
         stop: CancelToken,
         config: &ShellConfig,
     ) -> Arc<Self> {
         Arc::new(Self {
-            owner: Owner::of(cx),
+            owner: JobOwner::of(cx),
             command: req.command.clone(),
             since: Utc::now(),
             control: running.control(),
             stop,
-            printed: Mutex::new(JobLog::new(config.job_output_bytes)),
-            news: watch::Sender::new(()),
+            log: Mutex::new(JobLog::new(config.job_output_bytes)),
+            updates: watch::Sender::new(()),
         })
     }
 
-    /// Sees a command to its end.
-    pub(crate) async fn run(self: Arc<Self>, mut running: Running) {
-        let ends = Ends(self);
+    /// Reads the output of the command until it ends.
+    pub(crate) async fn run(self: Arc<Self>, mut running: RunningCommand) {
+        let ends = ExitGuard(self);
         let job = &ends.0;
         loop {
             match running.next().await {
-                Ok(Some((_, text))) => job.printed().push(&text),
+                Ok(Some((_, text))) => job.log().push(&text),
                 Ok(None) => break,
-                // There is nobody to hand it to but those who read the output.
+                // No call waits for this result, so the error goes to the readers of the output.
                 Err(error) => {
-                    job.printed().push(&format!("\n{}\n", error.for_model()));
+                    job.log().push(&format!("\n{}\n", error.for_model()));
                     break;
                 }
             }
-            job.news.send_replace(());
+            job.updates.send_replace(());
         }
         if let Ok((response, _)) = running.outcome() {
-            job.printed().ended(response.exit());
+            job.log().ended(response.exit());
         }
         drop(running);
     }
 
-    fn printed(&self) -> MutexGuard<'_, JobLog> {
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, JobLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn exit(&self) -> Option<CommandExit> {
-        self.printed().exit()
+        self.log().exit()
     }
 
-    /// What is known of it.
+    /// Returns the description of this job under the number `number`.
     pub(crate) fn describe(&self, number: u64) -> Job {
-        let mut job = Job::new(name(number), &self.command, self.since);
+        let mut job = Job::new(job_id(number), &self.command, self.since);
         job.exit = self.exit();
         job
     }
 
-    /// What it printed from the request's cursor on, once there is something, or it ended, or it was waited for long enough.
+    /// Returns the output from the request's cursor on. Waits until there is output, the job has ended, or the request's
+    /// `wait` is over.
     pub(crate) async fn output(&self, cx: &OpContext, req: &JobOutputRequest) -> Result<JobOutput> {
-        let most = req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
+        let max_bytes = req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let until = req.wait.and_then(|wait| Instant::now().checked_add(wait));
-        let mut news = self.news.subscribe();
+        let mut updates = self.updates.subscribe();
         loop {
             cx.check()?;
-            let output = self.printed().read(req.cursor, most)?;
+            let output = self.log().read(req.cursor, max_bytes)?;
             let is_late = match (req.wait, until) {
                 (None, _) => true,
                 (Some(_), until) => until.is_some_and(|until| until <= Instant::now()),
@@ -231,24 +235,24 @@ impl Background {
             if !output.output.is_empty() || output.exit.is_some() || is_late {
                 return Ok(output);
             }
-            wait(cx, until, &mut news).await;
+            wait(cx, until, &mut updates).await;
         }
     }
 
-    /// Has all its processes ended, and waits until they are gone.
-    pub(crate) async fn end(&self, cx: &OpContext) -> Result<()> {
-        let mut news = self.news.subscribe();
+    /// Terminates all processes of the job and waits until they are gone.
+    pub(crate) async fn stop(&self, cx: &OpContext) -> Result<()> {
+        let mut updates = self.updates.subscribe();
         self.stop.cancel();
         while self.exit().is_none() {
             cx.check()?;
-            wait(cx, None, &mut news).await;
+            wait(cx, None, &mut updates).await;
         }
         Ok(())
     }
 }
 
-/// Waits for news, until then, and as `cx` allows.
-async fn wait(cx: &OpContext, until: Option<Instant>, news: &mut watch::Receiver<()>) {
+/// Waits for an update until `until`, the deadline of `cx` or its cancellation.
+async fn wait(cx: &OpContext, until: Option<Instant>, updates: &mut watch::Receiver<()>) {
     let until = [until, cx.deadline()].into_iter().flatten().min();
     let clock = async {
         match until {
@@ -257,8 +261,8 @@ async fn wait(cx: &OpContext, until: Option<Instant>, news: &mut watch::Receiver
         }
     };
     tokio::select! {
-        // The sender lives as long as the job, which the caller holds.
-        _ = news.changed() => {}
+        // The sender is a field of the job, which the caller borrows, so it cannot be closed.
+        _ = updates.changed() => {}
         () = cx.cancel_token().cancelled() => {}
         () = clock => {}
     }

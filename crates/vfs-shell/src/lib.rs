@@ -1,32 +1,32 @@
-//! Commands on the host that end when they should: a shell beside the files of a local root.
+//! Shell on the host beside the files of a local root, with supervised commands.
 //!
-//! [`LocalShellBackend`] is the backend. What it is made of serves others, too: [`Commands`] runs whatever a [`Launcher`]
-//! starts and sees to its end, and [`WithShell`] puts files and a shell together.
+//! [`LocalShellBackend`] is the backend. Its parts can be used alone: [`CommandRunner`] runs and terminates the commands of
+//! any [`Spawner`], and [`WithShell`] combines files and a shell.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("vfs-shell needs Linux: it ends processes by what their supervisor sees in /proc");
+compile_error!("vfs-shell needs Linux: its supervisor finds processes in /proc");
 
-mod commands;
+mod async_fd;
+mod blocking;
+mod command_runner;
 mod config;
 mod environment;
-mod full_output;
-mod hop;
-mod host;
+mod full_output_file;
+mod host_spawner;
 mod jobs;
-mod launch;
 mod local;
-mod outputs;
+mod output_reader;
 mod process;
-mod ready;
-mod running;
+mod pty_input;
+mod running_command;
+mod spawner;
 mod standard_streams;
-mod typing;
 mod with_shell;
 
-pub use commands::Commands;
-pub use config::{Leftovers, ShellConfig};
-pub use host::HostLauncher;
-pub use launch::{Launch, Launcher, Limits};
+pub use command_runner::CommandRunner;
+pub use config::{OrphanPolicy, ShellConfig};
+pub use host_spawner::HostSpawner;
 pub use local::LocalShellBackend;
+pub use spawner::{Limits, SpawnSpec, Spawner};
 pub use standard_streams::{ClosedStreams, closed_streams};
 pub use with_shell::WithShell;

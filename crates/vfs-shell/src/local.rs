@@ -1,4 +1,4 @@
-//! A local backend with a shell of the host.
+//! Local backend with a shell of the host.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use vfs_core::Result;
 use vfs_local::LocalBackend;
 
-use crate::commands::Commands;
+use crate::command_runner::CommandRunner;
 use crate::config::ShellConfig;
-use crate::host::HostLauncher;
+use crate::host_spawner::HostSpawner;
 use crate::with_shell::WithShell;
 
-/// Files below a local root, and commands of the host that run in its directories.
+/// Backend with files below a local root and a shell of the host that runs in its directories.
 ///
 /// # Behaviour
 ///
-/// Files are those of [`LocalBackend`]; commands are run as [`Commands`] tells, by what [`HostLauncher`] starts. The files
-/// are confined to the root, the commands are not: this is for people who trust what they run.
+/// Files behave as in [`LocalBackend`]; [`CommandRunner`] runs the commands that [`HostSpawner`] starts. The files are
+/// confined to the root, the commands are not: use this for trusted commands only.
 ///
 /// ```no_run
 /// # async fn example() -> vfs_core::Result<()> {
@@ -30,7 +30,7 @@ use crate::with_shell::WithShell;
 /// # Ok(())
 /// # }
 /// ```
-pub type LocalShellBackend = WithShell<Commands<HostLauncher>>;
+pub type LocalShellBackend = WithShell<CommandRunner<HostSpawner>>;
 
 impl LocalShellBackend {
     /// Opens a backend whose files are confined to `root`, with the default settings of files.
@@ -39,17 +39,17 @@ impl LocalShellBackend {
     ///
     /// As [`LocalBackend::open`].
     pub fn open(root: impl AsRef<Path>, config: ShellConfig) -> Result<Self> {
-        Ok(Self::over(LocalBackend::open(root)?, config))
+        Ok(Self::with_files(LocalBackend::open(root)?, config))
     }
 
-    /// A shell of the host beside `files`.
-    pub fn over(files: LocalBackend, config: ShellConfig) -> Self {
-        Self::launched_by(HostLauncher::new(files.clone()), files, config)
+    /// Creates a backend from `files` and a shell of the host.
+    pub fn with_files(files: LocalBackend, config: ShellConfig) -> Self {
+        Self::with_spawner(HostSpawner::new(files.clone()), files, config)
     }
 
-    /// Commands started by `launcher` beside `files`, for another shell than `/bin/sh`.
-    pub fn launched_by(launcher: HostLauncher, files: LocalBackend, config: ShellConfig) -> Self {
-        let commands = Commands::new(launcher, config).full_output_in(files.clone());
+    /// Creates a backend from `files` and the shell that `spawner` starts, for another shell than `/bin/sh`.
+    pub fn with_spawner(spawner: HostSpawner, files: LocalBackend, config: ShellConfig) -> Self {
+        let commands = CommandRunner::new(spawner, config).full_output_files(files.clone());
         Self::new("shell", Arc::new(files), commands)
     }
 }

@@ -1,13 +1,13 @@
-//! Starting a process under a supervisor that sees to its end, and the end of all that descends from it.
+//! Supervised processes: start, exit status and termination with all descendants.
 
 #[expect(
     unsafe_code,
     reason = "a process is prepared between fork and exec, where nothing but system calls is allowed"
 )]
 mod after_fork;
-mod plan;
+mod prepared_fork;
 mod reaper;
-mod turn;
+mod start_lock;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,25 +21,25 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::launch::Launch;
+use crate::spawner::SpawnSpec;
 
-use after_fork::{ALONE, Record};
-use plan::Prepared;
+use after_fork::{NO_ORPHANS, StatusRecord};
+use prepared_fork::PreparedFork;
 use reaper::Reaper;
-pub(crate) use turn::Turn;
+pub(crate) use start_lock::StartLock;
 
-/// How many bytes a supervisor writes to tell of [`Ended`].
-pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
+/// Size of the record by which a supervisor reports a [`ProgramExit`].
+pub(crate) const STATUS_RECORD_BYTES: usize = size_of::<StatusRecord>();
 
-/// The descriptors that a program has from its beginning.
+/// Standard descriptors of a program.
 #[derive(Debug)]
-pub(crate) struct Standard {
+pub(crate) struct StandardFds {
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
     pub(crate) error: OwnedFd,
 }
 
-/// The way to a supervisor. Dropping it does nothing; a [`Process`] that is dropped does.
+/// Control channel of a supervisor. Dropping it has no effect, other than dropping a [`Process`].
 #[derive(Debug)]
 pub(crate) struct Control {
     socket: OwnedFd,
@@ -47,23 +47,24 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Has every process of the command ended: asked first, and killed a grace later. Returns at once.
-    pub(crate) fn end(&self) {
-        // Told by the end of the stream, which is seen even where another process has a copy of the socket. Where this
-        // fails, the supervisor has gone, and so has everything else.
+    /// Asks the supervisor to terminate every process of the command: `SIGTERM`, then `SIGKILL` after the grace period.
+    /// Returns at once.
+    pub(crate) fn terminate(&self) {
+        // The supervisor reads the end of the stream, also if another process has a copy of the socket. If the call fails,
+        // the supervisor and all its processes are gone.
         let _gone = rustix::net::shutdown(&self.socket, Shutdown::Both);
-        // The command may have stopped its supervisor.
+        // Resume the supervisor in case the command has stopped it.
         let _gone = rustix::process::pidfd_send_signal(&self.supervisor, Signal::CONT);
     }
 
-    /// Sends the supervisor away; what runs goes on.
+    /// Tells the supervisor to exit and leave the processes running.
     pub(crate) fn release(&self) {
         let _gone = rustix::net::send(&self.socket, &[after_fork::RELEASE], SendFlags::NOSIGNAL);
     }
 }
 
-/// A running program with all that descends from it. When dropped, all of them are ended, by their supervisor, and the
-/// supervisor is waited for by a thread: nothing here blocks.
+/// Running program and its descendants. Dropping it terminates all of them through their supervisor, for which a thread
+/// waits: nothing here blocks.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) control: Arc<Control>,
@@ -71,39 +72,39 @@ pub(crate) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.control.end();
+        self.control.terminate();
     }
 }
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ProgramExit {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// Whether processes of it were left then.
-    pub(crate) left_others: bool,
+    /// Whether descendants were still running at the exit.
+    pub(crate) has_orphans: bool,
 }
 
-impl Ended {
-    /// Reads what a supervisor wrote.
-    pub(crate) fn read(bytes: [u8; RECORD_BYTES]) -> Self {
-        let [left, status] = record(bytes);
+impl ProgramExit {
+    /// Decodes the record that a supervisor wrote.
+    pub(crate) fn read(bytes: [u8; STATUS_RECORD_BYTES]) -> Self {
+        let [left, status] = decode_record(bytes);
         let (exited, signalled) = (libc::WIFEXITED(status), libc::WIFSIGNALED(status));
         Self {
             exit_code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: signalled.then(|| libc::WTERMSIG(status)),
-            left_others: left != ALONE,
+            has_orphans: left != NO_ORPHANS,
         }
     }
 }
 
-fn record(bytes: [u8; RECORD_BYTES]) -> Record {
+fn decode_record(bytes: [u8; STATUS_RECORD_BYTES]) -> StatusRecord {
     let [a, b, c, d, e, f, g, h] = bytes;
     [i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h])]
 }
 
-/// A file that a program can read `text` from, and nobody can change. It needs no one to write it while it is read.
-pub(crate) fn input(text: &str) -> io::Result<OwnedFd> {
+/// Creates a sealed file in memory with `text`, which nobody can change and no task has to feed.
+pub(crate) fn sealed_input(text: &str) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -115,27 +116,31 @@ pub(crate) fn input(text: &str) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Starts what is to be launched, and returns once it is the program that was asked for. Blocks for about a millisecond.
+/// Starts the program of `spec` under a supervisor and returns once it executes. Blocks for about a millisecond.
 ///
-/// `standard` is made in the same turn: nobody else has a copy of it then, who would keep its other ends from ending.
+/// `standard` is created under the same start lock, so that no other process has a copy which would hold pipes open.
 ///
-/// The descriptor tells of [`Ended`] once, and ends when the last process has. It does not block.
+/// The returned descriptor does not block. It yields one [`ProgramExit`] record and ends when the last process has exited.
 pub(crate) fn start(
-    _turn: Turn,
-    launch: Launch,
-    standard: Standard,
+    _lock: StartLock,
+    spec: SpawnSpec,
+    standard: StandardFds,
     grace: Duration,
     cwd: &VfsPath,
 ) -> Result<(Process, OwnedFd)> {
     let unavailable = |error: io::Error| {
-        Error::new(ErrorKind::Unavailable, "no process can be started now; try again later").with_source(error)
+        Error::new(ErrorKind::Unavailable, "starting a process failed: the system refused it; try again later")
+            .with_source(error)
     };
-    let (started, told) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unavailable(errno.into()))?;
-    let (status, tells) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unavailable(errno.into()))?;
-    let (socket, hears) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| unavailable(errno.into()))?;
-    let reaper = Reaper::running().map_err(unavailable)?;
-    let prepared = Prepared::new(launch, standard, [told, tells, hears], grace)?;
+    let (started, started_writer) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unavailable(errno.into()))?;
+    let (status, status_writer) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unavailable(errno.into()))?;
+    let (socket, supervisor_socket) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|errno| unavailable(errno.into()))?;
+    let reaper = Reaper::get_or_start().map_err(unavailable)?;
+    let prepared = PreparedFork::new(spec, standard, [started_writer, status_writer, supervisor_socket], grace)?;
     let supervisor = prepared.fork().map_err(unavailable)?;
     drop(prepared);
     let pidfd = rustix::process::pidfd_open(supervisor, PidfdFlags::empty()).and_then(|pidfd| {
@@ -145,90 +150,93 @@ pub(crate) fn start(
     let (pidfd, copy) = match pidfd {
         Ok(both) => both,
         Err(errno) => {
-            // Nobody else will wait for it. It ends, with what it started, since nobody is there to tell it anything.
+            // No other code waits for this supervisor. Without a control socket it terminates what it started and exits.
             drop(socket);
             let _ended = rustix::process::waitpid(Some(supervisor), WaitOptions::empty());
             return Err(unavailable(errno.into()));
         }
     };
-    let reaped = reaper.watch(copy);
+    let handle = reaper.watch(copy);
     let process = Process { control: Arc::new(Control { socket, supervisor: pidfd }) };
     let program = wait_until_started(&started, &process.control.supervisor).map_err(|failure| failure.error(cwd))?;
-    reaped.leads(program);
+    handle.set_program(program);
     rustix::fs::fcntl_setfl(&status, OFlags::NONBLOCK).map_err(|errno| unavailable(errno.into()))?;
     Ok((process, status))
 }
 
-/// What kept a program from being started.
-struct Failure {
-    doing: i32,
+/// Stage and error number of a failed start.
+struct StartFailure {
+    stage: i32,
     errno: rustix::io::Errno,
 }
 
-/// The program is gone, and nobody knows why.
-const GONE: Failure = Failure { doing: after_fork::FORKING, errno: rustix::io::Errno::CHILD };
+/// The program exited without a report.
+const PROGRAM_GONE: StartFailure = StartFailure { stage: after_fork::STAGE_FORK, errno: rustix::io::Errno::CHILD };
 
-/// How often a supervisor is woken that has not said for so long that its program is started.
-const WAKING: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Interval at which a supervisor that has not reported the start is resumed.
+const WAKE_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Waits until nobody has the other end any longer: the program gives it up by becoming what it is to be, or by failing, and
-/// `supervisor` right after that.
-fn wait_until_started(started: &OwnedFd, supervisor: &OwnedFd) -> std::result::Result<Pid, Failure> {
-    // Somebody may kill it before it can say anything.
-    let mut told = Err(GONE);
+/// Waits until the program and `supervisor` have closed the other end: the program by executing or failing, `supervisor`
+/// right after it.
+fn wait_until_started(started: &OwnedFd, supervisor: &OwnedFd) -> std::result::Result<Pid, StartFailure> {
+    // The program may be killed before it can report.
+    let mut outcome = Err(PROGRAM_GONE);
     loop {
-        match rustix::event::poll(&mut [PollFd::new(started, PollFlags::IN)], Some(&WAKING)) {
+        match rustix::event::poll(&mut [PollFd::new(started, PollFlags::IN)], Some(&WAKE_INTERVAL)) {
             Ok(0) => {
-                // A program that stops its supervisor at once may be faster than the supervisor gives up its end. To one
-                // that runs this does nothing, and one that is gone has given it up.
+                // A program that stops its supervisor at once may be faster than the supervisor closes its end. The signal
+                // has no effect on a supervisor that runs or is gone.
                 let _gone = rustix::process::pidfd_send_signal(supervisor, Signal::CONT);
                 continue;
             }
             Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => return Err(Failure { doing: after_fork::FORKING, errno }),
+            Err(errno) => return Err(StartFailure { stage: after_fork::STAGE_FORK, errno }),
             Ok(_) => {}
         }
-        let mut bytes = [0; RECORD_BYTES];
+        let mut bytes = [0; STATUS_RECORD_BYTES];
         match rustix::io::read(started, &mut bytes) {
             Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => return Err(Failure { doing: after_fork::FORKING, errno }),
-            Ok(0) => return told,
+            Err(errno) => return Err(StartFailure { stage: after_fork::STAGE_FORK, errno }),
+            Ok(0) => return outcome,
             Ok(_) => {}
         }
-        told = match record(bytes) {
-            [after_fork::READY, pid] => Pid::from_raw(pid).ok_or(GONE),
-            [doing, errno] => Err(Failure { doing, errno: rustix::io::Errno::from_raw_os_error(errno) }),
+        outcome = match decode_record(bytes) {
+            [after_fork::STAGE_READY, pid] => Pid::from_raw(pid).ok_or(PROGRAM_GONE),
+            [stage, errno] => Err(StartFailure { stage, errno: rustix::io::Errno::from_raw_os_error(errno) }),
         };
     }
 }
 
-impl Failure {
+impl StartFailure {
     fn error(self, cwd: &VfsPath) -> Error {
         use rustix::io::Errno;
-        let (kind, message) = match (self.doing, self.errno) {
-            (after_fork::ENTERING, Errno::ACCESS | Errno::PERM) => {
-                (ErrorKind::PermissionDenied, "the directory may not be entered; run the command in another one")
-            }
-            (after_fork::ENTERING, _) => (ErrorKind::Unavailable, "the directory cannot be entered"),
-            (after_fork::CONFINING, _) => {
-                (ErrorKind::Unsupported, "the command could not be confined, so it was not started")
-            }
-            (after_fork::EXECUTING, Errno::TOOBIG) => (
-                ErrorKind::TooLarge,
-                "the command or its environment is longer than the system takes, which is 128 KiB for one text; write it \
-                 to a file and run that",
+        let (kind, message) = match (self.stage, self.errno) {
+            (after_fork::STAGE_CHDIR, Errno::ACCESS | Errno::PERM) => (
+                ErrorKind::PermissionDenied,
+                "entering the working directory failed: permission denied; run the command in another one",
             ),
-            (after_fork::EXECUTING, Errno::NOENT | Errno::NOTDIR) => {
-                (ErrorKind::Unsupported, "the shell that runs commands is not installed")
+            (after_fork::STAGE_CHDIR, _) => (ErrorKind::Unavailable, "entering the working directory failed"),
+            (after_fork::STAGE_CONFINE, _) => {
+                (ErrorKind::Unsupported, "starting the command failed: its confinement could not be applied")
             }
-            (after_fork::EXECUTING, Errno::ACCESS | Errno::PERM) => {
-                (ErrorKind::PermissionDenied, "the shell that runs commands may not be executed")
+            (after_fork::STAGE_EXEC, Errno::TOOBIG) => (
+                ErrorKind::TooLarge,
+                "starting the command failed: it or its environment is too long (the system takes 128 KiB for one text); \
+                 write it to a file and run that",
+            ),
+            (after_fork::STAGE_EXEC, Errno::NOENT | Errno::NOTDIR) => {
+                (ErrorKind::Unsupported, "starting the shell failed: its program does not exist; install it")
             }
-            (after_fork::EXECUTING, Errno::NOMEM) => {
-                (ErrorKind::QuotaExceeded, "the limit of memory is too low for the shell that runs commands")
+            (after_fork::STAGE_EXEC, Errno::ACCESS | Errno::PERM) => {
+                (ErrorKind::PermissionDenied, "starting the shell failed: its program may not be executed")
             }
-            (_, Errno::AGAIN) => (ErrorKind::Busy, "there are too many processes; try again"),
-            _ => (ErrorKind::Unavailable, "the command could not be started"),
+            (after_fork::STAGE_EXEC, Errno::NOMEM) => {
+                (ErrorKind::QuotaExceeded, "starting the shell failed: the memory limit is too low; raise it")
+            }
+            (_, Errno::AGAIN) => {
+                (ErrorKind::Busy, "starting the command failed: there are too many processes; try again")
+            }
+            _ => (ErrorKind::Unavailable, "starting the command failed"),
         };
         Error::new(kind, message).with_path(cwd).with_source(io::Error::from(self.errno))
     }

@@ -1,4 +1,4 @@
-//! Files and a shell, put together into one backend.
+//! Backend that combines files and a shell.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use vfs_core::{
     StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
-/// Some files, and a shell beside them.
+/// Backend with the files of one backend and a separate shell.
 ///
-/// All operations on files, and all facets but the shell's, are those of the files. It does nothing to make the shell see
-/// the same files at the same paths: that is the shell's business.
+/// All file operations, and all facets except the shell, are those of the files. The backend does not make the shell see the
+/// same files at the same paths; the shell has to.
 #[derive(Debug)]
 pub struct WithShell<S> {
     name: &'static str,
@@ -25,17 +25,17 @@ pub struct WithShell<S> {
 }
 
 impl<S> WithShell<S> {
-    /// `files` with `shell`; it is shown as `name(files)`.
+    /// Combines `files` and `shell`; the backend is displayed as `name(files)`.
     pub fn new(name: &'static str, files: Arc<dyn Backend>, shell: S) -> Self {
         Self { name, files, shell }
     }
 
-    /// The files.
+    /// Returns the backend of the files.
     pub fn files(&self) -> &Arc<dyn Backend> {
         &self.files
     }
 
-    /// The shell.
+    /// Returns the shell.
     pub fn shell(&self) -> &S {
         &self.shell
     }

@@ -1,4 +1,4 @@
-//! The backend that a shell was given to.
+//! Backend with a shell that is interpreted in this process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,48 +9,46 @@ use tokio::sync::Semaphore;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
     ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
     StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use crate::config::VirtualShellConfig;
-use crate::jobs::Jobs;
+use crate::jobs::JobTable;
 
-/// A backend with a shell that starts no process: commands are interpreted in here, and their files are the backend's.
+/// Backend with a shell that starts no process: an interpreter runs the commands on the files of the backend.
 ///
 /// # Behaviour
 ///
-/// * A command line is read and run as bash would, by an interpreter that has the usual tools built in (`grep`, `sed`,
-///   `awk`, `sort`, `find`, `xargs`, `tar`, ...) and no other: nothing of the host can be run, read or reached, and there is
-///   no network. `env` has what the request gives; `HOME` is the root.
+/// * A command line runs as in bash, with the usual tools built in (`grep`, `sed`, `awk`, `sort`, `find`, `xargs`, `tar`,
+///   ...) and no others: nothing of the host can be run, read or reached, and there is no network. `env` has the variables
+///   of the request; `HOME` is the root.
 /// * Every access to a file is an operation of the backend with the caller's context, so policies, quotas, audits and
 ///   overlays *below* this shell see and decide each one. A layer *around* it sees the command alone.
-/// * File operations go to the backend as they are. A shell that the backend has itself is hidden by this one.
-/// * Writes are whole: a redirection replaces its file at once, and `>>` adds to its end. Directories above a written file
-///   are made, as by every write. One that `mkdir` makes is there until the command ends, and longer if something is in it
-///   or the backend can hold empty directories.
+/// * File operations go to the backend unchanged. This shell hides a shell of the backend.
+/// * Writes are whole: a redirection replaces its file at once, and `>>` appends. Directories above a written file are
+///   created, as by every write. A directory that `mkdir` creates exists until the command ends, and longer if it is not
+///   empty or the backend can store empty directories.
 /// * Files have no modes: all can be run as scripts, and `chmod` changes nothing. Links are followed where the backend has
-///   them and cannot be made. `/dev/null` is there. Names with control characters cannot be reached.
-/// * `&` runs side by side with the rest of the line. What still runs a moment after the last command ends with it; where a
-///   `trap` or a here-document is in the line, or `set -e` ended it, it is waited for instead.
-/// * Each command line starts with a clean shell. Those that run at the same time share nothing but the files.
-/// * Each runs on a thread of its own; operations of the backend run in the tokio runtime that the call was made in, where
-///   there is one. It ends at the next simple command when it is to stop; the answer is there at once, and no file is touched
-///   from then on. What it was to keep of its full output is then written only where the command ran out of its time or was
-///   stopped as a job.
-/// * Within the bounds of [`VirtualShellConfig`], a command that goes over one is ended as by `SIGKILL`, and says why. So it
-///   is at these, which are fixed: a script of more than 128 KiB, functions that call one another more than 16 deep, commands
-///   nested deeper than the stack is, `test` or `find` with more than 1,000 words of an expression, and fields or lines that
-///   are very wide.
-/// * `seq` prints at most 100,000 lines or 1 MiB and `yes` at most 10,000 lines; where there would be more they say so, and
-///   fail. `sleep` takes at most a minute and `timeout` five. There is no `bc`: use `awk` or `$(( ))`.
+///   them and cannot be created. `/dev/null` exists. Names with control characters cannot be reached.
+/// * `&` runs a command concurrently with the rest of the line. Background commands that still run a moment after the last
+///   command end with it. If the line has a `trap` or a here-document, or `set -e` ended it, they are waited for instead.
+/// * Each command line starts with a clean shell. Command lines that run at the same time share nothing but the files.
+/// * Each command line runs on a thread of its own; operations of the backend run in the caller's tokio runtime, if there is
+///   one. A stopped command ends at its next simple command; the response is returned at once, and no file is touched from
+///   then on. Its full output is then written only if the command timed out or was stopped as a job.
+/// * A command that exceeds a limit of [`VirtualShellConfig`] ends as by `SIGKILL` and names the limit. The same holds for
+///   the fixed limits: a script of more than 128 KiB, functions that call one another more than 16 deep, commands nested
+///   deeper than the stack, `test` or `find` with more than 1,000 words of an expression, and very wide fields or lines.
+/// * `seq` prints at most 100,000 lines or 1 MiB, and `yes` at most 10,000 lines; beyond that they report an error and fail.
+///   `sleep` takes at most a minute and `timeout` five. There is no `bc`: use `awk` or `$(( ))`.
 ///
 /// # Errors
 ///
 /// Those of [`Shell`]; `unsupported` for a terminal, for the environment of the serving process, and on a backend whose
-/// changes are [returned](vfs_core::Mutations::Returned) instead of made; `busy` for a command in the background where as
-/// many run as may.
+/// changes are [returned](vfs_core::Mutations::Returned) instead of made; `busy` for a background command if the maximum
+/// number of commands runs.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -71,21 +69,21 @@ use crate::jobs::Jobs;
 /// # }).expect("the example runs");
 /// ```
 #[derive(Debug, Clone)]
-pub struct VirtualShell(pub(crate) Arc<Inner>);
+pub struct VirtualShell(pub(crate) Arc<ShellInner>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct ShellInner {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) config: VirtualShellConfig,
-    pub(crate) places: Arc<Semaphore>,
-    pub(crate) jobs: Jobs,
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) jobs: JobTable,
 }
 
 impl VirtualShell {
-    /// Gives `backend` a shell.
+    /// Adds a shell to `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: VirtualShellConfig) -> Self {
-        let places = config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
-        Self(Arc::new(Inner { backend, config, places: Arc::new(Semaphore::new(places)), jobs: Jobs::default() }))
+        let permits = Arc::new(Semaphore::new(config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS)));
+        Self(Arc::new(ShellInner { backend, config, permits, jobs: JobTable::default() }))
     }
 }
 
@@ -184,5 +182,11 @@ impl Backend for VirtualShell {
 
     fn as_watch(&self) -> Option<&dyn Watch> {
         self.0.backend.as_watch()
+    }
+}
+
+impl Layer for VirtualShellConfig {
+    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(VirtualShell::new(inner, self.clone()))
     }
 }

@@ -1,18 +1,14 @@
-//! What a command may use.
+//! Limits and settings of scripts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{Backend, ExecuteRequest, Layer, VfsPath};
+use vfs_core::{ExecuteRequest, VfsPath};
 
-use crate::backend::VirtualShell;
-
-/// What a command of a [`VirtualShell`] may use.
+/// Limits and settings of a [`VirtualShell`](crate::VirtualShell).
 ///
-/// As a [`Layer`], it gives the shell to the backend that it is put around.
+/// As a [`Layer`](vfs_core::Layer), the value adds a shell to the backend that it wraps.
 ///
-/// A command that would go over a limit is ended as by `SIGKILL`, and the last line of its standard error says which limit
-/// it was.
+/// A command that would exceed a limit ends as by `SIGKILL`, and the last line of its standard error names the limit.
 ///
 /// ```
 /// use vfs_virtual_shell::VirtualShellConfig;
@@ -23,27 +19,28 @@ use crate::backend::VirtualShell;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VirtualShellConfig {
-    /// How long a command may run where its request does not say. Default 120 seconds.
+    /// Time limit of a command whose request has no timeout. Default 120 seconds.
     pub timeout: Duration,
-    /// Most simple commands that one command line runs. Default 100,000.
+    /// Upper bound on the simple commands of one command line. Default 100,000.
     pub max_commands: u64,
-    /// Most rounds of all loops of one command line together. Default 1,000,000.
+    /// Upper bound on the iterations of all loops of one command line together. Default 1,000,000.
     pub max_loop_iterations: u64,
-    /// Most bytes that one command line prints to each of its outputs; what is beyond is dropped, and the answer says that it
-    /// was cut. Default 16 MiB.
+    /// Upper bound on the bytes that one command line prints to each of its outputs; the rest is dropped, and the response
+    /// is marked as truncated. Default 16 MiB.
     pub max_output_bytes: u64,
-    /// Most bytes that the variables of one command line hold, and, apart from these, what flows through its pipes.
-    /// Default 64 MiB.
+    /// Upper bound on the bytes in variables of one command line and, separately, on the bytes in its pipes. Default 64 MiB.
     pub max_memory_bytes: u64,
-    /// The largest file that is read or written, in bytes. Default 32 MiB.
+    /// Upper bound on the bytes of a file that is read or written. Default 32 MiB.
     pub max_file_bytes: u64,
-    /// Most bytes of files that one command line reads, all together: some tools hold all that they read. Default 256 MiB.
+    /// Upper bound on the bytes that one command line reads from files, all together: some tools hold all their input in
+    /// memory. Default 256 MiB.
     pub max_read_bytes: u64,
-    /// Most entries of a directory that is listed. Default 100,000.
+    /// Upper bound on the entries of a listed directory. Default 100,000.
     pub max_directory_entries: u64,
-    /// Most command lines that run at a time, those in the background included; further ones wait. At least 1. Default 16.
+    /// Upper bound on the command lines that run at a time, including background jobs; further ones wait. At least 1.
+    /// Default 16.
     pub max_concurrent: usize,
-    /// Where all that a command printed is written, where its request asks for that. Default `/.vfs/output`.
+    /// Directory of the files with the full output. Default `/.vfs/output`.
     pub output_directory: VfsPath,
 }
 
@@ -65,84 +62,78 @@ impl Default for VirtualShellConfig {
 }
 
 impl VirtualShellConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long a command may run where its request does not say.
+    /// Sets the time limit of a command whose request has no timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets the most simple commands.
+    /// Sets the upper bound on simple commands.
     #[must_use]
     pub fn max_commands(mut self, commands: u64) -> Self {
         self.max_commands = commands;
         self
     }
 
-    /// Sets the most rounds of loops.
+    /// Sets the upper bound on loop iterations.
     #[must_use]
     pub fn max_loop_iterations(mut self, rounds: u64) -> Self {
         self.max_loop_iterations = rounds;
         self
     }
 
-    /// Sets the most bytes of each output.
+    /// Sets the upper bound on the bytes of each output.
     #[must_use]
     pub fn max_output_bytes(mut self, bytes: u64) -> Self {
         self.max_output_bytes = bytes;
         self
     }
 
-    /// Sets the most bytes of variables, and of what flows through pipes.
+    /// Sets the upper bound on the bytes in variables, and on those in pipes.
     #[must_use]
     pub fn max_memory_bytes(mut self, bytes: u64) -> Self {
         self.max_memory_bytes = bytes;
         self
     }
 
-    /// Sets the size of the largest file.
+    /// Sets the upper bound on the size of a file.
     #[must_use]
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = bytes;
         self
     }
 
-    /// Sets the most bytes of files that are read.
+    /// Sets the upper bound on the bytes read from files.
     #[must_use]
     pub fn max_read_bytes(mut self, bytes: u64) -> Self {
         self.max_read_bytes = bytes;
         self
     }
 
-    /// Sets the most entries of a directory.
+    /// Sets the upper bound on the entries of a directory.
     #[must_use]
     pub fn max_directory_entries(mut self, entries: u64) -> Self {
         self.max_directory_entries = entries;
         self
     }
 
-    /// Sets how many command lines run at a time.
+    /// Sets how many command lines may run at a time.
     #[must_use]
     pub fn max_concurrent(mut self, commands: usize) -> Self {
         self.max_concurrent = commands;
         self
     }
 
-    /// Sets where full outputs are written.
+    /// Sets the directory of full outputs.
     #[must_use]
     pub fn output_directory(mut self, directory: VfsPath) -> Self {
         self.output_directory = directory;
         self
-    }
-}
-
-impl Layer for VirtualShellConfig {
-    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(VirtualShell::new(inner, self.clone()))
     }
 }

@@ -1,162 +1,143 @@
-//! Commands in the background.
+//! Table of background jobs and their output logs.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chrono::Utc;
 use futures::future::{Either, select};
-use std::pin::pin;
 use tokio::sync::watch;
 use vfs_core::alarm::Alarm;
 use vfs_core::output::{Decoder, JobLog};
 use vfs_core::{
-    CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput,
-    JobOutputRequest, OpContext, Result, VfsPath,
+    CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput, JobOutputRequest, OpContext,
+    Result, VfsPath,
 };
 
-use crate::backend::Inner;
-use crate::run::{Audience, Ended, How, Output, Running, SIGKILL, start};
-use crate::stop::{Reason, Stop};
+use crate::interpreter::RunningScript;
+use crate::output_sink::{OutputSink, OutputStream};
+use crate::script_exit::{ExitCause, SIGKILL, ScriptExit};
+use crate::stop::StopReason;
 
-/// How many commands that ended are remembered for each actor and session, so that nobody's are forgotten for others'.
-const MAX_ENDED: usize = 64;
+/// Upper bound on ended jobs that are remembered, separately for each actor and session.
+const MAX_ENDED_JOBS: usize = 64;
 
-/// How much of the output of each is kept.
-const MAX_KEPT: usize = 1 << 20;
+/// Capacity in bytes of a job's output log.
+const JOB_LOG_CAPACITY: usize = 1 << 20;
 
-/// The commands in the background of one shell. Each is known to those of its actor and session alone.
+/// Background jobs of one shell. A job is visible only to its actor and session.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs(Mutex<Known>);
+pub(crate) struct JobTable(Mutex<JobTableState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct JobTableState {
     last: u64,
-    jobs: BTreeMap<u64, Entry>,
+    jobs: BTreeMap<u64, JobEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct JobEntry {
     job: Job,
     actor: Option<String>,
     session: Option<String>,
-    logged: Arc<Logged>,
-    running: Running,
+    log: Arc<JobLogSink>,
+    running: RunningScript,
 }
 
-/// What a command in the background has printed, and how it ended.
+/// Output log and exit of a job.
 #[derive(Debug)]
-struct Logged {
-    text: Mutex<Text>,
+pub(crate) struct JobLogSink {
+    state: Mutex<JobLogState>,
     exit: watch::Sender<Option<CommandExit>>,
-    /// Changes whenever something is printed.
-    printed: watch::Sender<()>,
+    /// Notifies readers of new output.
+    updates: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Text {
+struct JobLogState {
     log: JobLog,
     decoders: [Decoder; 2],
 }
 
-impl Inner {
-    /// Starts a command in the background.
-    pub(crate) fn start_job(self: &Arc<Self>, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
-        let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let message = "as many commands run as may; wait for one, or stop one";
-            Error::new(ErrorKind::Busy, message).with_path(&req.cwd)
-        })?;
-        let moment = req.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let end = moment.map(|moment| (moment, Reason::Timeout));
-        let stop = Arc::new(Stop::new(CancelToken::new()));
-        let (cx, command) = (cx.for_cleanup(), req.command.clone());
-        let logged = Arc::new(Logged::new());
-        let starting = self.starting(&cx, req, stop, permit, end);
-        let running = start(self, starting, Arc::clone(&logged) as Arc<dyn Audience>)?;
-        let mut response = ExecuteResponse::default();
-        response.job = Some(self.jobs.add(&cx, command, logged, running));
-        Ok(response)
-    }
-}
-
-impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl JobTable {
+    fn lock(&self) -> MutexGuard<'_, JobTableState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, cx: &OpContext, command: String, logged: Arc<Logged>, running: Running) -> JobId {
-        let mut known = self.lock();
-        known.last += 1;
-        let number = known.last;
+    pub(crate) fn add(&self, cx: &OpContext, command: String, log: Arc<JobLogSink>, running: RunningScript) -> JobId {
+        let mut state = self.lock();
+        state.last += 1;
+        let number = state.last;
         let id = JobId::new(format!("job-{number}"));
         let job = Job::new(id.clone(), command, Utc::now());
         let (actor, session) = (cx.actor().map(str::to_owned), cx.session().map(str::to_owned));
-        known.jobs.insert(number, Entry { job, actor, session, logged, running });
-        let ended = known.jobs.iter().filter(|(_, entry)| entry.is_of(cx) && entry.exit().is_some());
+        state.jobs.insert(number, JobEntry { job, actor, session, log, running });
+        let ended = state.jobs.iter().filter(|(_, entry)| entry.is_of(cx) && entry.exit().is_some());
         let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
-        let surplus = ended.len().saturating_sub(MAX_ENDED);
+        let surplus = ended.len().saturating_sub(MAX_ENDED_JOBS);
         for number in &ended[..surplus] {
-            known.jobs.remove(number);
+            state.jobs.remove(number);
         }
         id
     }
 
     pub(crate) fn list(&self, cx: &OpContext) -> Vec<Job> {
-        self.lock().jobs.values().filter(|entry| entry.is_of(cx)).map(Entry::job).collect()
+        self.lock().jobs.values().filter(|entry| entry.is_of(cx)).map(JobEntry::job).collect()
     }
 
-    fn find<T>(&self, cx: &OpContext, id: &JobId, found: impl FnOnce(&Entry) -> T) -> Result<T> {
-        let known = self.lock();
-        let entry = known.jobs.values().find(|entry| entry.job.id == *id && entry.is_of(cx));
-        entry.map(found).ok_or_else(|| {
-            let message = "no command in the background has this id; list them to see which there are";
+    fn find<T>(&self, cx: &OpContext, id: &JobId, read: impl FnOnce(&JobEntry) -> T) -> Result<T> {
+        let state = self.lock();
+        let entry = state.jobs.values().find(|entry| entry.job.id == *id && entry.is_of(cx));
+        entry.map(read).ok_or_else(|| {
+            let message = "finding the job failed: no job has this id; list the jobs";
             Error::new(ErrorKind::NotFound, message).with_path(&VfsPath::root())
         })
     }
 
     pub(crate) async fn output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
         cx.check()?;
-        let logged = self.find(cx, &req.id, |entry| Arc::clone(&entry.logged))?;
+        let log = self.find(cx, &req.id, |entry| Arc::clone(&entry.log))?;
         if let Some(moment) = req.wait.and_then(|wait| Instant::now().checked_add(wait)) {
-            logged.wait(cx, req.cursor, moment).await;
+            log.wait(cx, req.cursor, moment).await;
             cx.check()?;
         }
-        logged.text().log.read(req.cursor, req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES))
+        log.lock().log.read(req.cursor, req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES))
     }
 
     pub(crate) async fn stop(&self, cx: &OpContext, id: &JobId) -> Result<Job> {
-        let logged = self.find(cx, id, |entry| {
+        let log = self.find(cx, id, |entry| {
             if entry.exit().is_none() {
-                entry.running.stop.now(Reason::Stopped);
+                entry.running.stop.trigger(StopReason::Stopped);
             }
-            Arc::clone(&entry.logged)
+            Arc::clone(&entry.log)
         })?;
-        let mut exit = logged.exit.subscribe();
-        // The sender is held here, so this ends with an exit.
+        let mut exit = log.exit.subscribe();
+        // The sender is borrowed from the log, so the wait ends with an exit.
         let ended = pin!(exit.wait_for(Option::is_some));
-        if let Either::Right(_) = select(ended, pin!(wanted(cx, None))).await {
+        if let Either::Right(_) = select(ended, pin!(wait_for_cancel(cx, None))).await {
             cx.check()?;
         }
-        self.find(cx, id, Entry::job)
+        self.find(cx, id, JobEntry::job)
     }
 }
 
-/// Waits until nobody wants the answer any more, or until `moment`.
-async fn wanted(cx: &OpContext, moment: Option<Instant>) {
+/// Waits until the call is cancelled, its deadline has passed, or `moment` is reached.
+async fn wait_for_cancel(cx: &OpContext, moment: Option<Instant>) {
     let token = cx.cancel_token().child();
     let moment = moment.into_iter().chain(cx.deadline()).min();
-    let rung = token.clone();
-    let _alarm = moment.map(|moment| Alarm::set(moment, move || rung.cancel()));
+    let signal = token.clone();
+    let _alarm = moment.map(|moment| Alarm::set(moment, move || signal.cancel()));
     token.cancelled().await;
 }
 
-impl Entry {
+impl JobEntry {
     fn is_of(&self, cx: &OpContext) -> bool {
         self.actor.as_deref() == cx.actor() && self.session.as_deref() == cx.session()
     }
 
     fn exit(&self) -> Option<CommandExit> {
-        *self.logged.exit.borrow()
+        *self.log.exit.borrow()
     }
 
     fn job(&self) -> Job {
@@ -166,58 +147,58 @@ impl Entry {
     }
 }
 
-impl Logged {
-    fn new() -> Self {
-        let (exit, printed) = (watch::Sender::new(None), watch::Sender::new(()));
-        let text = Text { log: JobLog::new(MAX_KEPT), decoders: Default::default() };
-        Self { text: Mutex::new(text), exit, printed }
+impl JobLogSink {
+    pub(crate) fn new() -> Self {
+        let (exit, updates) = (watch::Sender::new(None), watch::Sender::new(()));
+        let state = JobLogState { log: JobLog::new(JOB_LOG_CAPACITY), decoders: Default::default() };
+        Self { state: Mutex::new(state), exit, updates }
     }
 
-    fn text(&self) -> MutexGuard<'_, Text> {
-        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, JobLogState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something from `cursor` on, or the end, at most until `moment`.
+    /// Waits until there is output from `cursor` on, the job has ended, or `moment` is reached.
     async fn wait(&self, cx: &OpContext, cursor: u64, moment: Instant) {
-        let mut printed = self.printed.subscribe();
-        let news = async {
-            // Marked as seen before it is looked at, so that nothing is missed between the two.
-            while self.text().log.end() == cursor && self.exit.borrow().is_none() {
-                if printed.changed().await.is_err() {
+        let mut updates = self.updates.subscribe();
+        let progress = async {
+            // The change is marked as seen before the log is checked, so no update is lost in between.
+            while self.lock().log.end() == cursor && self.exit.borrow().is_none() {
+                if updates.changed().await.is_err() {
                     return;
                 }
             }
         };
-        select(pin!(news), pin!(wanted(cx, Some(moment)))).await;
+        select(pin!(progress), pin!(wait_for_cancel(cx, Some(moment)))).await;
     }
 }
 
-impl Audience for Logged {
-    fn printed(&self, output: Output, bytes: &[u8]) {
-        let mut text = self.text();
-        let decoded = text.decoders[output as usize].decode(bytes);
-        text.log.push(&decoded);
-        drop(text);
-        self.printed.send_replace(());
+impl OutputSink for JobLogSink {
+    fn write(&self, output: OutputStream, bytes: &[u8]) {
+        let mut state = self.lock();
+        let decoded = state.decoders[output as usize].decode(bytes);
+        state.log.push(&decoded);
+        drop(state);
+        self.updates.send_replace(());
     }
 
-    fn ended(&self, ended: Ended) {
+    fn finish(&self, exit: ScriptExit) {
         let mut response = ExecuteResponse::default();
-        response.duration = ended.duration;
-        if let How::Failed(error) = &ended.how {
-            self.printed(Output::Error, format!("bash: {}\n", error.for_model()).as_bytes());
+        response.duration = exit.duration;
+        if let ExitCause::Failed(error) = &exit.cause {
+            self.write(OutputStream::Stderr, format!("bash: {}\n", error.for_model()).as_bytes());
             response.signal = Some(SIGKILL);
-        } else if let Err(error) = ended.how.tell(&mut response) {
-            self.printed(Output::Error, error.for_model().as_bytes());
+        } else if let Err(error) = exit.cause.apply_to(&mut response) {
+            self.write(OutputStream::Stderr, error.for_model().as_bytes());
         }
-        let mut text = self.text();
-        for output in [Output::Standard, Output::Error] {
-            let left = text.decoders[output as usize].finish();
-            text.log.push(&left);
+        let mut state = self.lock();
+        for output in [OutputStream::Stdout, OutputStream::Stderr] {
+            let rest = state.decoders[output as usize].finish();
+            state.log.push(&rest);
         }
-        text.log.ended(response.exit());
-        drop(text);
+        state.log.ended(response.exit());
+        drop(state);
         self.exit.send_replace(Some(response.exit()));
-        self.printed.send_replace(());
+        self.updates.send_replace(());
     }
 }

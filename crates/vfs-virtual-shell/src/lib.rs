@@ -1,20 +1,23 @@
-//! A shell without processes for files of any backend.
+//! Bash interpreter as the shell of any backend, without processes.
 //!
 //! [`VirtualShell`] gives a backend a [`Shell`](vfs_core::Shell) and a [`StreamingShell`](vfs_core::StreamingShell) that
 //! interpret bash in this process: pipelines, redirections and the usual tools work on files that exist only in the
-//! library, in memory, in stores, across mounts. Nothing of the host is in reach, and [`VirtualShellConfig`] bounds what a
+//! library, in memory, in stores, across mounts. Scripts cannot reach the host, and [`VirtualShellConfig`] bounds what a
 //! command may use; as a [`Layer`](vfs_core::Layer) it can be put around anything.
 
 mod backend;
+mod builtin_guard;
 mod config;
-mod directories;
-mod faults;
-mod files;
-mod guard;
+mod empty_dirs;
+mod file_system;
+mod full_output;
+mod interpreter;
 mod jobs;
-mod record;
-mod run;
+mod output_sink;
+mod runtime_bridge;
+mod script_exit;
 mod shell;
+mod shell_error;
 mod stop;
 mod stream;
 

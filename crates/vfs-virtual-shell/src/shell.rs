@@ -1,23 +1,26 @@
-//! Running a command and waiting for it.
+//! Shell facet: foreground commands and background jobs.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
-use std::pin::pin;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use vfs_core::alarm::Alarm;
 use vfs_core::output::HeadAndTail;
 use vfs_core::{
-    BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
-    Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
+    BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest,
+    JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
 };
 
-use crate::backend::{Inner, VirtualShell};
-use crate::guard::MAX_SCRIPT;
-use crate::run::{Audience, Ended, How, Output, Running, SIGKILL, Start, start};
-use crate::stop::{Reason, Stop};
+use crate::backend::{ShellInner, VirtualShell};
+use crate::builtin_guard::MAX_SCRIPT_BYTES;
+use crate::interpreter::{RunningScript, ScriptStart, spawn_script};
+use crate::jobs::JobLogSink;
+use crate::output_sink::{OutputSink, OutputStream};
+use crate::script_exit::{ExitCause, ScriptExit, abandoned_error};
+use crate::stop::{StopReason, StopSignal};
 
 #[async_trait]
 impl Shell for VirtualShell {
@@ -26,20 +29,20 @@ impl Shell for VirtualShell {
         if req.run == RunMode::Background {
             return self.0.start_job(cx, req);
         }
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let cwd = req.cwd.clone();
         let max_output = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
-        let collected = Arc::new(Collected::new(max_output.min(self.0.config.max_output_bytes)));
-        let stop = Arc::new(Stop::new(cx.cancel_token().child()));
-        let end = self.0.end(cx, &req, begun);
-        let Some(permit) = self.0.place(&stop, end).await? else {
-            return collected.response(begun.elapsed(), stop.reason(), None, cx);
+        let collector = Arc::new(OutputCollector::new(max_output.min(self.0.config.max_output_bytes)));
+        let stop = Arc::new(StopSignal::new(cx.cancel_token().child()));
+        let limit = self.0.time_limit(cx, &req, started_at);
+        let Some(permit) = self.0.acquire_permit(&stop, limit).await? else {
+            return collector.response(started_at.elapsed(), stop.reason(), None, cx);
         };
-        let start_it = self.0.starting(cx, req, Arc::clone(&stop), permit, end);
-        let running = start(&self.0, start_it, Arc::clone(&collected) as Arc<dyn Audience>)?;
-        let ended = collected.ended_or_stopped(&running).await;
-        let answer = collected.response(begun.elapsed(), stop.reason(), ended, cx);
-        answer.map_err(|error| error.or_path(&cwd))
+        let start = self.0.script_start(cx, req, Arc::clone(&stop), permit, limit);
+        let running = spawn_script(start, Arc::clone(&collector) as Arc<dyn OutputSink>)?;
+        let exit = collector.wait_for_exit(&running).await;
+        let response = collector.response(started_at.elapsed(), stop.reason(), exit, cx);
+        response.map_err(|error| error.or_path(&cwd))
     }
 
     async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
@@ -55,47 +58,56 @@ impl Shell for VirtualShell {
     }
 }
 
-impl Inner {
-    /// Refuses what cannot be run here.
+impl ShellInner {
+    /// Checks the request, and refuses features that this shell lacks.
     pub(crate) async fn check(&self, cx: &OpContext, req: &ExecuteRequest) -> Result<()> {
         req.check()?;
         let refuse = |message: &'static str| Err(Error::new(ErrorKind::Unsupported, message).with_path(&req.cwd));
         if req.terminal.is_some() {
-            return refuse("there are no terminals here; leave it out");
+            return refuse("running the command failed: this shell has no terminals; omit the terminal");
         }
         if req.base_env != BaseEnvironment::Clean {
-            return refuse("nothing of the serving process is shown here; pass the variables that are needed");
+            return refuse(
+                "running the command failed: this shell cannot inherit the environment of the serving process; pass the variables in the request",
+            );
         }
-        if req.command.len() > MAX_SCRIPT {
-            let message = "a command is at most 128 KiB here; write it to a file, and run that";
+        if req.command.len() > MAX_SCRIPT_BYTES {
+            let message = "running the command failed: it is longer than 128 KiB; write it to a file and run that";
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
         }
         if self.backend.capabilities(&req.cwd).mutations == Mutations::Returned {
-            return refuse("changes are returned here and not made, so a command could not see its own");
+            return refuse(
+                "running the command failed: this backend returns changes instead of making them, so a command could not see its own",
+            );
         }
         cx.check().map_err(|error| error.or_path(&req.cwd))?;
         let info = self.backend.stat(cx, StatRequest::new(req.cwd.clone())).await?;
         if info.is_dir { Ok(()) } else { Err(Error::at(ErrorKind::NotADirectory, &req.cwd)) }
     }
 
-    /// When a command in the foreground is to end.
-    pub(crate) fn end(&self, cx: &OpContext, req: &ExecuteRequest, begun: Instant) -> Option<(Instant, Reason)> {
-        let timeout = begun.checked_add(req.timeout.unwrap_or(self.config.timeout));
-        let timeout = timeout.map(|moment| (moment, Reason::Timeout));
-        let deadline = cx.deadline().map(|moment| (moment, Reason::Deadline));
+    /// Returns when a foreground command is stopped, and the reason.
+    pub(crate) fn time_limit(
+        &self,
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        started_at: Instant,
+    ) -> Option<(Instant, StopReason)> {
+        let timeout = started_at.checked_add(req.timeout.unwrap_or(self.config.timeout));
+        let timeout = timeout.map(|moment| (moment, StopReason::Timeout));
+        let deadline = cx.deadline().map(|moment| (moment, StopReason::Deadline));
         timeout.into_iter().chain(deadline).min_by_key(|(moment, _)| *moment)
     }
 
-    /// Waits until the command may run; none where it is to stop before.
-    pub(crate) async fn place(
+    /// Waits for a permit to run; `None` means that the command was stopped first.
+    pub(crate) async fn acquire_permit(
         &self,
-        stop: &Arc<Stop>,
-        end: Option<(Instant, Reason)>,
+        stop: &Arc<StopSignal>,
+        limit: Option<(Instant, StopReason)>,
     ) -> Result<Option<OwnedSemaphorePermit>> {
-        let rung = Arc::clone(stop);
-        let _alarm = end.map(|(moment, reason)| Alarm::set(moment, move || rung.now(reason)));
-        let place = pin!(Arc::clone(&self.places).acquire_owned());
-        match select(place, pin!(stop.stopped())).await {
+        let signal = Arc::clone(stop);
+        let _alarm = limit.map(|(moment, reason)| Alarm::set(moment, move || signal.trigger(reason)));
+        let permit = pin!(Arc::clone(&self.permits).acquire_owned());
+        match select(permit, pin!(stop.wait())).await {
             Either::Left((Ok(permit), _)) => Ok(Some(permit)),
             // The semaphore is never closed.
             Either::Left((Err(error), _)) => Err(Error::of(ErrorKind::Internal).with_source(error)),
@@ -103,53 +115,72 @@ impl Inner {
         }
     }
 
-    /// A command with a context of its own, which ends with `stop`.
-    pub(crate) fn starting(
+    /// Starts a command in the background.
+    pub(crate) fn start_job(self: &Arc<Self>, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+            let message = "starting the job failed: too many commands are running; wait for one or stop one";
+            Error::new(ErrorKind::Busy, message).with_path(&req.cwd)
+        })?;
+        let moment = req.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let limit = moment.map(|moment| (moment, StopReason::Timeout));
+        let stop = Arc::new(StopSignal::new(CancelToken::new()));
+        let (cx, command) = (cx.for_cleanup(), req.command.clone());
+        let log = Arc::new(JobLogSink::new());
+        let start = self.script_start(&cx, req, stop, permit, limit);
+        let running = spawn_script(start, Arc::clone(&log) as Arc<dyn OutputSink>)?;
+        let mut response = ExecuteResponse::default();
+        response.job = Some(self.jobs.add(&cx, command, log, running));
+        Ok(response)
+    }
+
+    /// Returns the start of a script whose context is cancelled by `stop`.
+    pub(crate) fn script_start(
         &self,
         cx: &OpContext,
         request: ExecuteRequest,
-        stop: Arc<Stop>,
+        stop: Arc<StopSignal>,
         permit: OwnedSemaphorePermit,
-        end: Option<(Instant, Reason)>,
-    ) -> Start {
+        limit: Option<(Instant, StopReason)>,
+    ) -> ScriptStart {
         let cx = cx.clone().with_cancel_token(stop.token().clone());
-        let cx = match end {
+        let cx = match limit {
             Some((moment, _)) => cx.with_deadline(moment),
             None => cx,
         };
-        Start { cx, request, stop, permit, end }
+        let (backend, config) = (Arc::clone(&self.backend), self.config.clone());
+        ScriptStart { backend, config, cx, request, stop, permit, limit }
     }
 }
 
-/// What a command in the foreground has printed.
-struct Collected {
-    kept: Mutex<Kept>,
-    ended: watch::Sender<Option<Ended>>,
+/// Output and exit of a foreground command.
+struct OutputCollector {
+    output: Mutex<CollectedOutput>,
+    exit: watch::Sender<Option<ScriptExit>>,
 }
 
-struct Kept {
-    both: HeadAndTail,
-    standard: HeadAndTail,
-    error: HeadAndTail,
+struct CollectedOutput {
+    combined: HeadAndTail,
+    stdout: HeadAndTail,
+    stderr: HeadAndTail,
 }
 
-impl Collected {
+impl OutputCollector {
     fn new(max: u64) -> Self {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let part = || HeadAndTail::new(max);
-        let kept = Kept { both: part(), standard: part(), error: part() };
-        Self { kept: Mutex::new(kept), ended: watch::Sender::new(None) }
+        let output = CollectedOutput { combined: part(), stdout: part(), stderr: part() };
+        Self { output: Mutex::new(output), exit: watch::Sender::new(None) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn output(&self) -> MutexGuard<'_, CollectedOutput> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end; where it is to stop, not for long.
-    async fn ended_or_stopped(&self, running: &Running) -> Option<Ended> {
-        let mut ending = self.ended.subscribe();
-        match select(pin!(ending.wait_for(Option::is_some)), pin!(running.stop.stopped_for_long())).await {
-            Either::Left((ended, _)) => ended.ok().and_then(|ended| ended.clone()),
+    /// Waits for the exit. Once the command is stopped, the wait ends after a short grace period.
+    async fn wait_for_exit(&self, running: &RunningScript) -> Option<ScriptExit> {
+        let mut exit = self.exit.subscribe();
+        match select(pin!(exit.wait_for(Option::is_some)), pin!(running.stop.wait_with_grace())).await {
+            Either::Left((exit, _)) => exit.ok().and_then(|exit| exit.clone()),
             Either::Right(_) => None,
         }
     }
@@ -157,61 +188,39 @@ impl Collected {
     fn response(
         &self,
         duration: Duration,
-        stopped: Option<Reason>,
-        ended: Option<Ended>,
+        stopped: Option<StopReason>,
+        exit: Option<ScriptExit>,
         cx: &OpContext,
     ) -> Result<ExecuteResponse> {
         let mut response = ExecuteResponse::default();
-        let how = ended.as_ref().map(|ended| ended.how.clone());
-        match how.unwrap_or(How::Stopped(stopped.unwrap_or(Reason::Cancelled))) {
-            How::Stopped(reason) if reason.is_given_up() => return Err(given_up(reason, cx)),
-            how => how.tell(&mut response)?,
+        let cause = exit.as_ref().map(|exit| exit.cause.clone());
+        match cause.unwrap_or(ExitCause::Stopped(stopped.unwrap_or(StopReason::Cancelled))) {
+            ExitCause::Stopped(reason) if reason.is_abandoned() => return Err(abandoned_error(reason, cx)),
+            cause => cause.apply_to(&mut response)?,
         }
-        let kept = self.kept();
-        response.output = kept.both.text();
-        response.stdout = kept.standard.text();
-        response.stderr = kept.error.text();
-        response.output_bytes = kept.both.total();
-        response.truncated = kept.both.is_cut() || ended.as_ref().is_some_and(|ended| ended.is_cut);
-        response.full_output = ended.and_then(|ended| ended.full_output);
+        let output = self.output();
+        response.output = output.combined.text();
+        response.stdout = output.stdout.text();
+        response.stderr = output.stderr.text();
+        response.output_bytes = output.combined.total();
+        response.truncated = output.combined.is_cut() || exit.as_ref().is_some_and(|exit| exit.is_cut);
+        response.full_output = exit.and_then(|exit| exit.full_output);
         response.duration = duration;
         Ok(response)
     }
 }
 
-impl Audience for Collected {
-    fn printed(&self, output: Output, bytes: &[u8]) {
-        let mut kept = self.kept();
-        kept.both.push(bytes);
-        match output {
-            Output::Standard => kept.standard.push(bytes),
-            Output::Error => kept.error.push(bytes),
+impl OutputSink for OutputCollector {
+    fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        let mut output = self.output();
+        output.combined.push(bytes);
+        match stream {
+            OutputStream::Stdout => output.stdout.push(bytes),
+            OutputStream::Stderr => output.stderr.push(bytes),
         }
     }
 
-    fn ended(&self, ended: Ended) {
-        self.ended.send_replace(Some(ended));
-    }
-}
-
-impl How {
-    /// Says it in `response`.
-    pub(crate) fn tell(self, response: &mut ExecuteResponse) -> Result<()> {
-        match self {
-            How::Exited(code) => response.exit_code = Some(code),
-            How::Killed | How::Stopped(_) => response.signal = Some(SIGKILL),
-            How::Failed(error) => return Err(error),
-        }
-        response.timed_out = matches!(self, How::Stopped(Reason::Timeout));
-        Ok(())
-    }
-}
-
-/// What a caller is told who gave up.
-pub(crate) fn given_up(reason: Reason, cx: &OpContext) -> Error {
-    match (reason, cx.check()) {
-        (_, Err(error)) => error,
-        (Reason::Deadline, Ok(())) => Error::of(ErrorKind::Timeout),
-        (_, Ok(())) => Error::of(ErrorKind::Cancelled),
+    fn finish(&self, exit: ScriptExit) {
+        self.exit.send_replace(Some(exit));
     }
 }

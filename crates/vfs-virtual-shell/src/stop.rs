@@ -1,4 +1,4 @@
-//! Ending a command before its time.
+//! Stop signal of a script, with its reason.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,46 +7,46 @@ use std::time::{Duration, Instant};
 use vfs_core::CancelToken;
 use vfs_core::alarm::Alarm;
 
-/// Why a command is to end.
+/// Reason for stopping a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// It ran as long as it may.
+pub(crate) enum StopReason {
+    /// The time limit of the request is over.
     Timeout,
-    /// The deadline of the call passed.
+    /// The deadline of the call has passed.
     Deadline,
-    /// The caller cancelled.
+    /// The caller cancelled the call.
     Cancelled,
-    /// Nobody waits for it any more.
+    /// The call or stream was dropped.
     Dropped,
-    /// Somebody stopped the job.
+    /// The job was stopped by `stop_job`.
     Stopped,
-    /// It would go over a limit, which these words name.
+    /// The script would exceed the limit that this text names.
     Limit(&'static str),
 }
 
-impl Reason {
-    /// Whether the caller gave it up: then there is no answer, but an error.
-    pub(crate) fn is_given_up(self) -> bool {
+impl StopReason {
+    /// Returns whether the caller abandoned the call. The call then returns an error instead of a response.
+    pub(crate) fn is_abandoned(self) -> bool {
         !matches!(self, Self::Timeout | Self::Limit(_))
     }
 }
 
-/// Ends one command: tells its operations, its interpreter and who waits for it.
+/// Stop signal of one script, for its operations, its interpreter and its waiters.
 #[derive(Debug)]
-pub(crate) struct Stop {
-    reason: OnceLock<Reason>,
+pub(crate) struct StopSignal {
+    reason: OnceLock<StopReason>,
     token: CancelToken,
     interpreter: OnceLock<Arc<AtomicBool>>,
 }
 
-impl Stop {
-    /// Ends a command under `token`, which is cancelled with it.
+impl StopSignal {
+    /// Creates a signal that cancels `token`, and is triggered by it.
     pub(crate) fn new(token: CancelToken) -> Self {
         Self { reason: OnceLock::new(), token, interpreter: OnceLock::new() }
     }
 
-    /// Ends it, for the first reason that is given.
-    pub(crate) fn now(&self, reason: Reason) {
+    /// Triggers the signal. The first reason counts.
+    pub(crate) fn trigger(&self, reason: StopReason) {
         self.reason.get_or_init(|| reason);
         if let Some(flag) = self.interpreter.get() {
             flag.store(true, Ordering::Release);
@@ -54,18 +54,18 @@ impl Stop {
         self.token.cancel();
     }
 
-    /// The token that is cancelled when it ends.
+    /// Returns the token that the signal cancels.
     pub(crate) fn token(&self) -> &CancelToken {
         &self.token
     }
 
-    /// Why it is to end, where it is.
-    pub(crate) fn reason(&self) -> Option<Reason> {
-        // A token that is cancelled from above is the caller's.
-        self.reason.get().copied().or_else(|| self.token.is_cancelled().then_some(Reason::Cancelled))
+    /// Returns the reason if the signal is triggered.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        // If the token was cancelled from outside, the caller did it.
+        self.reason.get().copied().or_else(|| self.token.is_cancelled().then_some(StopReason::Cancelled))
     }
 
-    /// Tells the interpreter too, by its flag.
+    /// Sets `flag` of the interpreter when the signal is triggered.
     pub(crate) fn attach(&self, flag: Arc<AtomicBool>) {
         let flag = self.interpreter.get_or_init(|| flag);
         if self.reason().is_some() {
@@ -73,29 +73,29 @@ impl Stop {
         }
     }
 
-    /// Waits until it is to end.
-    pub(crate) async fn stopped(&self) -> Reason {
+    /// Waits until the signal is triggered.
+    pub(crate) async fn wait(&self) -> StopReason {
         self.token.cancelled().await;
-        let reason = self.reason().unwrap_or(Reason::Cancelled);
-        self.now(reason);
+        let reason = self.reason().unwrap_or(StopReason::Cancelled);
+        self.trigger(reason);
         reason
     }
 
-    /// Waits until it is to end, and then for its end, but not for long: most end at once.
-    pub(crate) async fn stopped_for_long(&self) -> Reason {
-        let reason = self.stopped().await;
-        after(GRACE).await;
+    /// Waits until the signal is triggered, and then for a grace period in which most scripts exit.
+    pub(crate) async fn wait_with_grace(&self) -> StopReason {
+        let reason = self.wait().await;
+        sleep(STOP_GRACE).await;
         reason
     }
 }
 
-/// How long a command that is to stop is waited for.
-const GRACE: Duration = Duration::from_millis(200);
+/// Time that a stopped script gets to exit.
+const STOP_GRACE: Duration = Duration::from_millis(200);
 
-/// Waits for `span`, with or without a runtime.
-pub(crate) async fn after(span: Duration) {
-    let rung = CancelToken::new();
-    let rings = rung.clone();
+/// Sleeps for `span`, with or without a runtime.
+pub(crate) async fn sleep(span: Duration) {
+    let signal = CancelToken::new();
+    let rings = signal.clone();
     let _alarm = Alarm::set(Instant::now() + span, move || rings.cancel());
-    rung.cancelled().await;
+    signal.cancelled().await;
 }

@@ -1,4 +1,4 @@
-//! Handing output on as it is printed.
+//! Streaming shell facet, with a bounded queue between script and consumer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -12,59 +12,61 @@ use tokio::sync::Notify;
 use vfs_core::output::Decoder;
 use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, RunMode, StreamingShell};
 
-use crate::backend::{Inner, VirtualShell};
-use crate::run::{Audience, Ended, How, Output, Running, start};
-use crate::shell::given_up;
-use crate::stop::{Reason, Stop};
+use crate::backend::{ShellInner, VirtualShell};
+use crate::interpreter::{RunningScript, spawn_script};
+use crate::output_sink::{OutputSink, OutputStream};
+use crate::script_exit::{ExitCause, ScriptExit, abandoned_error};
+use crate::stop::{StopReason, StopSignal};
 
-/// How many bytes wait for a slow consumer before the command does.
-const QUEUE: usize = 64 << 10;
+/// Number of queued bytes at which the script has to wait for its consumer.
+const QUEUE_CAPACITY: usize = 64 << 10;
 
-/// How often a command that waits for its consumer looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which a script that waits for its consumer checks whether it was stopped.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl StreamingShell for VirtualShell {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let shell = Arc::clone(&self.0);
-        let begin = async move {
-            match begin(&shell, &cx, req).await {
+        let start = async move {
+            match start_stream(&shell, &cx, req).await {
                 Ok(stream) => stream.events(cx).left_stream(),
                 Err(error) => stream::iter([Err(error)]).right_stream(),
             }
         };
-        stream::once(begin).flatten().boxed()
+        stream::once(start).flatten().boxed()
     }
 }
 
-async fn begin(shell: &Arc<Inner>, cx: &OpContext, req: ExecuteRequest) -> Result<Streamed> {
+async fn start_stream(shell: &Arc<ShellInner>, cx: &OpContext, req: ExecuteRequest) -> Result<ScriptStream> {
     shell.check(cx, &req).await?;
     if req.run == RunMode::Background {
-        let message = "a command in the background cannot be streamed; poll its output";
+        let message = "streaming the command failed: it runs in the background; start it without streaming and read the job's output";
         return Err(Error::invalid_argument(message).with_path(&req.cwd));
     }
-    let begun = Instant::now();
-    let stop = Arc::new(Stop::new(cx.cancel_token().child()));
-    let end = shell.end(cx, &req, begun);
-    let pipe = Arc::new(Pipe::new(Arc::clone(&stop), begun));
-    let Some(permit) = shell.place(&stop, end).await? else {
-        pipe.ended(Ended::new(How::Stopped(stop.reason().unwrap_or(Reason::Cancelled))));
-        return Ok(Streamed { pipe, _running: None });
+    let started_at = Instant::now();
+    let stop = Arc::new(StopSignal::new(cx.cancel_token().child()));
+    let limit = shell.time_limit(cx, &req, started_at);
+    let queue = Arc::new(EventQueue::new(Arc::clone(&stop), started_at));
+    let Some(permit) = shell.acquire_permit(&stop, limit).await? else {
+        queue.finish(ScriptExit::new(ExitCause::Stopped(stop.reason().unwrap_or(StopReason::Cancelled))));
+        return Ok(ScriptStream { queue, _running: None });
     };
-    let running = start(shell, shell.starting(cx, req, stop, permit, end), Arc::clone(&pipe) as Arc<dyn Audience>)?;
-    Ok(Streamed { pipe, _running: Some(running) })
+    let start = shell.script_start(cx, req, stop, permit, limit);
+    let running = spawn_script(start, Arc::clone(&queue) as Arc<dyn OutputSink>)?;
+    Ok(ScriptStream { queue, _running: Some(running) })
 }
 
-/// What is printed, on its way to the consumer, who ends the command when dropping it.
-struct Streamed {
-    pipe: Arc<Pipe>,
-    _running: Option<Running>,
+/// Event stream of a script. Dropping it stops the script.
+struct ScriptStream {
+    queue: Arc<EventQueue>,
+    _running: Option<RunningScript>,
 }
 
-impl Streamed {
+impl ScriptStream {
     fn events(self, cx: OpContext) -> impl futures::Stream<Item = Result<ExecuteEvent>> + Send + 'static {
         stream::unfold(Some((self, cx)), |state| async {
             let (streamed, cx) = state?;
-            match streamed.pipe.next(&cx).await {
+            match streamed.queue.next(&cx).await {
                 Ok(event @ (ExecuteEvent::Stdout(_) | ExecuteEvent::Stderr(_))) => {
                     Some((Ok(event), Some((streamed, cx))))
                 }
@@ -74,71 +76,71 @@ impl Streamed {
     }
 }
 
-struct Pipe {
-    state: Mutex<State>,
+struct EventQueue {
+    state: Mutex<EventQueueState>,
     room: Condvar,
     ready: Notify,
-    stop: Arc<Stop>,
-    begun: Instant,
+    stop: Arc<StopSignal>,
+    started_at: Instant,
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<ExecuteEvent>,
-    queued: usize,
+struct EventQueueState {
+    events: VecDeque<ExecuteEvent>,
+    queued_bytes: usize,
     total: u64,
     decoders: [Decoder; 2],
-    ended: Option<Ended>,
+    exit: Option<ScriptExit>,
 }
 
-impl Pipe {
-    fn new(stop: Arc<Stop>, begun: Instant) -> Self {
-        Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), stop, begun }
+impl EventQueue {
+    fn new(stop: Arc<StopSignal>, started_at: Instant) -> Self {
+        Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), stop, started_at }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes next; where the command is to stop and does not, soon its end.
+    /// Returns the next event. If the script is stopped and does not exit, this is soon the exit.
     async fn next(&self, cx: &OpContext) -> Result<ExecuteEvent> {
-        match select(pin!(self.ready(cx)), pin!(self.stop.stopped_for_long())).await {
+        match select(pin!(self.wait_for_event(cx)), pin!(self.stop.wait_with_grace())).await {
             Either::Left((event, _)) => event,
-            Either::Right((reason, _)) => self.end(Ended::new(How::Stopped(reason)), cx),
+            Either::Right((reason, _)) => self.exit_event(ScriptExit::new(ExitCause::Stopped(reason)), cx),
         }
     }
 
-    async fn ready(&self, cx: &OpContext) -> Result<ExecuteEvent> {
+    async fn wait_for_event(&self, cx: &OpContext) -> Result<ExecuteEvent> {
         loop {
             let ready = self.ready.notified();
-            if let Some(event) = self.take(cx) {
+            if let Some(event) = self.pop(cx) {
                 return event;
             }
             ready.await;
         }
     }
 
-    fn take(&self, cx: &OpContext) -> Option<Result<ExecuteEvent>> {
+    fn pop(&self, cx: &OpContext) -> Option<Result<ExecuteEvent>> {
         let mut state = self.lock();
-        if let Some(event) = state.queue.pop_front() {
-            state.queued -= text(&event).len();
+        if let Some(event) = state.events.pop_front() {
+            state.queued_bytes -= text(&event).len();
             self.room.notify_all();
             return Some(Ok(event));
         }
-        let ended = state.ended.take()?;
+        let exit = state.exit.take()?;
         drop(state);
-        Some(self.end(ended, cx))
+        Some(self.exit_event(exit, cx))
     }
 
-    fn end(&self, ended: Ended, cx: &OpContext) -> Result<ExecuteEvent> {
+    fn exit_event(&self, exit: ScriptExit, cx: &OpContext) -> Result<ExecuteEvent> {
         let mut response = ExecuteResponse::default();
         response.output_bytes = self.lock().total;
-        response.duration = self.begun.elapsed();
-        response.truncated = ended.is_cut;
-        response.full_output = ended.full_output;
-        match ended.how {
-            How::Stopped(reason) if reason.is_given_up() => Err(given_up(reason, cx)),
-            how => how.tell(&mut response).map(|()| ExecuteEvent::Exit(response)),
+        response.duration = self.started_at.elapsed();
+        response.truncated = exit.is_cut;
+        response.full_output = exit.full_output;
+        match exit.cause {
+            ExitCause::Stopped(reason) if reason.is_abandoned() => Err(abandoned_error(reason, cx)),
+            cause => cause.apply_to(&mut response).map(|()| ExecuteEvent::Exit(response)),
         }
     }
 }
@@ -150,49 +152,49 @@ fn text(event: &ExecuteEvent) -> &str {
     }
 }
 
-impl State {
-    fn push(&mut self, output: Output, bytes: &[u8]) {
+impl EventQueueState {
+    fn push(&mut self, output: OutputStream, bytes: &[u8]) {
         let text = self.decoders[output as usize].decode(bytes);
-        self.queue(output, text);
+        self.push_event(output, text);
     }
 
-    fn queue(&mut self, output: Output, text: String) {
+    fn push_event(&mut self, output: OutputStream, text: String) {
         if text.is_empty() {
             return;
         }
-        self.queued += text.len();
-        self.queue.push_back(match output {
-            Output::Standard => ExecuteEvent::Stdout(text),
-            Output::Error => ExecuteEvent::Stderr(text),
+        self.queued_bytes += text.len();
+        self.events.push_back(match output {
+            OutputStream::Stdout => ExecuteEvent::Stdout(text),
+            OutputStream::Stderr => ExecuteEvent::Stderr(text),
         });
     }
 }
 
-impl Audience for Pipe {
-    fn printed(&self, output: Output, bytes: &[u8]) {
-        for part in bytes.chunks(QUEUE / 4) {
+impl OutputSink for EventQueue {
+    fn write(&self, output: OutputStream, bytes: &[u8]) {
+        for chunk in bytes.chunks(QUEUE_CAPACITY / 4) {
             let mut state = self.lock();
-            // The one who waits is the command's own thread.
-            while state.queued >= QUEUE && self.stop.reason().is_none() {
-                state = self.room.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            // This blocks the script's own thread.
+            while state.queued_bytes >= QUEUE_CAPACITY && self.stop.reason().is_none() {
+                state = self.room.wait_timeout(state, STOP_POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
             }
-            if self.stop.reason().is_some() && state.queued >= QUEUE {
+            if self.stop.reason().is_some() && state.queued_bytes >= QUEUE_CAPACITY {
                 return;
             }
-            state.total += part.len() as u64;
-            state.push(output, part);
+            state.total += chunk.len() as u64;
+            state.push(output, chunk);
             drop(state);
             self.ready.notify_one();
         }
     }
 
-    fn ended(&self, ended: Ended) {
+    fn finish(&self, exit: ScriptExit) {
         let mut state = self.lock();
-        for output in [Output::Standard, Output::Error] {
+        for output in [OutputStream::Stdout, OutputStream::Stderr] {
             let rest = state.decoders[output as usize].finish();
-            state.queue(output, rest);
+            state.push_event(output, rest);
         }
-        state.ended = Some(ended);
+        state.exit = Some(exit);
         drop(state);
         self.ready.notify_one();
     }

@@ -31,7 +31,7 @@ pub(crate) fn local() -> ShellFactory {
     ShellFactory::new("local", async || {
         let root = directory();
         let files = LocalConfig::new(root.path()).durability(Durability::Atomic).open()?;
-        let backend = LocalShellBackend::over(files, ShellConfig::new());
+        let backend = LocalShellBackend::with_files(files, ShellConfig::new());
         let target = Target::new(Arc::new(backend)).with_host_marker(MARKER).holding(root);
         // The host's commands know the files by the host's paths.
         Ok(ShellTarget::new(target).without(&[SamePaths]))

@@ -86,7 +86,7 @@ impl Lab {
         }
         fs::hard_link(host.path().join("secrets/key"), host.path().join("public/hard")).expect("a link can be made");
         let local = LocalConfig::new(host.path()).open().expect("the root can be opened");
-        let shell = LocalShellBackend::over(local.clone(), ShellConfig::new());
+        let shell = LocalShellBackend::with_files(local.clone(), ShellConfig::new());
         let composite = CompositeBackend::new(Arc::new(shell))
             .with_mount("/alias", Arc::new(local))
             .and_then(|files| files.with_executor("/"))

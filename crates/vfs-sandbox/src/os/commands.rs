@@ -10,7 +10,7 @@ use vfs_core::{
     Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
     OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
 };
-use vfs_shell::{Commands, ShellConfig};
+use vfs_shell::{CommandRunner, ShellConfig};
 
 use super::sandbox::OsSandbox;
 use super::setup::Setup;
@@ -20,7 +20,7 @@ use super::setup::Setup;
 /// Files with [all output](vfs_core::FullOutput) of a command are kept in the first mount that may be written to.
 #[derive(Debug)]
 pub struct SandboxCommands {
-    commands: Arc<Commands<OsSandbox>>,
+    commands: Arc<CommandRunner<OsSandbox>>,
     /// Where the files with all output are seen.
     outputs: VfsPath,
 }
@@ -30,9 +30,9 @@ impl SandboxCommands {
     pub fn new(sandbox: OsSandbox, config: ShellConfig) -> Self {
         let writable = sandbox.setup.mounts.iter().find(|mount| mount.access == Access::ReadWrite);
         let place = writable.map(|mount| (mount.files.clone(), mount.at.clone()));
-        let commands = Commands::new(sandbox, config);
+        let commands = CommandRunner::new(sandbox, config);
         match place {
-            Some((files, outputs)) => Self { commands: Arc::new(commands.full_output_in(files)), outputs },
+            Some((files, outputs)) => Self { commands: Arc::new(commands.full_output_files(files)), outputs },
             None => Self { commands: Arc::new(commands), outputs: VfsPath::root() },
         }
     }
@@ -43,7 +43,7 @@ impl SandboxCommands {
 
     /// The sandbox.
     pub fn sandbox(&self) -> &OsSandbox {
-        self.commands.launcher()
+        self.commands.spawner()
     }
 }
 

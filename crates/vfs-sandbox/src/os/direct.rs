@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
 use vfs_core::Access;
-use vfs_shell::Launch;
+use vfs_shell::SpawnSpec;
 
 use super::config::{Network, SandboxConfig};
 use super::filter::Reach;
@@ -56,8 +56,8 @@ pub(super) fn reach(network: Network) -> Reach {
 }
 
 /// What to start for a command.
-pub(super) fn launch(command: &str, directory: OwnedFd, environment: Vec<(OsString, OsString)>) -> Launch {
-    let mut launch = Launch::new("/bin/sh", directory);
+pub(super) fn launch(command: &str, directory: OwnedFd, environment: Vec<(OsString, OsString)>) -> SpawnSpec {
+    let mut launch = SpawnSpec::new("/bin/sh", directory);
     launch.arguments = vec!["-c".into(), "--".into(), command.into()];
     launch.environment = environment;
     launch

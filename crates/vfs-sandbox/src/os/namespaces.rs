@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use rustix::io::Errno;
 use vfs_core::{Access, Error, ErrorKind, Result};
-use vfs_shell::Launch;
+use vfs_shell::SpawnSpec;
 
 use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments};
 use super::config::{Protection, SandboxConfig, UnixSockets};
@@ -161,7 +161,7 @@ impl Namespaces {
         mounts: &[Held],
         entries: &[(usize, ScanEntry)],
         wanted: Wanted<'_>,
-    ) -> Result<Launch> {
+    ) -> Result<SpawnSpec> {
         let mut given = Given::default();
         // Held before anything is made, so that nobody removes that meanwhile.
         let lock = self.placeholders.hold().map_err(no_memory)?;
@@ -232,7 +232,7 @@ impl Namespaces {
         })?;
         // Neither the environment nor the paths of the host are for all users of the host to see, as arguments are. And
         // bubblewrap itself gets no environment: it runs on the host.
-        let mut launch = Launch::new(&self.program, root);
+        let mut launch = SpawnSpec::new(&self.program, root);
         launch.arguments = vec!["--args".into(), given.text(&joined(&options))?.to_string().into(), "--".into()];
         launch.arguments.extend(command);
         launch.descriptors = given.0;

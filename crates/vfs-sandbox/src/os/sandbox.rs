@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::{SecureComputingMode, secure_computing_mode};
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
-use vfs_shell::{Launch, Launcher};
+use vfs_shell::{SpawnSpec, Spawner};
 
 use super::belt::{Belt, Mechanism};
 use super::bubblewrap::Outside;
@@ -115,13 +115,13 @@ impl OsSandbox {
 }
 
 #[async_trait]
-impl Launcher for OsSandbox {
-    async fn launch(
+impl Spawner for OsSandbox {
+    async fn prepare(
         &self,
         cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
-    ) -> Result<Launch> {
+    ) -> Result<SpawnSpec> {
         self.setup.launch(cx, req, environment, None).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Problem, Result, VfsPath};
-use vfs_shell::Launch;
+use vfs_shell::SpawnSpec;
 
 use super::belt::Mechanism;
 use super::bubblewrap::Session;
@@ -111,7 +111,7 @@ impl Setup {
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
         bait: Option<&'static str>,
-    ) -> Result<Launch> {
+    ) -> Result<SpawnSpec> {
         check_length(&req.command, &environment).map_err(|error| error.with_path(&req.cwd))?;
         let directory = self.directory(cx, &req.cwd).await?;
         let mut launch = match (&self.way, directory) {
@@ -149,7 +149,7 @@ impl Setup {
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
         bait: Option<&'static str>,
-    ) -> Result<Launch> {
+    ) -> Result<SpawnSpec> {
         let (setup, cx) = (Arc::clone(self), cx.clone());
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
         vfs_search::run_blocking(&Handle::current(), move || {

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::Pid;
 use rustix::thread::{SecureComputingMode, no_new_privs, secure_computing_mode};
 use vfs_core::{Error, ExecuteRequest, OpContext, Result, Shell as _};
-use vfs_shell::{Commands, Launch, Launcher, ShellConfig};
+use vfs_shell::{CommandRunner, ShellConfig, SpawnSpec, Spawner};
 
 use super::filter;
 use super::held::Held;
@@ -106,7 +106,7 @@ async fn tried(setup: &Arc<Setup>, refused: &Refused) -> Result<Deeds, String> {
     let (told, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
     let launcher =
         Trial { setup: Arc::clone(setup), attempts: Arc::new(canary.attempts(tells)?), refused: Arc::clone(refused) };
-    let commands = Commands::new(launcher, ShellConfig::new());
+    let commands = CommandRunner::new(launcher, ShellConfig::new());
     let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
     let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| chain(&error))?;
     drop(commands);
@@ -277,13 +277,13 @@ struct Trial {
 }
 
 #[async_trait]
-impl Launcher for Trial {
-    async fn launch(
+impl Spawner for Trial {
+    async fn prepare(
         &self,
         cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
-    ) -> Result<Launch> {
+    ) -> Result<SpawnSpec> {
         let launch = self.setup.launch(cx, req, environment, Some(BAIT)).await;
         let mut launch = launch.inspect_err(|error| {
             *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());

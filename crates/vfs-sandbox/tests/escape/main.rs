@@ -21,7 +21,7 @@ use vfs_sandbox::os::{
     Belt, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
     become_confine_if_asked,
 };
-use vfs_shell::{Commands, Limits, ShellConfig};
+use vfs_shell::{CommandRunner, Limits, ShellConfig};
 
 use crate::attacks::{Attack, Setting, Target, Worn};
 use crate::world::{Shared, World};
@@ -158,7 +158,7 @@ fn fails(worn: Worn, attack: &Attack, reasons: &str) -> Result<(), Failed> {
 /// What an attack came to, and all that was printed.
 async fn made(worn: Worn, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
     let sandbox = OsSandbox::open(config(worn, world, attack.setting)).await?;
-    let commands = Commands::new(sandbox, ShellConfig::new());
+    let commands = CommandRunner::new(sandbox, ShellConfig::new());
     let target = world.target();
     let words = [own().to_str().expect("UTF-8").to_owned(), "--attack".to_owned(), attack.name.to_owned()];
     let line: Vec<String> = words.into_iter().chain(target.arguments()).map(|word| format!("'{word}'")).collect();

@@ -1,31 +1,31 @@
-//! What runs between `fork` and `exec`, and in the supervisor, which never becomes another program.
+//! Code that runs between `fork` and `exec`, and in the supervisor, which never executes another program.
 //!
-//! The serving process forks a *supervisor*. That makes the *program*, which prepares itself, in the supervisor's memory and
-//! while that stands still (`vfork(2)`), and executes what it was started for. The supervisor stays: it adopts every
-//! descendant of the program that loses its parent, tells how the program ended, and ends all of them when it is told to, or
+//! The serving process forks a *supervisor*. The supervisor creates the *program*, which prepares itself in the supervisor's
+//! memory while the supervisor is suspended (`vfork(2)`), and then executes. The supervisor stays: it adopts every
+//! descendant of the program that loses its parent, reports how the program exited, and terminates all of them on request or
 //! when the serving process is gone.
 //!
 //! # Why this is sound
 //!
-//! Both run in a copy of a process with many threads, of which only the forking one exists in the copy. Whatever the others
-//! held at that moment, such as the allocator's lock, is held forever. So everything below this module keeps to these rules:
+//! Both run in a copy of a process with many threads, of which only the forking one exists in the copy. A lock that another
+//! thread held at that moment, such as the allocator's, is held forever. So all code in this module and below keeps these
+//! rules:
 //!
-//! * Only system calls are made, through functions of libc that do nothing else but set `errno`: each is on the list of
-//!   functions that are safe in a signal handler (`signal-safety(7)`), or is a bare system call.
-//! * What becomes the program has the supervisor's memory until it executes, its `errno` included, of which the supervisor
-//!   needs nothing but what it has on its own stack. All else is the new process' own: descriptors, handlers of signals,
-//!   directory, limits.
-//! * No memory is allocated or freed. What is needed was made before the fork and is borrowed by [`Plan`]; nothing that
-//!   owns memory is dropped, since every function here that ends does so by `_exit` or `execve`.
+//! * Only system calls are made, through functions of libc that have no other effect but to set `errno`: each is a bare
+//!   system call or on the list of functions that are safe in a signal handler (`signal-safety(7)`).
+//! * The program has the supervisor's memory until it executes, including its `errno`. The supervisor needs nothing of that
+//!   memory but its own stack. Descriptors, signal handlers, directory and limits are the new process's own.
+//! * No memory is allocated or freed. [`ForkPlan`] borrows what was allocated before the fork. Nothing that owns memory is
+//!   dropped, since every function that ends the process calls `_exit` or `execve`.
 //! * Nothing panics: no index, no division, no arithmetic that could overflow in a debug build, no `expect`.
-//! * The static tables in [`descendants`] are used by the supervisor only, which has one thread and its own copy of them.
-//! * All signals are blocked from before the fork on. The supervisor never allows one, so no handler of the serving process
-//!   runs in the copy; the program resets all handlers before it allows signals.
+//! * Only the supervisor uses the static tables in [`process_tree`]. It has one thread and its own copy of them.
+//! * All signals are blocked before the fork. The supervisor never unblocks one, so no handler of the serving process runs
+//!   in the copy; the program resets all handlers before it unblocks signals.
 //!
-//! [`Launch::confine`](crate::Launch::confine) is somebody else's code and has to keep to the first two rules, too.
+//! [`SpawnSpec::confine`](crate::SpawnSpec::confine) is code of a caller and has to keep the first two rules, too.
 
-mod descendants;
-mod memory;
+mod memory_release;
+mod process_tree;
 mod program;
 mod supervisor;
 
@@ -35,15 +35,15 @@ use std::os::fd::RawFd;
 
 use libc::{c_char, c_int, pid_t};
 
-/// Everything that the two processes need, made before the fork.
+/// Input of the two processes, prepared before the fork.
 ///
-/// All descriptors are above the three standard ones, and above all numbers that [`descriptors`](Plan::descriptors) are to
-/// be placed at, so that placing one never closes another.
-pub(super) struct Plan<'a> {
+/// All descriptors are above the three standard ones and above all target numbers of [`descriptors`](ForkPlan::descriptors),
+/// so installing one never closes another.
+pub(super) struct ForkPlan<'a> {
     pub(super) program: &'a CStr,
-    /// Ends with a null.
+    /// Null-terminated.
     pub(super) arguments: &'a [*const c_char],
-    /// Ends with a null.
+    /// Null-terminated.
     pub(super) environment: &'a [*const c_char],
     pub(super) directory: RawFd,
     pub(super) standard: [RawFd; 3],
@@ -51,11 +51,11 @@ pub(super) struct Plan<'a> {
     pub(super) descriptors: &'a [(RawFd, RawFd)],
     pub(super) limits: &'a [(Resource, libc::rlim_t)],
     pub(super) confine: Option<&'a (dyn Fn() -> io::Result<()> + Send + Sync)>,
-    /// Where the program reports that it started or failed to; closed when it is executed.
+    /// Pipe on which the program reports that it started or failed; closed when it executes.
     pub(super) started: RawFd,
-    /// Where the supervisor reads what it is to do; at its end the serving process wants everything ended.
+    /// Socket from which the supervisor reads requests; its end means that everything has to be terminated.
     pub(super) control: RawFd,
-    /// Where the supervisor tells how the program ended.
+    /// Pipe on which the supervisor reports how the program exited.
     pub(super) status: RawFd,
     /// Readable once the serving process is gone.
     pub(super) host: RawFd,
@@ -68,31 +68,31 @@ pub(super) type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 pub(super) type Resource = c_int;
 
-/// Tells the supervisor to go and to leave what runs running.
+/// Request to the supervisor to exit and leave the processes running.
 pub(super) const RELEASE: u8 = b'R';
 
-/// What the program, and the supervisor, tell: two numbers.
-pub(super) type Record = [i32; 2];
+/// Status report of the program or the supervisor: two numbers.
+pub(super) type StatusRecord = [i32; 2];
 
-/// First number of a record on [`Plan::started`]: what was being done when it failed, with `errno`; or, as zero, that all is
-/// ready, with the program's process id.
-pub(super) const READY: i32 = 0;
-pub(super) const FORKING: i32 = 1;
-pub(super) const ENTERING: i32 = 2;
-pub(super) const CONNECTING: i32 = 3;
-pub(super) const LIMITING: i32 = 4;
-pub(super) const CONFINING: i32 = 5;
-pub(super) const EXECUTING: i32 = 6;
+/// First number of a record on [`ForkPlan::started`]: the stage that failed, followed by `errno`; or [`STAGE_READY`],
+/// followed by the program's process id.
+pub(super) const STAGE_READY: i32 = 0;
+pub(super) const STAGE_FORK: i32 = 1;
+pub(super) const STAGE_CHDIR: i32 = 2;
+pub(super) const STAGE_DUP: i32 = 3;
+pub(super) const STAGE_LIMITS: i32 = 4;
+pub(super) const STAGE_CONFINE: i32 = 5;
+pub(super) const STAGE_EXEC: i32 = 6;
 
-/// First number of a record on [`Plan::status`]: whether other processes were left when the program ended, as its wait
-/// status tells.
-pub(super) const ALONE: i32 = 0;
-pub(super) const LEAVING_OTHERS: i32 = 1;
+/// First number of a record on [`ForkPlan::status`]: whether descendants were left when the program exited; its wait status
+/// follows.
+pub(super) const NO_ORPHANS: i32 = 0;
+pub(super) const ORPHANS_LEFT: i32 = 1;
 
 /// Forks the supervisor and returns its process id.
-pub(super) fn fork(plan: &Plan<'_>) -> io::Result<pid_t> {
-    // SAFETY: both sets are initialised by `sigfillset` and `sigprocmask`. The child never returns from `supervisor::run`,
-    // which keeps to the rules above; the parent is as it was.
+pub(super) fn fork(plan: &ForkPlan<'_>) -> io::Result<pid_t> {
+    // SAFETY: both sets are initialised by `sigfillset` and `pthread_sigmask`. The child never returns from
+    // `supervisor::run`, which keeps the rules above; the parent is unchanged.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
@@ -109,47 +109,47 @@ pub(super) fn fork(plan: &Plan<'_>) -> io::Result<pid_t> {
 }
 
 fn errno() -> c_int {
-    // SAFETY: libc gives a valid address, always.
+    // SAFETY: libc always returns a valid address.
     unsafe { *libc::__errno_location() }
 }
 
-/// Writes a record; it is smaller than what a pipe takes in one piece.
-fn tell(to: RawFd, record: Record) {
+/// Writes a record, which is smaller than `PIPE_BUF` and so written in one piece.
+fn write_record(to: RawFd, record: StatusRecord) {
     loop {
-        // SAFETY: the record is as long as is said, and lives.
-        let written = unsafe { libc::write(to, (&raw const record).cast(), size_of::<Record>()) };
+        // SAFETY: the record lives and has the given length.
+        let written = unsafe { libc::write(to, (&raw const record).cast(), size_of::<StatusRecord>()) };
         if written >= 0 || errno() != libc::EINTR {
             return;
         }
     }
 }
 
-/// Closes the descriptors from `first` on but [`started`](Plan::started). When that ends, the serving process relies on there
-/// being no copy of any other: it goes last, by itself.
-fn close_all_but_started(plan: &Plan<'_>, first: RawFd) {
+/// Closes the descriptors from `first` on except [`started`](ForkPlan::started). The end of that pipe tells the serving
+/// process that no copy of another descriptor is left, so it is closed last, by a separate call.
+fn close_all_but_started(plan: &ForkPlan<'_>, first: RawFd) {
     close_range(first, plan.started.saturating_sub(1), 0);
-    close_range(plan.started.saturating_add(1).max(first), LAST, 0);
+    close_range(plan.started.saturating_add(1).max(first), MAX_FD, 0);
 }
 
 fn exit(code: c_int) -> ! {
-    // SAFETY: it ends this process without running anything of the serving one's.
+    // SAFETY: `_exit` ends this process without running any code of the serving one.
     unsafe { libc::_exit(code) }
 }
 
-/// The last descriptor that there may be.
-const LAST: RawFd = RawFd::MAX;
+/// Highest descriptor number.
+const MAX_FD: RawFd = RawFd::MAX;
 
-/// Keeps the descriptors from `first` to `last` from the next program, or closes them at once.
+/// Marks the descriptors from `first` to `last` as close-on-exec, or closes them, depending on `flags`.
 fn close_range(first: RawFd, last: RawFd, flags: libc::c_uint) {
     if last < first {
         return;
     }
-    // SAFETY: the descriptors are this copy's own; those that are still needed are not among them or are only marked.
+    // SAFETY: the descriptors belong to this copy; those that are still needed are out of range or only marked.
     unsafe {
         if libc::syscall(libc::SYS_close_range, first.cast_unsigned(), last.cast_unsigned(), flags) == 0 {
             return;
         }
-        // Kernels before 5.11 do not know all of it.
+        // Kernels before 5.11 lack the call or its flag.
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         let end = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX).min(1 << 20).min(last.saturating_add(1));

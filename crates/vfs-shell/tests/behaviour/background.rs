@@ -28,7 +28,7 @@ impl Place {
         self.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(id.clone())).await.expect("known")
     }
 
-    /// Everything that a job prints, and how it ended.
+    /// Reads the whole output of a job and its exit.
     async fn all(&self, id: &JobId) -> (String, vfs_core::CommandExit) {
         let (mut text, mut cursor) = (String::new(), 0);
         loop {
@@ -69,7 +69,7 @@ async fn a_job_can_be_stopped_and_timed() {
         let id = place.begin("trap '' TERM; echo begun; while :; do sleep 1; done").await;
         assert_eq!(place.output(&id, 0).await.output, "begun\n");
         signal = place.stop(&id).await.exit.expect("ended").signal;
-        // If nobody was killed in time, the job counts as ended and its signal is not known.
+        // If the kill took too long, the job counts as ended with an unknown signal.
         if signal.is_some() {
             break;
         }
@@ -89,7 +89,7 @@ async fn a_job_can_be_stopped_and_timed() {
 }
 
 #[tokio::test]
-async fn only_the_last_part_of_an_output_is_kept() {
+async fn a_job_log_keeps_the_tail_of_the_output() {
     let place = Place::with(ShellConfig::new().job_output_bytes(1000));
     let id = place.begin("i=0; while [ $i -lt 1000 ]; do echo line $i; i=$((i+1)); done").await;
     place.stop_when_ended(&id).await;
@@ -116,8 +116,8 @@ impl Place {
 }
 
 #[tokio::test]
-async fn jobs_are_bounded_and_old_ones_forgotten() {
-    let place = Place::with(ShellConfig::new().max_jobs(2).kept_jobs(1));
+async fn running_jobs_are_limited_and_old_ended_jobs_removed() {
+    let place = Place::with(ShellConfig::new().max_jobs(2).max_ended_jobs(1));
     let (first, second) = (place.begin("sleep 100").await, place.begin("sleep 100").await);
     let error = place.try_run(ExecuteRequest::new("sleep 100").background()).await.expect_err("too many");
     assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
@@ -131,7 +131,7 @@ async fn jobs_are_bounded_and_old_ones_forgotten() {
         let error = error.expect_err("unknown");
         assert!(error.kind() == ErrorKind::NotFound && error.for_model().len() < 500, "{error}");
     }
-    // Those of somebody else are not forgotten for ours.
+    // Jobs of another owner are not removed for ours.
     let another = OpContext::new().with_actor("another");
     let theirs = place.backend.shell().execute(&another, ExecuteRequest::new("true").background()).await;
     let theirs = theirs.expect("started").job.expect("a job");
@@ -142,7 +142,7 @@ async fn jobs_are_bounded_and_old_ones_forgotten() {
         place.stop(&ours).await;
     }
     place.backend.shell().job_output(&another, JobOutputRequest::new(theirs)).await.expect("it is known");
-    // A request that cannot be run takes no room.
+    // A refused request takes no slot.
     for _ in 0..5 {
         place.try_run(ExecuteRequest::new("").background()).await.expect_err("refused");
     }

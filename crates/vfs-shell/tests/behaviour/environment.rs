@@ -1,4 +1,4 @@
-//! What commands find in their environment, and what of this process they do not.
+//! Environment of commands, and isolation from the state of this process.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use vfs_shell::ShellConfig;
 
 use super::Place;
 
-/// The variables that a command sees, but for those that shells set by themselves.
+/// Returns the variables that a command sees, except those that shells set by themselves.
 async fn variables(place: &Place, request: ExecuteRequest) -> BTreeMap<String, String> {
     let response = place.run(request).await;
     assert_eq!(response.exit_code, Some(0), "{response:?}");
@@ -28,7 +28,7 @@ const PATH: (&str, &str) = ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/u
 const LANG: (&str, &str) = ("LANG", "C.UTF-8");
 
 #[tokio::test]
-async fn it_is_what_is_set_and_what_is_passed() {
+async fn environment_combines_settings_and_request() {
     let place = Place::new();
     assert_eq!(variables(&place, ExecuteRequest::new("env")).await, of([PATH, LANG]));
     let passed = ExecuteRequest::new("env").env("A", "").env("B", "two words $HOME").env("LANG", "C");
@@ -41,8 +41,8 @@ async fn it_is_what_is_set_and_what_is_passed() {
 }
 
 #[tokio::test]
-async fn what_is_inherited_has_no_secrets() {
-    // Cargo sets variables of its own for tests; all but what looks like a secret is passed on.
+async fn inherited_variables_exclude_secrets() {
+    // Cargo sets variables for tests; all are passed on, except those that look like secrets.
     let place = Place::with(ShellConfig::new().secret("cargo_pkg_*"));
     let inherited = variables(&place, ExecuteRequest::new("env").inherit_env().env("A", "1")).await;
     assert_eq!(inherited.get("A").map(String::as_str), Some("1"));
@@ -54,20 +54,20 @@ async fn what_is_inherited_has_no_secrets() {
 }
 
 #[tokio::test]
-async fn nothing_else_of_this_process_reaches_a_command() {
+async fn commands_inherit_no_descriptors_or_signal_state() {
     let place = Place::new();
-    // A descriptor that a careless library left open to be inherited.
+    // Descriptor that a careless library left open without close-on-exec.
     let leaked = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).expect("opened");
     let response = place.sh("ls -1 /proc/self/fd; grep -E '^Sig(Blk|Ign)|^ShdPnd' /proc/self/status; cut -d' ' -f6 /proc/self/stat; echo $$").await;
     drop(leaked);
     let lines: Vec<&str> = response.output.lines().collect();
-    // The fourth is the directory that `ls` reads.
+    // The fourth descriptor is the directory that `ls` reads.
     assert_eq!(lines[..4], ["0", "1", "2", "3"], "{lines:?}");
     let mask = |name: &str| {
         let mask = lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
         u64::from_str_radix(mask.expect("it is told"), 16).expect("a mask")
     };
-    // The C library keeps signals 32 and 33 to itself: a process that it spawns may ignore them, and none may change that.
+    // The C library reserves signals 32 and 33: a process that it spawns may ignore them, and no process may change that.
     let own = 0b11 << 31;
     assert_eq!((mask("SigBlk"), mask("SigIgn") & !own), (0, 0), "this process ignores SIGPIPE: {lines:?}");
     assert_eq!(lines[lines.len() - 2], lines[lines.len() - 1], "a session of its own: {lines:?}");

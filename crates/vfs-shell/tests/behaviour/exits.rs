@@ -1,4 +1,4 @@
-//! How commands end.
+//! Exit codes, timeouts, cancellation and orphans.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use vfs_core::{
     Backend as _, CancelToken, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath, WriteMode,
     WriteRequest,
 };
-use vfs_shell::{Commands, HostLauncher, Launch, Launcher, Leftovers, LocalShellBackend, ShellConfig};
+use vfs_shell::{CommandRunner, HostSpawner, LocalShellBackend, OrphanPolicy, ShellConfig, SpawnSpec, Spawner};
 
 use super::{ATTEMPTS, HANG_TIMEOUT, Place, TIMES, until, was_too_busy};
 
@@ -30,7 +30,7 @@ async fn exit_codes_and_signals_are_exact() {
         ("if; then", Some(2), None),
         ("(exit 3) | (exit 4)", Some(4), None),
     ] {
-        // A shell may become the last command of its line, which is then what a signal ends.
+        // A shell may execute the last command of its line in its own process, which a signal then terminates.
         let response = place.sh(&format!("{command}\nexit $?")).await;
         let found = (response.exit_code, response.signal, response.timed_out);
         assert_eq!(found, (code, signal, false), "{command}: {response:?}");
@@ -38,7 +38,7 @@ async fn exit_codes_and_signals_are_exact() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_refused_and_nothing_is_started() {
+async fn an_invalid_request_is_refused_and_starts_no_process() {
     let place = Place::new();
     for (request, kind) in [
         (ExecuteRequest::new(" "), ErrorKind::InvalidArgument),
@@ -56,12 +56,12 @@ async fn what_cannot_be_run_is_refused_and_nothing_is_started() {
 }
 
 #[tokio::test]
-async fn a_shell_that_is_not_there_is_told_without_its_place() {
+async fn a_missing_shell_is_an_error_without_its_host_path() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = vfs_local::LocalBackend::open(directory.path()).expect("it is there");
     for (program, kind) in [("/no/such/shell", ErrorKind::Unsupported), ("/dev/null", ErrorKind::PermissionDenied)] {
-        let launcher = HostLauncher::new(files.clone()).shell(program, ["-c"]);
-        let backend = LocalShellBackend::launched_by(launcher, files.clone(), ShellConfig::new());
+        let spawner = HostSpawner::new(files.clone()).shell(program, ["-c"]);
+        let backend = LocalShellBackend::with_spawner(spawner, files.clone(), ShellConfig::new());
         let error =
             backend.shell().execute(&OpContext::new(), ExecuteRequest::new("true")).await.expect_err("no shell");
         assert_eq!(error.kind(), kind, "{error}");
@@ -70,7 +70,7 @@ async fn a_shell_that_is_not_there_is_told_without_its_place() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_an_answer_with_what_was_printed() {
+async fn a_timeout_is_a_response_with_the_output_so_far() {
     let is_told = |response: &ExecuteResponse| {
         response.output == "begun\n" && response.exit_code.is_none() && matches!(response.signal, Some(9 | 15))
     };
@@ -82,7 +82,7 @@ async fn a_timeout_is_an_answer_with_what_was_printed() {
     let cleans = ExecuteRequest::new("trap 'echo cleaned; exit 5' TERM; echo begun; sleep 1000 & wait");
     let cleaned = patient.timed_out(cleans, |response| response.output.starts_with("begun\n")).await;
     assert_eq!((cleaned.output.as_str(), cleaned.exit_code), ("begun\ncleaned\n", Some(5)), "asked first: {cleaned:?}");
-    // The same by default.
+    // A request without a timeout gets the default one.
     for time in TIMES {
         let place = Place::with(ShellConfig::new().default_timeout(time));
         let answer = place.try_run(ExecuteRequest::new("echo begun; sleep 1000")).await;
@@ -119,7 +119,7 @@ async fn the_context_ends_a_call_with_an_error() {
 }
 
 #[test]
-fn what_has_to_wait_for_a_thread_is_still_bounded_in_time_and_not_run_afterwards() {
+fn a_start_that_waits_for_a_thread_times_out_and_never_runs() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
     runtime.expect("a runtime").block_on(async {
         let place = Place::new();
@@ -137,9 +137,9 @@ fn what_has_to_wait_for_a_thread_is_still_bounded_in_time_and_not_run_afterwards
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_running_is_ended_or_kept() {
-    let (end, keep) = (Place::new(), Place::with(ShellConfig::new().leftovers(Leftovers::Keep)));
-    // What is left waits for what happens only when the call has ended.
+async fn orphans_are_killed_or_detached_by_policy() {
+    let (end, keep) = (Place::new(), Place::with(ShellConfig::new().orphan_policy(OrphanPolicy::Detach)));
+    // The orphan waits for an event that happens only after the call has returned.
     let command = "exec 9>held; { until [ -e go ]; do sleep 0.02; done; touch late; } >/dev/null 2>&1 & echo done";
     for (place, is_kept) in [(&end, false), (&keep, true)] {
         let hold = place.hold();
@@ -154,7 +154,7 @@ async fn what_a_command_leaves_running_is_ended_or_kept() {
         hold.released().await;
         assert_eq!(place.host("late").exists(), is_kept);
     }
-    // Whoever holds an output open does not keep the call, and is not cut short where it is about to end.
+    // An orphan that holds an output open does not delay the call, and one that exits soon is not cut short.
     let held = keep.sh("sleep 100 & echo done").await;
     assert_eq!(held.output, "done\n");
     let mut ending = String::new();
@@ -168,29 +168,29 @@ async fn what_a_command_leaves_running_is_ended_or_kept() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_killed_takes_the_command_with_it() {
+async fn killing_the_supervisor_kills_the_command() {
     let place = Place::new();
     let error =
         place.try_run(ExecuteRequest::new("touch begun; kill -KILL $PPID; sleep 100")).await.expect_err("killed");
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert!(place.host("begun").exists());
-    // One that is stopped is woken to do its work.
+    // A stopped supervisor is resumed to do its work.
     place.timed_out(ExecuteRequest::new("kill -STOP $PPID; sleep 100"), |response| response.signal == Some(15)).await;
 }
 
-/// Starts a shell that stops its supervisor before it is one.
+/// Spawner of a shell that stops its supervisor before it executes.
 #[derive(Debug)]
 struct Stopping;
 
 #[async_trait]
-impl Launcher for Stopping {
-    async fn launch(
+impl Spawner for Stopping {
+    async fn prepare(
         &self,
         _: &OpContext,
         _: &ExecuteRequest,
         _: Vec<(OsString, OsString)>,
-    ) -> vfs_core::Result<Launch> {
-        let mut launch = Launch::new("/bin/sh", std::fs::File::open("/").expect("there is a root").into());
+    ) -> vfs_core::Result<SpawnSpec> {
+        let mut launch = SpawnSpec::new("/bin/sh", std::fs::File::open("/").expect("there is a root").into());
         launch.confine = Some(Arc::new(|| {
             let supervisor = rustix::process::getppid().ok_or(std::io::ErrorKind::NotFound)?;
             Ok(rustix::process::kill_process(supervisor, rustix::process::Signal::STOP)?)
@@ -200,14 +200,14 @@ impl Launcher for Stopping {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_stopped_at_once_is_woken() {
-    let commands = Commands::new(Stopping, ShellConfig::new());
+async fn a_supervisor_that_is_stopped_at_once_is_resumed() {
+    let commands = CommandRunner::new(Stopping, ShellConfig::new());
     let (cx, request) = (OpContext::new(), ExecuteRequest::new("true").timeout(HANG_TIMEOUT));
     assert_eq!(commands.execute(&cx, request).await.expect("it runs").exit_code, Some(0));
 }
 
 #[test]
-fn either_kind_of_runtime_will_do() {
+fn commands_run_on_both_kinds_of_runtime() {
     for mut builder in [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()] {
         let runtime = builder.enable_io().enable_time().build().expect("a runtime");
         let place = Place::new();

@@ -1,15 +1,15 @@
-//! Files that have all that a command printed.
+//! Files with the full output of commands.
 
 use std::fs;
 use std::sync::Arc;
 
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _};
-use vfs_shell::{Commands, HostLauncher, ShellConfig, WithShell};
+use vfs_shell::{CommandRunner, HostSpawner, ShellConfig, WithShell};
 
 use super::{HANG_TIMEOUT, Place, path, until};
 
 #[tokio::test]
-async fn all_of_it_is_there_byte_for_byte() {
+async fn the_full_output_file_has_every_byte() {
     let place = Place::new();
     let command = r"printf 'a\377\n'; echo err >&2; i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done";
     let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(100)).await;
@@ -25,7 +25,7 @@ async fn all_of_it_is_there_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_job_has_one_too() {
+async fn a_job_writes_a_full_output_file() {
     let place = Place::new();
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
     let (id, file) = (response.job.expect("a job"), response.full_output.expect("asked for"));
@@ -37,7 +37,7 @@ async fn a_job_has_one_too() {
 }
 
 #[tokio::test]
-async fn it_is_there_while_the_command_runs() {
+async fn the_full_output_file_grows_while_the_command_runs() {
     let place = Place::new();
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
     let file = response.full_output.expect("asked for");
@@ -48,7 +48,7 @@ async fn it_is_there_while_the_command_runs() {
 }
 
 #[tokio::test]
-async fn what_is_refused_leaves_none() {
+async fn a_refused_command_leaves_no_full_output_file() {
     let place = Place::new();
     let request = ExecuteRequest::new("true").cwd(path("/missing")).keep_full_output();
     place.try_run(request).await.expect_err("there is no such directory");
@@ -56,7 +56,7 @@ async fn what_is_refused_leaves_none() {
 }
 
 #[tokio::test]
-async fn one_that_grows_too_large_ends_the_command() {
+async fn a_full_output_file_over_its_limit_ends_the_command() {
     let place = Place::with(ShellConfig::new().max_full_output_bytes(1_000_000));
     let error = place.try_run(ExecuteRequest::new("yes").keep_full_output()).await.expect_err("too large");
     assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -68,7 +68,7 @@ async fn one_that_grows_too_large_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_link_in_its_place_leads_nowhere() {
+async fn a_link_out_of_the_root_at_the_output_directory_is_refused() {
     let place = Place::new();
     let outside = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(outside.path(), place.host(".outputs")).expect("linked");
@@ -79,10 +79,10 @@ async fn a_link_in_its_place_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn without_a_place_for_files_there_is_none() {
+async fn full_output_is_unsupported_without_files() {
     let place = Place::new();
     let files = vfs_local::LocalBackend::open(place.directory.path()).expect("it is there");
-    let commands = Commands::new(HostLauncher::new(files.clone()), ShellConfig::new());
+    let commands = CommandRunner::new(HostSpawner::new(files.clone()), ShellConfig::new());
     let backend = WithShell::new("bare", Arc::new(files), commands);
     let request = ExecuteRequest::new("touch ran").keep_full_output();
     let error = backend.shell().execute(&OpContext::new(), request).await.expect_err("nowhere");
@@ -91,7 +91,7 @@ async fn without_a_place_for_files_there_is_none() {
 }
 
 #[tokio::test]
-async fn no_link_decides_where_it_is() {
+async fn links_in_the_path_of_the_output_directory_are_refused() {
     for (link, to, directory) in [
         (".outputs", "kept", "/.outputs"),
         (".outputs", "missing", "/.outputs"),
@@ -110,7 +110,7 @@ async fn no_link_decides_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_in_place_of_its_directory_is_told() {
+async fn a_file_at_the_output_directory_is_an_error() {
     let place = Place::new();
     fs::write(place.host(".outputs"), "a file").expect("it is new");
     let error = place.try_run(ExecuteRequest::new("touch ran").keep_full_output()).await.expect_err("a file");
@@ -118,7 +118,7 @@ async fn a_file_in_place_of_its_directory_is_told() {
 }
 
 #[tokio::test]
-async fn directories_on_the_way_to_it_are_made() {
+async fn missing_directories_of_the_output_file_are_created() {
     let place = Place::with(ShellConfig::new().full_output_directory(path("/var/log/outputs")));
     for _ in 0..2 {
         let file = place.run(ExecuteRequest::new("echo out").keep_full_output()).await.full_output.expect("asked for");

@@ -1,4 +1,4 @@
-//! What commands may use.
+//! Resource limits of commands.
 
 use vfs_core::ExecuteRequest;
 use vfs_shell::{Limits, ShellConfig};

@@ -1,4 +1,4 @@
-//! What commands find, print and answer, with real shells.
+//! Behaviour of real shells through the public API.
 
 #![allow(
     clippy::disallowed_methods,
@@ -27,19 +27,19 @@ use tempfile::TempDir;
 use vfs_core::{Backend as _, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 
-/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+/// Time limit for one event. Only a failing test waits as long, however busy the machine is.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
-/// was ended. On an idle machine the first is enough.
+/// Timeouts of a command, tried in turn until the command got far enough before it was terminated. On an idle machine the
+/// first is enough.
 const TIMES: [Duration; 4] =
     [Duration::from_millis(300), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(40)];
 
-/// How often a test repeats what depends on a process being scheduled within a fixed time of the product, such as the time
+/// Repetitions of a test that depends on a process being scheduled within a fixed time of the product, such as the time
 /// between `SIGKILL` and the end of a call.
 const ATTEMPTS: usize = 20;
 
-/// A root with a shell in it.
+/// Root directory with a shell.
 struct Place {
     directory: TempDir,
     backend: LocalShellBackend,
@@ -73,7 +73,7 @@ impl Place {
         self.run(ExecuteRequest::new(command)).await
     }
 
-    /// Runs `request`, which does not end by itself, for each of the [`TIMES`] until its answer `is_expected`.
+    /// Runs `request`, which does not exit by itself, with each of the [`TIMES`] until `is_expected` accepts its result.
     async fn timed_out(
         &self,
         request: ExecuteRequest,
@@ -99,7 +99,7 @@ impl Place {
         until(path, || self.host(path).exists()).await;
     }
 
-    /// A FIFO at `held`, which commands open by `exec 9>held`.
+    /// Creates a FIFO at `held`, which commands open by `exec 9>held`.
     fn hold(&self) -> Hold {
         rustix::fs::mknodat(CWD, self.host("held"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("it is new");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -107,12 +107,12 @@ impl Place {
     }
 }
 
-/// Whether a command was not started in its time, which says nothing of the command.
+/// Returns whether a command was not started in time, which does not depend on the command.
 fn was_too_busy<T>(answer: &Result<T, Error>) -> bool {
     answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable)
 }
 
-/// Tells whether any process has a FIFO open to write to.
+/// Returns whether any process has a FIFO open for writing.
 struct Hold(OwnedFd);
 
 impl Hold {
@@ -143,7 +143,7 @@ fn path(text: &str) -> VfsPath {
 }
 
 #[tokio::test]
-async fn files_and_facets_are_those_of_the_files() {
+async fn files_and_other_facets_come_from_the_files_backend() {
     let place = Place::new();
     assert_eq!(place.backend.to_string(), "shell(local)");
     assert!(place.backend.as_streaming_shell().is_some() && place.backend.as_tree_provider().is_some());
@@ -153,7 +153,7 @@ async fn files_and_facets_are_those_of_the_files() {
 }
 
 #[test]
-fn outside_of_a_runtime_nothing_panics() {
+fn calls_outside_of_a_runtime_fail_without_panic() {
     let place = Place::new();
     let error = futures::executor::block_on(place.try_run(ExecuteRequest::new("true"))).expect_err("no runtime");
     assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -1,4 +1,4 @@
-//! What commands read and print.
+//! Standard input and outputs of commands.
 
 use vfs_core::ExecuteRequest;
 use vfs_shell::ShellConfig;
@@ -6,7 +6,7 @@ use vfs_shell::ShellConfig;
 use super::{HANG_TIMEOUT, Place};
 
 #[tokio::test]
-async fn standard_input_is_read_or_left() {
+async fn a_command_may_read_or_ignore_its_standard_input() {
     let place = Place::new();
     let large = "0123456789abcdef\n".repeat(200_000);
     for (command, stdin, expected) in [
@@ -30,7 +30,7 @@ async fn standard_input_is_read_or_left() {
 }
 
 #[tokio::test]
-async fn both_outputs_are_kept_apart_and_together_in_order() {
+async fn outputs_are_returned_separately_and_combined_in_order() {
     let place = Place::new();
     for _ in 0..20 {
         let response = place.sh("for i in 1 2 3 4 5 6 7 8 9; do echo out$i; echo err$i >&2; done; printf end").await;
@@ -45,7 +45,7 @@ async fn both_outputs_are_kept_apart_and_together_in_order() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_do_no_harm() {
+async fn invalid_utf8_output_is_replaced() {
     let place = Place::new();
     for (command, expected, bytes) in [
         (r"printf 'a\000b'", "a\0b", 3),
@@ -61,7 +61,7 @@ async fn bytes_that_are_no_text_do_no_harm() {
 }
 
 #[tokio::test]
-async fn of_too_much_the_first_and_the_last_part_are_kept() {
+async fn long_output_keeps_its_head_and_tail() {
     let place = Place::with(ShellConfig::new().max_output_bytes(200_000));
     let command = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo problem >&2";
     let response = place.run(ExecuteRequest::new(command).max_output_bytes(1000)).await;
@@ -87,7 +87,7 @@ async fn of_too_much_the_first_and_the_last_part_are_kept() {
 #[tokio::test]
 async fn many_writes_and_large_ones_arrive_whole() {
     let place = Place::new();
-    // More single writes than are read in exact order, on both outputs, and then large ones.
+    // More single writes than are read in exact order, on both outputs, followed by large ones.
     let command = "i=0; while [ $i -lt 3000 ]; do echo $i; echo $i >&2; i=$((i+1)); done; head -c 5000000 /dev/zero";
     let response = place.run(ExecuteRequest::new(command).max_output_bytes(10_000_000)).await;
     let numbers: String = (0..3000).map(|i| format!("{i}\n")).collect();
@@ -99,9 +99,9 @@ async fn many_writes_and_large_ones_arrive_whole() {
 }
 
 #[tokio::test]
-async fn of_many_writes_of_any_size_nothing_is_lost() {
+async fn many_writes_of_any_size_lose_nothing() {
     let place = Place::new();
-    // Far more than are read in exact order; 64 KiB, which are read at a time, are no multiple of one.
+    // Far more writes than are read in exact order; the chunk size of 64 KiB is no multiple of their size.
     let command = "i=0; while [ $i -lt 8000 ]; do printf %03000d $i; i=$((i+1)); done";
     let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(1_000)).await;
     assert_eq!(response.output_bytes, 8_000 * 3_000);
@@ -111,7 +111,7 @@ async fn of_many_writes_of_any_size_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn calls_run_side_by_side() {
+async fn calls_run_concurrently() {
     let place = Place::new();
     let calls = (0..32).map(|i| place.run(ExecuteRequest::new(format!("sleep 0.1; echo {i}"))));
     let answers = futures::future::join_all(calls).await;

@@ -1,4 +1,4 @@
-//! Output as it arrives.
+//! Streamed output of commands.
 
 use futures::StreamExt as _;
 use vfs_core::{ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, Result, StreamingShell as _};
@@ -12,7 +12,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn the_first_piece_arrives_while_the_command_runs_and_the_last_is_the_exit() {
+async fn a_stream_starts_while_the_command_runs_and_ends_with_the_exit() {
     let place = Place::new();
     let command = "echo out; while [ ! -e go ]; do sleep 0.02; done; echo err >&2; exit 7";
     let mut events = place.stream(ExecuteRequest::new(command));
@@ -27,7 +27,7 @@ async fn the_first_piece_arrives_while_the_command_runs_and_the_last_is_the_exit
 }
 
 #[tokio::test]
-async fn what_was_printed_before_a_timeout_comes_first() {
+async fn output_before_a_timeout_precedes_the_exit() {
     let place = Place::new();
     let mut last = Vec::new();
     for time in TIMES {
@@ -41,7 +41,7 @@ async fn what_was_printed_before_a_timeout_comes_first() {
 }
 
 #[tokio::test]
-async fn errors_are_the_last_item() {
+async fn an_error_is_the_last_item_of_a_stream() {
     let place = Place::new();
     for (request, kind) in [
         (ExecuteRequest::new(""), ErrorKind::InvalidArgument),
@@ -64,7 +64,7 @@ async fn errors_are_the_last_item() {
 }
 
 #[tokio::test]
-async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
+async fn a_slow_consumer_blocks_the_command_and_loses_nothing() {
     let place = Place::new();
     let command =
         |name: &str| format!("i=0; while [ $i -lt 200 ]; do head -c 10000 /dev/zero; i=$((i+1)); touch {name}$i; done");
@@ -72,7 +72,7 @@ async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
     let first = events.next().await.expect("an item").expect("no error");
     let ExecuteEvent::Stdout(text) = first else { panic!("{first:?}") };
     let mut bytes = text.len();
-    // As long as nobody takes the next pieces it does not come to its end, while one that is read does.
+    // The command blocks while its next chunks are not taken, and ends once they are read.
     place.sh(&command("other")).await;
     assert!(place.host("other200").exists() && !place.host("at200").exists());
     while let Some(event) = events.next().await {
@@ -86,14 +86,14 @@ async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
 }
 
 #[tokio::test]
-async fn a_command_that_has_ended_in_time_is_not_late_because_its_consumer_is() {
+async fn a_slow_consumer_does_not_time_out_a_command_that_ended_in_time() {
     let command = "echo 1; echo 2; echo 3; echo 4; echo 5; touch ended; exit 7";
     let mut last = Vec::new();
     for time in TIMES {
         let place = Place::new();
         let mut events = place.stream(ExecuteRequest::new(command).timeout(time));
         let first = events.next().await.expect("an item");
-        // The consumer comes back when the time is over.
+        // The consumer polls again after the timeout.
         tokio::time::sleep(time).await;
         let has_ended = place.host("ended").exists();
         last = futures::stream::iter([first]).chain(events).collect().await;
@@ -110,7 +110,7 @@ async fn a_command_that_has_ended_in_time_is_not_late_because_its_consumer_is() 
 }
 
 #[tokio::test]
-async fn time_runs_out_even_for_a_consumer_that_takes_nothing() {
+async fn a_timeout_ends_a_command_whose_stream_is_not_polled() {
     for time in TIMES {
         let place = Place::new();
         let hold = place.hold();
@@ -119,7 +119,7 @@ async fn time_runs_out_even_for_a_consumer_that_takes_nothing() {
         if !matches!(events.next().await.expect("an item"), Ok(ExecuteEvent::Stdout(_))) {
             continue;
         }
-        // Its shell waits in a write and is killed there, before anybody takes more.
+        // The shell blocks in a write and is killed there, before another chunk is taken.
         hold.released().await;
         let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
         assert!(matches!(rest.last(), Some(ExecuteEvent::Exit(exit)) if exit.timed_out), "{:?}", rest.last());

@@ -9,7 +9,7 @@ fn at_a_terminal(command: &str) -> ExecuteRequest {
 }
 
 #[tokio::test]
-async fn a_terminal_is_one() {
+async fn a_command_in_a_terminal_sees_a_terminal() {
     let place = Place::new();
     let response = place
         .run(at_a_terminal("tty >/dev/null && [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; echo err >&2; exit 3"))
@@ -24,7 +24,7 @@ async fn a_terminal_is_one() {
 }
 
 #[tokio::test]
-async fn input_is_typed_and_ends() {
+async fn terminal_input_is_typed_and_ended() {
     let place = Place::new();
     for (command, stdin, expected) in [
         ("stty -echo; cat; echo end", None, "end\r\n"),
@@ -51,7 +51,7 @@ async fn all_of_a_large_output_arrives() {
 }
 
 #[tokio::test]
-async fn a_timeout_ends_it_like_any_other() {
+async fn a_timeout_ends_a_command_in_a_terminal() {
     let place = Place::new();
     for command in
         ["echo begun; sleep 100", "echo begun; trap '' TERM HUP; sleep 100; sleep 100", "echo begun; exec sh -i"]

@@ -1,4 +1,4 @@
-//! Where commands run.
+//! Working directory of commands.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +8,7 @@ use vfs_core::{ErrorKind, ExecuteRequest};
 use super::{Place, path};
 
 #[tokio::test]
-async fn it_is_inside_the_root() {
+async fn the_working_directory_is_inside_the_root() {
     let place = Place::new();
     let outside = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir_all(place.host("a b/deep")).expect("made");

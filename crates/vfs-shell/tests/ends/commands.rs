@@ -1,21 +1,21 @@
-//! Commands that do not want to end. Each prints `begun` and makes a file of that name.
+//! Commands that resist termination. Each prints `begun` and creates a file of that name.
 
 use std::fs;
 
 use libtest_mimic::Trial;
 use vfs_shell::Limits;
 
-/// How many processes a fork bomb comes to.
+/// Upper bound on the processes of a fork bomb.
 const MOST_PROCESSES: u64 = 40;
 
-/// How many of them are enough to see that it goes off: others of its user may have some of those that there may be.
+/// Number of processes that proves the fork bomb runs: other processes of its user may use up the rest of the limit.
 const BOMB_PROCESSES: usize = 10;
 
-/// One of them.
+/// Command that resists termination.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
-    /// How many processes it has at least once all of it runs.
+    /// Minimum number of processes once the whole command runs.
     pub(crate) processes: usize,
     needs: Needs,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Command {
 #[derive(PartialEq)]
 enum Needs {
     Nothing,
-    /// A bound on processes, which the kernel holds everybody to but root: another user then.
+    /// Limit on processes. The kernel does not apply it to root, so the command runs as another user.
     ProcessLimit,
 }
 
@@ -67,7 +67,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "never_stays_the_same_process",
-        // Each starts another one in a session of its own, and ends.
+        // Each starts another process in a session of its own, and exits.
         script: r#"trap '' TERM; echo begun; : >begun; R='trap "" TERM; setsid sh -c "$R" & exit'; export R; sh -c "$R"; sleep 1000; sleep 1000"#,
         processes: 2,
         needs: Needs::Nothing,
@@ -87,13 +87,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Each of its processes forks forever, whether it may or not. The one that is waited for only sleeps.
+/// Fork bomb: each process forks forever, whether or not the fork succeeds. The process that is waited for only sleeps.
 const BOMB: &str = r#"echo begun; : >begun
 BOMB='$SIG{TERM} = "IGNORE"; while (1) { fork }'
 if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
 exec sleep 1000"#;
 
-/// As above, each in a session of its own.
+/// Fork bomb whose processes are in sessions of their own.
 const SESSION_BOMB: &str = r#"echo begun; : >begun
 BOMB='use POSIX; $SIG{TERM} = "IGNORE"; while (1) { my $pid = fork; POSIX::setsid() if defined $pid && !$pid }'
 if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
@@ -103,7 +103,7 @@ impl Command {
     pub(crate) fn limits(&self) -> Limits {
         match self.needs {
             Needs::Nothing => Limits::default(),
-            // Beside what this user runs already.
+            // The limit counts the processes that this user runs already, too.
             Needs::ProcessLimit if rustix::process::geteuid().is_root() => Limits::default().processes(MOST_PROCESSES),
             Needs::ProcessLimit => Limits::default().processes(threads_of_this_user() + MOST_PROCESSES),
         }

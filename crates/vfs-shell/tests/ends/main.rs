@@ -1,8 +1,8 @@
-//! Commands that do not want to end, do: by a timeout, a cancelled call, a dropped call or stream, and the death of the
-//! process that serves them. And what they print, however much, takes no memory.
+//! Termination of resistant commands, and bounded memory for any amount of output.
 //!
-//! Some of it is done by processes of their own: this program again. `VFS_ENDS_RUNS` sets how many runs there are in all
-//! (default 216), and `VFS_ENDS_BYTES` how much is printed through bounded memory (default 1,000,000,000).
+//! Commands are terminated by a timeout, a cancelled call, a dropped call or stream, and the death of the serving process.
+//! Some trials run in processes of their own, which execute this program again. `VFS_ENDS_RUNS` sets the number of runs
+//! (default 216), and `VFS_ENDS_BYTES` the amount of output printed through bounded memory (default 1,000,000,000).
 
 #![allow(clippy::disallowed_methods, reason = "processes are looked at from outside")]
 #![expect(clippy::print_stdout, reason = "what was measured is part of what this test tells")]
@@ -23,12 +23,12 @@ use vfs_shell::{Limits, LocalShellBackend, ShellConfig};
 use commands::{COMMANDS, Command};
 use marked::Mark;
 
-/// Longest that this test waits for one event, such as the end of a call or of its processes. Nothing takes as long but what
-/// has to be ended: each command would go on for more than a quarter of an hour.
+/// Time limit for one event, such as the end of a call or of its processes. Without termination each command would run for
+/// more than a quarter of an hour.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Timeouts and deadlines of a command, tried in turn until it has begun before its end came. On an idle machine the first
-/// is enough.
+/// Timeouts and deadlines of a command, tried in turn until it has begun before it is terminated. On an idle machine the
+/// first is enough.
 const TIMES: [Duration; 4] =
     [Duration::from_millis(250), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(40)];
 
@@ -52,12 +52,12 @@ fn main() -> ExitCode {
     }
     trials.extend(served::trials());
     let mut arguments = Arguments::from_args();
-    // One at a time: each looks at all children of this process.
+    // One at a time: each trial checks all children of this process.
     arguments.test_threads = Some(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// How its end comes.
+/// Cause of the termination.
 #[derive(Clone, Copy)]
 enum Ending {
     Timeout,
@@ -114,7 +114,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs it to its end, which comes after its time or, where nothing has to be known before, once all of it runs. Returns
+    /// Runs the command until it is terminated: after its timeout or, for causes without one, once all of it runs. Returns
     /// whether it had begun by then.
     async fn end(&self, ending: Ending) -> Result<bool, Failed> {
         let shell = self.place.backend.shell();
@@ -188,7 +188,7 @@ impl Run {
         self.place.directory.path().join("begun").exists()
     }
 
-    /// Waits until all of it runs.
+    /// Waits until all processes of the command run.
     async fn runs(&self) -> Result<(), Failed> {
         let end = Instant::now() + HANG_TIMEOUT;
         while !self.has_marked() || self.mark.living().len() < self.command.processes {
@@ -201,7 +201,7 @@ impl Run {
     }
 }
 
-/// Whether a command that was ended by its timeout had printed what it prints first.
+/// Returns whether a command that timed out had printed its first line.
 fn has_begun(output: &str, timed_out: bool) -> Result<bool, Failed> {
     let has_begun = output.starts_with("begun\n");
     if timed_out && (has_begun || output.is_empty()) {

@@ -1,4 +1,4 @@
-//! Finding the processes of one run.
+//! Search for the processes of one run by a variable in their environment.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 
 use crate::HANG_TIMEOUT;
 
-/// A variable that the processes of one run have, and no others.
+/// Variable that only the processes of one run have.
 pub(crate) struct Mark(String);
 
 impl Mark {
@@ -22,7 +22,7 @@ impl Mark {
         &self.0
     }
 
-    /// What lives of it, but for zombies, which have no environment.
+    /// Returns the living processes of the run. Zombies have no environment and are not included.
     pub(crate) fn living(&self) -> Vec<String> {
         let mut living = Vec::new();
         for entry in fs::read_dir("/proc").expect("processes are listed").flatten() {
@@ -43,7 +43,7 @@ impl Mark {
         wait_until("processes are left", || self.living())
     }
 
-    /// Waits until so many processes of it live.
+    /// Waits until at least this many processes of the run live.
     pub(crate) fn wait_until_there(&self, count: usize) -> Result<(), Failed> {
         let missing = || if self.living().len() < count { vec![format!("{count} in all")] } else { Vec::new() };
         wait_until("processes are missing", missing)
@@ -56,7 +56,7 @@ pub(crate) fn wait_until_childless() -> Result<(), Failed> {
     wait_until("children are left", children)
 }
 
-/// The children of a process.
+/// Returns the children of a process.
 pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     let parent = parent.to_string();
     let mut children = Vec::new();
@@ -70,13 +70,13 @@ pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     children
 }
 
-/// Whether a process has not ended. One that has may wait for somebody to ask how.
+/// Returns whether a process lives. A zombie does not.
 pub(crate) fn lives(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Waits until nothing is left, as `left` tells.
+/// Waits until `left` returns no process.
 pub(crate) fn wait_until(what: &str, left: impl Fn() -> Vec<String>) -> Result<(), Failed> {
     let end = Instant::now() + HANG_TIMEOUT;
     loop {

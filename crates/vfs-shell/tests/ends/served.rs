@@ -1,4 +1,4 @@
-//! What is done by processes of their own: being killed while they serve a command, and measuring their memory.
+//! Trials in processes of their own: death of the serving process, and measurements of its memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,19 +11,19 @@ use futures::StreamExt as _;
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use vfs_core::{ExecuteEvent, ExecuteRequest, OpContext, Shell as _, StreamingShell as _};
-use vfs_shell::{Commands, Launch, Launcher, Limits, ShellConfig};
+use vfs_shell::{CommandRunner, Limits, ShellConfig, SpawnSpec, Spawner};
 
 use crate::marked::{self, Mark};
 use crate::{Place, place};
 
-/// How much memory a serving process may take at its peak, however much is printed.
+/// Upper bound on the peak memory of a serving process, for any amount of output.
 const MOST_MEMORY: u64 = 48_000_000;
 
-/// How much memory of its own a supervisor may keep, however much the serving process has.
+/// Upper bound on the private memory of a supervisor, for any memory of the serving process.
 const LIGHT: u64 = 4_000_000;
 const BALLAST: usize = 200_000_000;
 
-/// Commands whose serving process is killed, with how many processes each comes to.
+/// Commands whose serving process is killed, with the number of processes of each.
 const SERVED: &[(&str, &str, usize)] = &[
     ("a_command", "sleep 1000; sleep 1000", 2),
     ("one_that_ignores_being_asked", "trap '' TERM HUP; sleep 1000; sleep 1000", 2),
@@ -76,7 +76,7 @@ fn killed(kind: &str, script: &str, processes: usize) -> Result<(), Failed> {
     })
 }
 
-/// As where a program is on a file system that does not answer.
+/// Simulates a program on a file system that does not answer.
 fn killed_early() -> Result<(), Failed> {
     let mut serving = again(&["hang"]);
     let programs =
@@ -94,7 +94,7 @@ fn killed_early() -> Result<(), Failed> {
     marked::wait_until("it is left", || started.iter().filter(|pid| marked::lives(**pid)).map(u32::to_string).collect())
 }
 
-/// The limit on the size of files holds for a whole process, so it is set in one of its own.
+/// The limit on the size of files holds for a whole process, so the trial runs in one of its own.
 fn full_output_beyond_the_size_of_files() -> Result<(), Failed> {
     let output = again(&["print-too-much"]).wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -104,7 +104,7 @@ fn full_output_beyond_the_size_of_files() -> Result<(), Failed> {
     Err(format!("{}: {said}", output.status).into())
 }
 
-/// The child's part.
+/// Part of the trial that runs in the child process.
 fn print_too_much() -> ExitCode {
     let (place, maximum) = (place(Limits::default()), getrlimit(Resource::Fsize).maximum);
     setrlimit(Resource::Fsize, Rlimit { current: Some(100_000), maximum }).expect("a limit can be lowered");
@@ -149,14 +149,14 @@ fn memory(kind: &str) -> Result<(), Failed> {
     }
 }
 
-/// What this program does as one of those processes.
+/// Runs the task that this program has as a child process.
 pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().ok()?;
     let place = place(Limits::default());
     match (what, arguments) {
         ("serve", [kind, script, mark]) => runtime.block_on(serve(&place, kind, script, mark)),
         ("hang", []) => {
-            let commands = Commands::new(Hanging, ShellConfig::new());
+            let commands = CommandRunner::new(Hanging, ShellConfig::new());
             runtime.block_on(commands.execute(&OpContext::new(), ExecuteRequest::new("true"))).expect("it runs");
         }
         ("print-too-much", []) => return Some(print_too_much()),
@@ -169,19 +169,19 @@ pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// Starts what does not become the program.
+/// Spawner whose process never executes the program.
 #[derive(Debug)]
 struct Hanging;
 
 #[async_trait]
-impl Launcher for Hanging {
-    async fn launch(
+impl Spawner for Hanging {
+    async fn prepare(
         &self,
         _: &OpContext,
         _: &ExecuteRequest,
         _: Vec<(OsString, OsString)>,
-    ) -> vfs_core::Result<Launch> {
-        let mut launch = Launch::new("/bin/sh", fs::File::open("/").expect("there is a root").into());
+    ) -> vfs_core::Result<SpawnSpec> {
+        let mut launch = SpawnSpec::new("/bin/sh", fs::File::open("/").expect("there is a root").into());
         launch.confine = Some(Arc::new(|| {
             let time = rustix::event::Timespec { tv_sec: 1000, tv_nsec: 0 };
             rustix::event::poll(&mut [], Some(&time))?;
@@ -200,7 +200,7 @@ async fn serve(place: &Place, kind: &str, script: &str, mark: &str) {
     drop(ballast);
 }
 
-/// Has so much printed, and tells how much it was.
+/// Runs a command that prints this many bytes, and returns how many arrived.
 async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
     let request = ExecuteRequest::new(format!("head -c {bytes} /dev/zero")).timeout(Duration::from_secs(600));
     let (shell, cx) = (place.backend.shell(), OpContext::new());
@@ -243,12 +243,12 @@ async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
     }
 }
 
-/// The most memory that this process has had at a time, in bytes.
+/// Returns the peak memory of this process in bytes.
 fn peak() -> u64 {
     memory_of("self", "VmHWM:")
 }
 
-/// One of the figures that the kernel tells of a process, in bytes.
+/// Returns one figure of the kernel about a process, in bytes.
 fn memory_of(process: &str, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is there");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");

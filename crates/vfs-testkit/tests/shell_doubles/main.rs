@@ -103,7 +103,7 @@ fn target(fault: Fault) -> ShellTarget {
     let (root, elsewhere) = (directory(), directory());
     let files = open(&root);
     let place = if fault == Fault::RunsElsewhere { open(&elsewhere) } else { files.clone() };
-    let shell = Bent::new(LocalShellBackend::over(place, ShellConfig::new()), fault);
+    let shell = Bent::new(LocalShellBackend::with_files(place, ShellConfig::new()), fault);
     let backend = WithShell::new("bent", std::sync::Arc::new(files), shell);
     let target = Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").holding((root, elsewhere));
     // The host's commands know the files by the host's paths.

@@ -1,4 +1,4 @@
-//! Requests: where a command runs, what it reads, how it ends and what is kept.
+//! Requests: working directory, input, exit and output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use vfs_core::{
 use crate::support::{HANG_TIMEOUT, TIMES, execute, in_memory, path, run};
 
 #[tokio::test]
-async fn a_command_runs_where_it_is_told_to() {
+async fn a_command_runs_in_its_working_directory() {
     let files = in_memory();
     files.create_text("/src/a", "x").await.expect("a new file");
     let at = |at: &str| ExecuteRequest::new("pwd; ls").cwd(path(at));
@@ -23,7 +23,7 @@ async fn a_command_runs_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn a_command_reads_what_it_is_given() {
+async fn a_command_reads_its_standard_input() {
     let files = in_memory();
     let request = ExecuteRequest::new("read -r first; echo \"<$first>\"; cat").stdin("one\ntwo\nthree");
     assert_eq!(execute(&files, request).await.expect("it runs").stdout, "<one>\ntwo\nthree");
@@ -31,7 +31,7 @@ async fn a_command_reads_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn both_outputs_are_kept_apart_and_together() {
+async fn outputs_are_returned_separately_and_combined() {
     let files = in_memory();
     let answer = run(&files, "echo a; echo b >&2; echo c; { echo d >&2; echo e; }; exit 5").await;
     assert_eq!(answer.output, "a\nb\nc\nd\ne\n");
@@ -41,7 +41,7 @@ async fn both_outputs_are_kept_apart_and_together() {
 }
 
 #[tokio::test]
-async fn of_much_output_the_first_and_the_last_part_are_kept() {
+async fn long_output_keeps_its_head_and_tail() {
     let files = in_memory();
     let request = ExecuteRequest::new("seq 100000").max_output_bytes(1_000).keep_full_output();
     let answer = execute(&files, request).await.expect("it runs");
@@ -53,12 +53,12 @@ async fn of_much_output_the_first_and_the_last_part_are_kept() {
     assert!(files.read_text(full.as_str()).await.expect("text").ends_with("\n100000\n"));
 }
 
-/// How often a command is run whose background has a fixed time to print what it prints at once, which a busy machine may
-/// not let it.
+/// Attempts for a command whose background process has a fixed time to print its output, which may be too short on a busy
+/// machine.
 const ATTEMPTS: usize = 5;
 
 #[tokio::test]
-async fn what_is_left_running_does_not_hold_up_the_answer() {
+async fn background_processes_do_not_delay_the_response() {
     let files = in_memory();
     for (command, stdout, code) in [
         ("sleep 1000 & echo begun", "begun\n", 0),
@@ -69,7 +69,7 @@ async fn what_is_left_running_does_not_hold_up_the_answer() {
         ("echo a\\", "a\\\n", 0),
         ("echo x & # a comment", "x\n", 0),
         ("true &", "", 0),
-        // What has no end is not mended by what stands behind it.
+        // An appended `exit` must not repair an incomplete command.
         ("echo hi &&", "", 2),
         ("echo hi & ||", "", 2),
         ("sleep 1000 & (", "", 2),
@@ -93,7 +93,7 @@ async fn what_is_left_running_does_not_hold_up_the_answer() {
 }
 
 #[tokio::test]
-async fn a_timeout_keeps_what_was_printed() {
+async fn a_timeout_keeps_the_output_so_far() {
     let files = in_memory();
     for command in
         ["echo before; sleep 1000; echo after", "echo before; while :; do :; done", "echo before; sleep 1000 & wait"]
@@ -114,7 +114,7 @@ async fn a_timeout_keeps_what_was_printed() {
 }
 
 #[tokio::test]
-async fn a_command_ends_with_its_callers_token_or_deadline() {
+async fn cancellation_and_deadline_end_a_command() {
     let files = in_memory();
     for command in ["sleep 100; echo x > late", "while :; do :; done; echo x > late"] {
         let token = CancelToken::new();
@@ -132,7 +132,7 @@ async fn a_command_ends_with_its_callers_token_or_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_output_is_written_where_somebody_wants_it() {
+async fn full_output_is_not_written_for_an_abandoned_call() {
     let files = in_memory();
     let request = || ExecuteRequest::new("echo before; sleep 100").keep_full_output();
     let cx = OpContext::new().with_timeout(Duration::from_millis(100));
@@ -164,13 +164,13 @@ async fn a_full_output_is_written_where_somebody_wants_it() {
     assert_eq!(printed.output, "before\n");
     files.stop_job(&cx, StopJobRequest::new(id)).await.expect("stopped");
     expected.push("before\n".to_owned());
-    // What nobody was there for would be here by now as well.
+    // Full outputs of abandoned calls would exist by now as well.
     let kept = run(&files, "ls /.vfs/output | wc -l; cat /.vfs/output/*").await;
     assert_eq!(kept.stdout, format!("{}\n{}", expected.len(), expected.concat()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_call_touches_no_file_any_more() {
+async fn a_dropped_call_touches_no_more_files() {
     let files = Arc::new(in_memory());
     let calls = Arc::clone(&files);
     let call = tokio::spawn(async move { run(&*calls, "while :; do echo x >> log; done").await });
@@ -179,7 +179,7 @@ async fn a_dropped_call_touches_no_file_any_more() {
     }
     call.abort();
     assert!(call.await.expect_err("aborted").is_cancelled());
-    // One append may have been under way; after two looks at the same size there is no more.
+    // One append may have been in progress; after two equal sizes there is no more.
     let mut size = None;
     for _ in 0..1_000 {
         let now = files.stat_path("/log").await.expect("it is there").size;

@@ -1,4 +1,4 @@
-//! What commands and file operations see of each other.
+//! Visibility between commands and file operations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ async fn bytes_that_are_not_text_pass_unchanged() {
 }
 
 #[tokio::test]
-async fn odd_names_are_names() {
+async fn unusual_file_names_are_supported() {
     let files = in_memory();
     for name in ["/a b", "/-rf", "/ü/ñ", "/~x", "/$HOME", "/a'b\"c", "/*"] {
         files.write(&OpContext::new(), WriteRequest::new(path(&format!("/d{name}")), name)).await.expect("a new file");
@@ -39,7 +39,7 @@ async fn odd_names_are_names() {
 }
 
 #[tokio::test]
-async fn a_directory_that_a_command_makes_stays_where_directories_can_be_empty() {
+async fn mkdir_persists_where_directories_can_be_empty() {
     let root = tempfile::tempdir().expect("a directory");
     let files = over(LocalBackend::open(root.path()).expect("a root"));
     let answer = run(&files, "mkdir -p a/b && ls -A a/b && cd a/b && pwd").await;
@@ -62,7 +62,7 @@ async fn an_edit_in_place_is_one_write() {
     assert_eq!(calls, [1, 0, 0]);
 }
 
-/// Cancels when something was written.
+/// Interceptor that cancels the call after a write.
 #[derive(Debug)]
 struct CancelsWrites(CancelToken);
 
@@ -86,7 +86,7 @@ impl Interceptor for CancelsWrites {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_a_command_had_no_time_for_has_nothing_in_it() {
+async fn a_cancelled_mkdir_leaves_no_placeholder_file() {
     let root = tempfile::tempdir().expect("a directory");
     let local = LocalBackend::open(root.path()).expect("a root");
     for number in 0..20 {
@@ -108,7 +108,7 @@ async fn a_directory_that_a_command_had_no_time_for_has_nothing_in_it() {
 }
 
 #[tokio::test]
-async fn a_directory_without_files_ends_with_the_command_where_it_cannot_be_empty() {
+async fn an_empty_directory_ends_with_the_command_where_it_cannot_be_stored() {
     let files = in_memory();
     let answer = run(&files, "mkdir -p a/b; [ -d a/b ] && ls a").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("b\n", Some(0)), "{answer:?}");
@@ -118,7 +118,7 @@ async fn a_directory_without_files_ends_with_the_command_where_it_cannot_be_empt
 }
 
 #[tokio::test]
-async fn failures_are_told_in_the_words_of_a_shell() {
+async fn errors_have_the_words_of_the_c_library() {
     let files = in_memory();
     files.create_text("/file", "x").await.expect("a new file");
     for (command, words) in [
@@ -136,14 +136,14 @@ async fn failures_are_told_in_the_words_of_a_shell() {
 }
 
 #[tokio::test]
-async fn a_state_whose_changes_are_returned_runs_no_commands() {
+async fn a_backend_that_returns_its_changes_runs_no_commands() {
     let files = over(StateBackend::pure(FilesState::default()));
     let error = execute(&files, ExecuteRequest::new("echo x > f")).await.expect_err("not here");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parallel_appends_are_all_there() {
+async fn concurrent_appends_are_not_lost() {
     let files = Arc::new(in_memory());
     let runs = (0..16).map(|number| {
         let files = Arc::clone(&files);

@@ -1,4 +1,4 @@
-//! What commands cannot reach.
+//! Isolation of commands from the host and from denied files.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use vfs_virtual_shell::VirtualShellConfig;
 
 use crate::support::{execute, in_memory, run};
 
-/// Ways to say something about a file that may not be read.
+/// Spellings of a path that may not be read.
 const TRICKS: &[&str] = &[
     "cat /secrets/key",
     "cat < /secrets/key",
@@ -69,7 +69,7 @@ async fn guarded() -> Arc<dyn Backend> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_beneath_holds_whatever_the_command() {
+async fn a_policy_below_the_shell_applies_to_every_command() {
     for trick in TRICKS {
         let files = guarded().await;
         let answer = run(&*files, trick).await;
@@ -84,7 +84,7 @@ async fn a_policy_beneath_holds_whatever_the_command() {
 }
 
 #[tokio::test]
-async fn a_policy_around_decides_about_the_command() {
+async fn a_policy_around_the_shell_decides_about_the_command() {
     let rules = "[[rules]]\neffect = 'allow'\noperations = ['execute']\npaths = ['/project']\n";
     let rules = RuleSet::from_toml(rules).expect("valid rules");
     let inner = in_memory();
@@ -97,7 +97,7 @@ async fn a_policy_around_decides_about_the_command() {
 }
 
 #[tokio::test]
-async fn read_only_files_and_quotas_hold() {
+async fn read_only_and_quota_layers_apply_to_commands() {
     let files = VirtualShellConfig::new().layer(ReadOnly.layer(Arc::new(MemoryBackend::new())));
     let answer = run(&*files, "echo x > f; mkdir d; touch g; ls -A").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("", Some(0)), "{answer:?}");
@@ -113,7 +113,7 @@ async fn read_only_files_and_quotas_hold() {
 }
 
 #[tokio::test]
-async fn an_audit_beneath_sees_each_access() {
+async fn an_audit_below_the_shell_records_each_access() {
     let sink = MemorySink::new();
     let files = VirtualShellConfig::new().layer(Audit::new(sink.clone()).layer(Arc::new(MemoryBackend::new())));
     let cx = OpContext::new().with_actor("agent");
@@ -128,7 +128,7 @@ async fn an_audit_beneath_sees_each_access() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_host_is_there() {
+async fn commands_cannot_reach_the_host() {
     let files = in_memory();
     for command in [
         "cat /etc/passwd",
@@ -152,7 +152,7 @@ async fn nothing_of_the_host_is_there() {
         assert_eq!(answer.stdout, "", "{command}");
         assert_ne!(answer.exit_code, Some(0), "{command}: {answer:?}");
     }
-    // To bash these are connections; here they are files like any other.
+    // In bash these paths are connections; here they are ordinary files.
     let answer =
         run(&files, "echo x > /dev/tcp/127.0.0.1/9; cat /dev/tcp/127.0.0.1/9; exec 3<>/dev/udp/127.0.0.1/9").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("x\n", Some(0)));
@@ -161,7 +161,7 @@ async fn nothing_of_the_host_is_there() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_the_request_gives() {
+async fn the_environment_has_only_variables_of_the_request() {
     let files = in_memory();
     let answer = run(&files, "env").await;
     let names: Vec<_> = answer.stdout.lines().filter_map(|line| line.split('=').next()).collect();
@@ -176,7 +176,7 @@ async fn the_environment_is_what_the_request_gives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_at_the_same_time_share_nothing_but_files() {
+async fn concurrent_commands_share_only_files() {
     let files = Arc::new(in_memory());
     let runs = (0..32).map(|number| {
         let files = Arc::clone(&files);
@@ -195,7 +195,7 @@ async fn runs_at_the_same_time_share_nothing_but_files() {
 }
 
 #[tokio::test]
-async fn nothing_but_the_foreground_and_background_is_there() {
+async fn terminals_are_unsupported_and_foreground_is_the_default() {
     assert_eq!(ExecuteRequest::new("true").run, RunMode::Foreground);
     let request = ExecuteRequest::new("true").terminal(Default::default());
     assert_eq!(execute(&in_memory(), request).await.expect_err("no terminal").kind(), ErrorKind::Unsupported);

@@ -1,4 +1,4 @@
-//! Commands in the background.
+//! Background jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ async fn a_job_is_stopped_and_outlives_its_call() {
 }
 
 #[tokio::test]
-async fn a_job_is_known_to_its_own_actor_and_session_alone() {
+async fn a_job_is_visible_only_to_its_actor_and_session() {
     let files = in_memory();
     let (ours, theirs) = (OpContext::new().with_actor("a").with_session("1"), OpContext::new().with_actor("b"));
     let id = begin(&files, &ours, "sleep 100").await;
@@ -78,7 +78,7 @@ async fn a_job_is_known_to_its_own_actor_and_session_alone() {
 }
 
 #[tokio::test]
-async fn jobs_of_others_do_not_make_room_of_ours() {
+async fn jobs_of_other_owners_do_not_evict_ours() {
     let files = in_memory();
     let (ours, theirs) = (OpContext::new().with_actor("a"), OpContext::new().with_actor("b"));
     let finish = async |cx: &OpContext| {

@@ -1,4 +1,4 @@
-//! What a command that wants too much gets.
+//! Limits of commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::support::{HANG_TIMEOUT, execute, in_memory, run};
 
-/// Commands that never end, or take without end, but for the limits.
+/// Commands that would run or allocate forever without the limits.
 const BOMBS: &[&str] = &[
     "while :; do :; done",
     "until false; do true; done",
@@ -114,7 +114,7 @@ fn tight() -> VirtualShell {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bombs_are_ended_and_the_shell_lives_on() {
+async fn resource_bombs_are_stopped_and_the_shell_survives() {
     let files = tight();
     for bomb in BOMBS {
         let request = ExecuteRequest::new(*bomb).timeout(Duration::from_secs(5));
@@ -127,7 +127,7 @@ async fn bombs_are_ended_and_the_shell_lives_on() {
 }
 
 #[tokio::test]
-async fn a_limit_is_named() {
+async fn an_exceeded_limit_is_named() {
     let config = VirtualShellConfig::new().max_commands(5_000).max_loop_iterations(500).max_memory_bytes(1 << 20);
     let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
     for (command, words) in [
@@ -151,7 +151,7 @@ async fn a_limit_is_named() {
 }
 
 #[tokio::test]
-async fn commands_in_commands_do_not_overflow_the_stack() {
+async fn nested_commands_do_not_overflow_the_stack() {
     let config = VirtualShellConfig::new().max_commands(u64::MAX).max_loop_iterations(u64::MAX);
     let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
     for command in [
@@ -184,7 +184,7 @@ async fn commands_in_commands_do_not_overflow_the_stack() {
 }
 
 #[tokio::test]
-async fn a_reader_that_has_enough_ends_its_writer() {
+async fn a_closed_pipe_ends_its_writer() {
     let files = in_memory();
     assert_eq!(run(&files, "yes | head -n 2").await.stdout, "y\ny\n");
     let answer = run(&files, "while :; do echo x; done | head -n 2; echo ${PIPESTATUS[0]}").await;
@@ -192,14 +192,14 @@ async fn a_reader_that_has_enough_ends_its_writer() {
 }
 
 #[tokio::test]
-async fn no_more_is_read_than_may_be() {
+async fn the_bytes_read_from_files_are_limited() {
     let config = VirtualShellConfig::new().max_read_bytes(10_000);
     let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
     files.create_text("/a", &"x".repeat(3_000)).await.expect("a new file");
     assert_eq!(run(&files, "cat a a a | wc -c").await.stdout, "9000\n");
     let answer = run(&files, "echo before; cat a a a a | wc -c").await;
     assert_eq!((answer.stdout.as_str(), answer.signal), ("before\n", Some(9)), "{answer:?}");
-    assert!(answer.stderr.ends_with("more bytes of files are read than may be\n"), "{}", answer.stderr);
+    assert!(answer.stderr.ends_with("the bytes read from files exceed their limit\n"), "{}", answer.stderr);
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn files_over_the_limit_are_not_read_or_written() {
 }
 
 #[tokio::test]
-async fn deep_nesting_is_refused_or_done() {
+async fn deep_nesting_is_refused_or_completes() {
     let files = in_memory();
     for depth in [10, 200, 8_000, 20_000] {
         for (open, close) in
@@ -231,7 +231,7 @@ async fn deep_nesting_is_refused_or_done() {
     assert_eq!(run(&files, "echo alive").await.stdout, "alive\n");
 }
 
-/// Whether there is an answer; a command that is too long is refused, and no shorter one.
+/// Returns whether the command ran; only a command that is too long may be refused.
 async fn is_refused_or_done(files: &VirtualShell, command: String) {
     let is_too_long = command.len() > 128 << 10;
     match execute(files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await {
@@ -241,7 +241,7 @@ async fn is_refused_or_done(files: &VirtualShell, command: String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_commands_than_may_run_at_a_time_wait() {
+async fn commands_over_the_concurrency_limit_wait() {
     let config = VirtualShellConfig::new().max_concurrent(2);
     let files = Arc::new(VirtualShell::new(Arc::new(MemoryBackend::new()), config));
     let runs = (0..12).map(|_| {

@@ -1,4 +1,4 @@
-//! The virtual shell over real backends.
+//! Behaviour of the virtual shell over real backends.
 
 mod execution;
 mod files;

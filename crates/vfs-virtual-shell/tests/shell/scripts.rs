@@ -1,4 +1,4 @@
-//! Scripts and what they print.
+//! Scripts with their expected output.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use vfs_memory::MemoryBackend;
 
 use crate::support::{in_memory, over, path, run};
 
-/// A command line, what it prints to its standard output, and its exit code.
+/// Command line, its standard output, and its exit code.
 const SCRIPTS: &[(&str, &str, i32)] = &[
     ("echo hello", "hello\n", 0),
     ("true", "", 0),
@@ -74,7 +74,7 @@ const SCRIPTS: &[(&str, &str, i32)] = &[
     ("cd src && ls | head -n1; cd ..; cd -", "lib.rs\n/src\n", 0),
     ("cd missing", "", 1),
     ("cd fruit", "", 1),
-    // Failing.
+    // Failures.
     ("set -e; false; echo not reached", "", 1),
     ("set -u; echo $unset; echo not reached", "", 1),
     ("trap 'echo bye' EXIT; echo hi", "hi\nbye\n", 0),
@@ -83,7 +83,7 @@ const SCRIPTS: &[(&str, &str, i32)] = &[
     ("kill -9 $$; echo gone", "", 137),
     ("echo 'echo from $0 $1' > s.sh; bash s.sh x; chmod +x s.sh; ./s.sh y", "from s.sh x\nfrom ./s.sh y\n", 0),
     ("echo 'v=7' > lib.sh; . ./lib.sh; echo $v", "7\n", 0),
-    // Moving, copying, removing, directories.
+    // Move, copy, remove, directories.
     ("mv fruit basket; ls fruit; cat basket | wc -l", "4\n", 0),
     ("cp fruit copy && cmp fruit copy && echo equal", "equal\n", 0),
     ("cp -r src dst; ls dst", "lib.rs\nmain.rs\n", 0),
@@ -134,7 +134,7 @@ async fn check(make: impl AsyncFn() -> Arc<dyn Backend>, is_meant: impl Fn(&str)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_do_what_bash_does() {
+async fn scripts_match_the_results_of_bash() {
     let make = async || {
         let files = in_memory();
         fill(&files).await;
@@ -144,7 +144,7 @@ async fn scripts_do_what_bash_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_do_the_same_across_mounts() {
+async fn scripts_give_the_same_results_across_mounts() {
     let make = async || {
         let mounts = CompositeBackend::new(Arc::new(MemoryBackend::new()));
         mounts.mount(path("/src"), Arc::new(MemoryBackend::new())).expect("a mount point");
@@ -152,6 +152,6 @@ async fn scripts_do_the_same_across_mounts() {
         fill(&files).await;
         Arc::new(files) as Arc<dyn Backend>
     };
-    // Where a backend is mounted stays where it is.
+    // A mount point cannot be moved.
     check(make, |script| !script.contains("mv src") && !script.contains("rm -r src")).await;
 }

@@ -1,4 +1,4 @@
-//! Output as it is printed.
+//! Streamed output.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -15,10 +15,10 @@ use vfs_memory::MemoryBackend;
 use crate::support::{HANG_TIMEOUT, TIMES, in_memory, over};
 
 #[tokio::test]
-async fn the_first_chunk_comes_while_the_command_runs_and_the_last_is_the_exit() {
+async fn a_stream_starts_while_the_command_runs_and_ends_with_the_exit() {
     let files = in_memory();
     files.create_text("/wait", "").await.expect("a new file");
-    // It goes on only when somebody who saw its first output removes the file.
+    // The command continues only when the consumer removes the file after its first output.
     let command = "echo started; while [ -e wait ]; do sleep 0.01; done; echo err >&2; exit 7";
     let mut events = files.execute_stream(OpContext::new(), ExecuteRequest::new(command));
     let first = events.next().await.expect("an item").expect("output");
@@ -31,7 +31,7 @@ async fn the_first_chunk_comes_while_the_command_runs_and_the_last_is_the_exit()
 }
 
 #[tokio::test]
-async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
+async fn a_slow_consumer_blocks_the_command_and_loses_nothing() {
     let files = in_memory();
     let command = "for i in {1..200}; do seq 1000; done";
     let events = files.execute_stream(OpContext::new(), ExecuteRequest::new(command));
@@ -97,7 +97,7 @@ async fn a_stream_ends_with_the_timeout_or_an_error() {
     assert_eq!(events[0].as_ref().expect_err("refused").kind(), ErrorKind::InvalidArgument);
 }
 
-/// Reads keep their thread for as long as the test holds the other end.
+/// Backend whose reads block their thread until the test drops the other end.
 #[derive(Debug)]
 struct Stuck {
     reads: AtomicUsize,
@@ -112,7 +112,7 @@ impl Interceptor for Stuck {
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION == Operation::Download {
             self.reads.fetch_add(1, Ordering::SeqCst);
-            // It ends with the other end, which is no failure, or where the test was given up.
+            // The other end is closed, or the test has ended early.
             let _ended = self.held.lock().expect("no panic").recv_timeout(4 * HANG_TIMEOUT);
         }
         request.send(inner, cx).await
@@ -124,7 +124,7 @@ impl Interceptor for Stuck {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_does_not_wait_for_what_cannot_be_stopped() {
+async fn a_stopped_stream_does_not_wait_for_a_stuck_operation() {
     let memory = Arc::new(MemoryBackend::new());
     memory.create_text("/a", "x").await.expect("a new file");
     for by_deadline in [false, true] {
@@ -158,7 +158,7 @@ async fn the_end_does_not_wait_for_what_cannot_be_stopped() {
 }
 
 #[tokio::test]
-async fn characters_stay_whole_in_chunks() {
+async fn chunks_do_not_split_characters() {
     let files = in_memory();
     let request =
         ExecuteRequest::new("printf '\\303'; printf '\\251'; printf '\\360\\237'; printf '\\230\\200'; printf '\\303'");

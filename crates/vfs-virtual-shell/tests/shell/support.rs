@@ -1,4 +1,4 @@
-//! What all tests here begin with.
+//! Helpers of these tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use vfs_core::{Backend, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsP
 use vfs_memory::MemoryBackend;
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+/// Time limit for one event. Only a failing test waits as long, however busy the machine is.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
-/// was ended. On an idle machine the first is enough.
+/// Timeouts of a command, tried in turn until the command got far enough before it was stopped. On an idle machine the first
+/// is enough.
 pub(crate) const TIMES: [Duration; 4] =
     [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(40)];
 

@@ -1,47 +1,51 @@
-//! The supervisor's side: it waits, tells, and ends what is left.
+//! Main loop of the supervisor: reap children, report the exit, terminate what is left.
 
 use libc::{c_int, pid_t};
 
-use super::descendants::Descendants;
-use super::{ALONE, FORKING, LEAVING_OTHERS, Plan, RELEASE, close_all_but_started, errno, exit, memory, program, tell};
+use super::process_tree::ProcessTree;
+use super::{
+    ForkPlan, NO_ORPHANS, ORPHANS_LEFT, RELEASE, STAGE_FORK, close_all_but_started, errno, exit, memory_release,
+    program, write_record,
+};
 
-/// The supervisor's descriptors.
+/// Descriptors of the supervisor.
 const CONTROL: c_int = 0;
 const STATUS: c_int = 1;
 const HOST: c_int = 2;
 
-/// The longest pause between two attempts to kill what cannot be killed, such as a process of another user, in milliseconds.
-const LONGEST_PAUSE: i64 = 500;
+/// Upper bound in milliseconds on the pause between two attempts to kill a process that cannot be killed, such as one of
+/// another user.
+const MAX_KILL_PAUSE_MS: i64 = 500;
 
-/// What is to be done with the processes.
+/// Stage of the termination.
 #[derive(Clone, Copy)]
-enum Phase {
-    /// Nothing.
+enum SupervisorPhase {
+    /// Not requested.
     Watching,
-    /// They were asked to end, and are killed from this moment on.
-    Asked(i64),
-    /// They have been killed since this moment, again and again.
+    /// `SIGTERM` was sent; `SIGKILL` follows at this moment.
+    Terminating(i64),
+    /// `SIGKILL` has been sent repeatedly since this moment.
     Killing(i64),
 }
 
-/// Starts the program, and stays until nothing of it is left.
-pub(super) fn run(plan: &Plan<'_>) -> ! {
-    // SAFETY: every call is on plain numbers, or on memory that lives here.
+/// Starts the program and stays until none of its processes is left.
+pub(super) fn run(plan: &ForkPlan<'_>) -> ! {
+    // SAFETY: every call takes plain numbers or memory that lives here.
     unsafe {
-        // Ignored in the serving process, it would take away how the program ended.
+        // If `SIGCHLD` is ignored, as the serving process may do, the kernel discards the exit status.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::setsid();
-        let me = libc::getpid();
+        let supervisor = libc::getpid();
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) != 0 {
-            tell(plan.started, [FORKING, errno()]);
+            write_record(plan.started, [STAGE_FORK, errno()]);
             exit(1);
         }
         libc::prctl(libc::PR_SET_NAME, c"vfs-supervisor".as_ptr());
-        // The command must not look into this copy of the serving process.
+        // The command must not read this copy of the serving process.
         libc::prctl(libc::PR_SET_DUMPABLE, 0 as libc::c_ulong);
-        let program = start_or_end(plan, me);
+        let program = start_or_exit(plan, supervisor);
         if program < 0 {
-            tell(plan.started, [FORKING, errno()]);
+            write_record(plan.started, [STAGE_FORK, errno()]);
             exit(1);
         }
         let (grace, terminal) = (plan.grace, plan.terminal);
@@ -50,26 +54,26 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
         libc::dup2(plan.host, HOST);
         close_all_but_started(plan, 3);
         libc::close(plan.started);
-        // The plan, which is in such memory, is not used any longer.
-        memory::give_back();
+        // The plan lies in released memory and is not used any longer.
+        memory_release::release_pages();
         let mut children: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut children);
         libc::sigaddset(&raw mut children, libc::SIGCHLD);
         let children = libc::signalfd(-1, &raw const children, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
-        supervise(Supervisor { me, program, children, grace, terminal, phase: Phase::Watching })
+        supervise(Supervisor { pid: supervisor, program, children, grace, terminal, phase: SupervisorPhase::Watching })
     }
 }
 
-/// As [`start`]. This process stands still meanwhile and hears nothing, so should the serving process go, the kernel ends it,
-/// and with it what has not become the program.
-fn start_or_end(plan: &Plan<'_>, me: pid_t) -> pid_t {
-    // SAFETY: every call is on plain numbers.
+/// Calls [`start`] with a death signal set. This process is suspended meanwhile and reads no request, so if the serving
+/// process exits, the kernel kills it together with a program that has not executed yet.
+fn start_or_exit(plan: &ForkPlan<'_>, supervisor: pid_t) -> pid_t {
+    // SAFETY: every call takes plain numbers.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
         if is_readable(plan.host) {
             exit(1);
         }
-        let program = start(plan, me);
+        let program = start(plan, supervisor);
         libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong);
         program
     }
@@ -77,78 +81,78 @@ fn start_or_end(plan: &Plan<'_>, me: pid_t) -> pid_t {
 
 fn is_readable(fd: c_int) -> bool {
     let mut source = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: there is one, and it lives.
+    // SAFETY: there is one entry, and it lives.
     unsafe { libc::poll(&raw mut source, 1, 0) > 0 }
 }
 
-/// Makes the process that becomes the program, and waits until it is that. Below 0 where it cannot be made.
+/// Creates the process that becomes the program and waits until it has executed. Returns a negative number on failure.
 ///
-/// It runs in this process' memory, on a stack of its own, so that the tables of a memory that may be huge are not copied
-/// once more. Nothing is written meanwhile: this process stands still.
-fn start(plan: &Plan<'_>, me: pid_t) -> pid_t {
-    let beginning = Beginning { plan, me };
-    // SAFETY: the stack is as long as is said, ends where `clone` begins with it, and is left mapped. `beginning` and the
-    // plan live until this function returns, which by `CLONE_VFORK` is after the other process has done with them.
+/// The process runs in this memory, on a stack of its own, so that page tables of a large memory are not copied once more.
+/// This process is suspended meanwhile, so nothing else writes to it.
+fn start(plan: &ForkPlan<'_>, supervisor: pid_t) -> pid_t {
+    let arguments = CloneArguments { plan, supervisor };
+    // SAFETY: the stack has the given length, `clone` starts at its end, and it stays mapped. `arguments` and the plan live
+    // until this function returns, which by `CLONE_VFORK` is after the other process has stopped using them.
     unsafe {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let stack = libc::mmap(std::ptr::null_mut(), STACK, access, kind | libc::MAP_STACK, -1, 0);
+        let stack = libc::mmap(std::ptr::null_mut(), STACK_BYTES, access, kind | libc::MAP_STACK, -1, 0);
         if stack == libc::MAP_FAILED {
             return -1;
         }
-        // It grows down to a page that nothing can be written to.
-        libc::mprotect(stack, GUARD, libc::PROT_NONE);
+        // The stack grows down to a page that cannot be written.
+        libc::mprotect(stack, GUARD_BYTES, libc::PROT_NONE);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(become_program, stack.byte_add(STACK), flags, (&raw const beginning).cast_mut().cast())
+        libc::clone(become_program, stack.byte_add(STACK_BYTES), flags, (&raw const arguments).cast_mut().cast())
     }
 }
 
-/// The stack on which a process becomes the program, in bytes. What a launch does to confine it is there, too.
-const STACK: usize = 1 << 20;
+/// Size in bytes of the stack on which a process becomes the program, including [`confine`](crate::SpawnSpec::confine).
+const STACK_BYTES: usize = 1 << 20;
 
-/// At least a page of any system.
-const GUARD: usize = 1 << 16;
+/// Size in bytes of the guard area, at least one page on every system.
+const GUARD_BYTES: usize = 1 << 16;
 
-struct Beginning<'a> {
-    plan: &'a Plan<'a>,
-    me: pid_t,
+struct CloneArguments<'a> {
+    plan: &'a ForkPlan<'a>,
+    supervisor: pid_t,
 }
 
-extern "C" fn become_program(beginning: *mut libc::c_void) -> c_int {
-    // SAFETY: it is what `start` gave to `clone`, and lives.
-    let Beginning { plan, me } = unsafe { &*beginning.cast::<Beginning<'_>>() };
-    program::run(plan, *me)
+extern "C" fn become_program(arguments: *mut libc::c_void) -> c_int {
+    // SAFETY: `start` passed this pointer to `clone`, and its target lives.
+    let CloneArguments { plan, supervisor } = unsafe { &*arguments.cast::<CloneArguments<'_>>() };
+    program::run(plan, *supervisor)
 }
 
 struct Supervisor {
-    me: pid_t,
-    /// 0 when it has been buried: the number may be another's by then.
+    pid: pid_t,
+    /// Zero once reaped: the kernel may reuse the number.
     program: pid_t,
-    /// Readable when a child has ended.
+    /// Readable when a child has exited.
     children: c_int,
     grace: i64,
     terminal: bool,
-    phase: Phase,
+    phase: SupervisorPhase,
 }
 
-fn supervise(mut this: Supervisor) -> ! {
+fn supervise(mut supervisor: Supervisor) -> ! {
     loop {
-        this.reap();
-        match this.phase {
-            Phase::Watching => {}
-            Phase::Asked(until) if now() < until => {}
-            Phase::Asked(_) => {
-                go_first();
-                this.phase = Phase::Killing(now());
-                this.kill();
+        supervisor.reap();
+        match supervisor.phase {
+            SupervisorPhase::Watching => {}
+            SupervisorPhase::Terminating(until) if now_ms() < until => {}
+            SupervisorPhase::Terminating(_) => {
+                raise_priority();
+                supervisor.phase = SupervisorPhase::Killing(now_ms());
+                supervisor.kill();
             }
-            Phase::Killing(_) => this.kill(),
+            SupervisorPhase::Killing(_) => supervisor.kill(),
         }
-        this.wait();
+        supervisor.wait();
     }
 }
 
 impl Supervisor {
-    /// Buries children that ended, tells how the program did, and ends when there are none.
+    /// Reaps children, reports the exit of the program, and exits if there are none left.
     fn reap(&mut self) {
         let mut ended = None;
         loop {
@@ -162,98 +166,98 @@ impl Supervisor {
                 self.program = 0;
             } else if pid < 0 && errno() != libc::EINTR {
                 if let Some(status) = ended {
-                    tell(STATUS, [ALONE, status]);
+                    write_record(STATUS, [NO_ORPHANS, status]);
                 }
                 exit(0);
             }
         }
         if let Some(status) = ended {
-            tell(STATUS, [LEAVING_OTHERS, status]);
+            write_record(STATUS, [ORPHANS_LEFT, status]);
         }
     }
 
-    /// Kills all there are.
+    /// Sends `SIGKILL` to all descendants.
     fn kill(&self) {
-        if !Descendants::of(self.me).each(|group| signal_group(group, libc::SIGKILL)) {
+        if !ProcessTree::new(self.pid).for_each_group(|group| signal_processes(group, libc::SIGKILL)) {
             self.signal_program(libc::SIGKILL);
         }
     }
 
-    /// Asks all there are to end.
-    fn ask(&mut self) {
+    /// Sends `SIGTERM` to all descendants.
+    fn terminate(&mut self) {
         let terminal = self.terminal;
-        let could_look = Descendants::of(self.me).each(|group| {
-            // A shell at a terminal heeds this one only.
+        let has_visited = ProcessTree::new(self.pid).for_each_group(|group| {
+            // A shell at a terminal ignores `SIGTERM` but not `SIGHUP`.
             if terminal {
-                signal_group(group, libc::SIGHUP);
+                signal_processes(group, libc::SIGHUP);
             }
-            signal_group(group, libc::SIGTERM);
-            signal_group(group, libc::SIGCONT);
+            signal_processes(group, libc::SIGTERM);
+            signal_processes(group, libc::SIGCONT);
         });
-        if !could_look {
+        if !has_visited {
             self.signal_program(libc::SIGTERM);
         }
-        self.phase = Phase::Asked(now().saturating_add(self.grace));
+        self.phase = SupervisorPhase::Terminating(now_ms().saturating_add(self.grace));
     }
 
-    /// Signals what can be reached without knowing who descends from whom: the program and its group.
+    /// Signals the program and its group, which can be reached without `/proc`.
     fn signal_program(&self, signal: c_int) {
         if self.program != 0 {
-            signal_group(self.program.wrapping_neg(), signal);
-            signal_group(self.program, signal);
+            signal_processes(self.program.wrapping_neg(), signal);
+            signal_processes(self.program, signal);
         }
     }
 
-    /// Waits for a child to end, for a word of the serving process, or until it is time to kill.
+    /// Waits until a child exits, the serving process sends a request or exits, or the next kill is due.
     fn wait(&mut self) {
-        let watching = matches!(self.phase, Phase::Watching);
+        let watching = matches!(self.phase, SupervisorPhase::Watching);
         let timeout = match self.phase {
-            Phase::Watching => -1,
-            Phase::Asked(until) => until.saturating_sub(now()).max(0),
-            Phase::Killing(since) => (now().saturating_sub(since) >> 3).clamp(1, LONGEST_PAUSE),
+            SupervisorPhase::Watching => -1,
+            SupervisorPhase::Terminating(until) => until.saturating_sub(now_ms()).max(0),
+            SupervisorPhase::Killing(since) => (now_ms().saturating_sub(since) >> 3).clamp(1, MAX_KILL_PAUSE_MS),
         };
         let source = |fd, wanted| libc::pollfd { fd: if wanted { fd } else { -1 }, events: libc::POLLIN, revents: 0 };
         let mut sources = [source(self.children, true), source(CONTROL, watching), source(HOST, watching)];
-        // SAFETY: the array lives, and is as long as is said.
+        // SAFETY: the array lives and has the given length.
         let ready = unsafe { libc::poll(sources.as_mut_ptr(), 3, c_int::try_from(timeout).unwrap_or(c_int::MAX)) };
         if ready <= 0 {
             return;
         }
         let [children, control, host] = sources;
         if children.revents != 0 {
-            let mut told = [0_u8; 512];
-            // SAFETY: the buffer lives, and is as long as is said. What it is told is found out by waiting.
-            unsafe { libc::read(self.children, told.as_mut_ptr().cast(), told.len()) };
+            let mut buffer = [0_u8; 512];
+            // SAFETY: the buffer lives and has the given length. Its content is not needed: `waitpid` returns the same.
+            unsafe { libc::read(self.children, buffer.as_mut_ptr().cast(), buffer.len()) };
         }
         if control.revents != 0 {
             let mut word = 0_u8;
-            // SAFETY: one byte is read into one.
+            // SAFETY: one byte is read into one byte.
             let read = unsafe { libc::read(CONTROL, (&raw mut word).cast(), 1) };
             if read == 1 && word == RELEASE {
                 exit(0);
             }
-            self.ask();
+            self.terminate();
         } else if host.revents & libc::POLLIN != 0 {
-            self.ask();
+            self.terminate();
         }
     }
 }
 
-fn signal_group(group: pid_t, signal: c_int) {
-    // SAFETY: it sends a signal, and `group` is one of the command's.
+fn signal_processes(group: pid_t, signal: c_int) {
+    // SAFETY: this only sends a signal, and `group` belongs to the command.
     unsafe { libc::kill(group, signal) };
 }
 
-/// Takes the processor before those that are to be killed, where this user may.
-fn go_first() {
-    // SAFETY: it changes this process' priority only.
+/// Raises the priority above that of the processes to kill, if the user may.
+fn raise_priority() {
+    // SAFETY: this changes the priority of this process only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }
 
-/// Milliseconds of a clock that goes on steadily.
+/// Returns the milliseconds of the monotonic clock.
 #[allow(clippy::useless_conversion, reason = "some systems have smaller numbers")]
-fn now() -> i64 {
-    // SAFETY: `time` lives, and is written by the call.
+fn now_ms() -> i64 {
+    // SAFETY: `time` lives and is written by the call.
     unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);

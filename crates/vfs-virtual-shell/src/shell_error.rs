@@ -1,18 +1,18 @@
-//! Failures of the backend as a shell tells of them.
+//! Conversion of backend errors to errors of the interpreter.
 
 use std::io;
 
 use vfs_core::{Error, ErrorKind};
 
-/// `error` as an interpreter's, in the words of the C library where there are some.
-pub(crate) fn told(error: &Error) -> bashkit::Error {
+/// Converts `error` to an error with the C library's words, if there are some for its kind.
+pub(crate) fn shell_error(error: &Error) -> bashkit::Error {
     let with = |kind, text: &str| bashkit::Error::Io(io::Error::new(kind, text.to_owned()));
-    // Where the library knows more than the usual words say, it is told after them.
+    // For these kinds the message adds to the usual words.
     let why = |kind, text: &str| with(kind, &format!("{text} ({})", error.message()));
     match error.kind() {
         ErrorKind::NotFound => with(io::ErrorKind::NotFound, "No such file or directory"),
         ErrorKind::AlreadyExists => with(io::ErrorKind::AlreadyExists, "File exists"),
-        // The interpreter knows this one by its text.
+        // The interpreter recognises this error by its text.
         ErrorKind::IsADirectory => with(io::ErrorKind::IsADirectory, "is a directory"),
         ErrorKind::NotADirectory => with(io::ErrorKind::NotADirectory, "Not a directory"),
         ErrorKind::NotEmpty => with(io::ErrorKind::DirectoryNotEmpty, "Directory not empty"),
@@ -29,13 +29,13 @@ pub(crate) fn told(error: &Error) -> bashkit::Error {
         ErrorKind::Unsupported => why(io::ErrorKind::Unsupported, "Operation not supported"),
         ErrorKind::Timeout => with(io::ErrorKind::TimedOut, "Connection timed out"),
         ErrorKind::Cancelled => with(io::ErrorKind::Other, "Operation canceled"),
-        // Their messages are for operators, and may name a server.
+        // These messages are for operators and may name a server.
         ErrorKind::Unavailable | ErrorKind::Internal => with(io::ErrorKind::Other, "Input/output error"),
         _ => why(io::ErrorKind::Other, "Input/output error"),
     }
 }
 
-/// What this filesystem does not do.
-pub(crate) fn unsupported() -> bashkit::Error {
+/// Returns the error of an operation that the file system lacks.
+pub(crate) fn unsupported_error() -> bashkit::Error {
     io::Error::new(io::ErrorKind::Unsupported, "Operation not supported").into()
 }

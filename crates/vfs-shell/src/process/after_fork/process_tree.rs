@@ -1,28 +1,28 @@
-//! Who descends from the supervisor, as `/proc` tells.
+//! Descendants of the supervisor, read from `/proc`.
 //!
-//! Processes are visited in the order of their numbers, a few at a time, and signalled as they are seen. New ones get higher
-//! numbers: what is forked while a visit goes on is met later in the same visit, however fast it forks. What escapes a visit
-//! all the same, because the numbers began anew, is found by the next.
+//! A pass visits processes by ascending number, a few at a time, and signals them as it sees them. New processes get higher
+//! numbers, so a pass also meets what is forked while it runs, however fast. If the numbers wrap around, a process may
+//! escape one pass, and the next one finds it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use libc::{c_int, pid_t};
 
-/// The kernel numbers processes below this.
-const MOST_PROCESSES: usize = 1 << 22;
+/// Process numbers are below this limit of the kernel.
+const MAX_PROCESSES: usize = 1 << 22;
 
-/// How often one visit looks through all processes.
-const MOST_PASSES: usize = 4;
+/// Upper bound on the passes of one visit over all processes.
+const MAX_PASSES: usize = 4;
 
-/// A set of process numbers.
-struct Numbers([AtomicU64; MOST_PROCESSES / 64]);
+/// Bit set of process numbers.
+struct PidSet([AtomicU64; MAX_PROCESSES / 64]);
 
-static SEEN: Numbers = Numbers::new();
-static SIGNALLED: Numbers = Numbers::new();
+static SEEN: PidSet = PidSet::new();
+static SIGNALLED: PidSet = PidSet::new();
 
-impl Numbers {
+impl PidSet {
     const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; MOST_PROCESSES / 64])
+        Self([const { AtomicU64::new(0) }; MAX_PROCESSES / 64])
     }
 
     fn word(&self, number: pid_t) -> Option<(&AtomicU64, u64)> {
@@ -34,14 +34,14 @@ impl Numbers {
         self.word(number).is_some_and(|(word, bit)| word.load(Relaxed) & bit != 0)
     }
 
-    /// Whether it is new.
+    /// Adds `number` and returns whether it is new.
     fn insert(&self, number: pid_t) -> bool {
         self.word(number).is_some_and(|(word, bit)| word.fetch_or(bit, Relaxed) & bit == 0)
     }
 
     fn clear(&self) {
         for word in &self.0 {
-            // Looked at first: a page that was never written takes no memory.
+            // Load first: a page that was never written takes no memory.
             if word.load(Relaxed) != 0 {
                 word.store(0, Relaxed);
             }
@@ -49,29 +49,29 @@ impl Numbers {
     }
 }
 
-/// The processes that descend from this one.
-pub(super) struct Descendants {
-    me: pid_t,
+/// The descendants of this process.
+pub(super) struct ProcessTree {
+    supervisor: pid_t,
 }
 
-impl Descendants {
-    /// `me` is this process.
-    pub(super) fn of(me: pid_t) -> Self {
-        Self { me }
+impl ProcessTree {
+    /// Creates the view for this process, whose number is `supervisor`.
+    pub(super) fn new(supervisor: pid_t) -> Self {
+        Self { supervisor }
     }
 
-    /// Visits each group of theirs once, as the number that `kill` takes for it.
+    /// Calls `visit` once for each process group of the descendants, with the number that `kill` takes for it.
     ///
-    /// A group lies within a session, and the program began one of its own: whoever shares a group with a descendant is
-    /// one, too. The kernel signals a group in one step, in which none of its members can fork.
+    /// A group lies within a session, and the program began one of its own, so all members of a descendant's group are
+    /// descendants. The kernel signals a group in one step, during which no member can fork.
     ///
-    /// Says whether it could look: without `/proc`, or without a descriptor left for it, nobody is visited.
-    pub(super) fn each(&self, mut visit: impl FnMut(pid_t)) -> bool {
+    /// Returns `false` without a visit if `/proc` cannot be opened.
+    pub(super) fn for_each_group(&self, mut visit: impl FnMut(pid_t)) -> bool {
         SEEN.clear();
         SIGNALLED.clear();
-        // Once more while there are new ones, since a child may have a lower number than its parent; but not forever, since
-        // there may always be new ones.
-        for _ in 0..MOST_PASSES {
+        // Repeat while there are new processes, since a child may have a lower number than its parent. The bound is needed
+        // because there may always be new ones.
+        for _ in 0..MAX_PASSES {
             match self.pass(&mut visit) {
                 None => return false,
                 Some(true) => {}
@@ -81,34 +81,34 @@ impl Descendants {
         true
     }
 
-    /// Whether there were new ones; `None` where it could not look.
+    /// Returns whether there were new processes, or `None` if `/proc` cannot be opened.
     fn pass(&self, visit: &mut impl FnMut(pid_t)) -> Option<bool> {
-        let mut found = false;
-        let looked = each_process(|pid, stat| {
+        let mut has_new = false;
+        let could_open = each_process(|pid, stat| {
             let Some((parent, group)) = parse(stat) else { return };
-            if (parent == self.me || SEEN.contains(parent)) && SEEN.insert(pid) {
-                found = true;
-                if group == self.me || group <= 1 {
-                    // It has not begun its own session yet.
+            if (parent == self.supervisor || SEEN.contains(parent)) && SEEN.insert(pid) {
+                has_new = true;
+                if group == self.supervisor || group <= 1 {
+                    // This child has not begun its own session yet.
                     visit(pid);
                 } else if SIGNALLED.insert(group) {
                     visit(group.wrapping_neg());
                 }
             }
         });
-        looked.then_some(found)
+        could_open.then_some(has_new)
     }
 }
 
-/// Visits every process with the beginning of its `stat`, and says whether it could.
+/// Calls `visit` with the beginning of each process's `stat`, and returns whether `/proc` could be opened.
 fn each_process(mut visit: impl FnMut(pid_t, &[u8])) -> bool {
-    // SAFETY: all memory lives here and is as long as is said; descriptors that are opened here are closed here.
+    // SAFETY: all memory lives here and has the given length; descriptors are opened and closed here.
     unsafe {
         let proc = libc::open(c"/proc".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
         if proc < 0 {
             return false;
         }
-        // Small, so that what is read is never old.
+        // A small buffer, so that its entries are recent.
         let mut entries = Entries([0; 256]);
         loop {
             let read = libc::syscall(libc::SYS_getdents64, proc, entries.0.as_mut_ptr(), entries.0.len());
@@ -131,12 +131,12 @@ fn each_process(mut visit: impl FnMut(pid_t, &[u8])) -> bool {
     true
 }
 
-/// Aligned as the kernel writes it.
+/// Buffer of directory entries, aligned as the kernel writes them.
 #[repr(align(8))]
 struct Entries([u8; 256]);
 
-/// The name of the first entry of what `getdents64` wrote, and what follows: eight bytes each of inode and offset, two of the
-/// entry's length, one of its type, and the name up to a NUL.
+/// Returns the name of the first entry that `getdents64` wrote, and the bytes after the entry. An entry has eight bytes of
+/// inode, eight of offset, two of its length, one of its type, and the name up to a NUL.
 fn first_entry(entries: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = usize::from(u16::from_ne_bytes([*entries.get(16)?, *entries.get(17)?]));
     let name = entries.get(19..length)?;
@@ -155,17 +155,17 @@ fn number(digits: &[u8]) -> Option<pid_t> {
     if digits.is_empty() { None } else { Some(number) }
 }
 
-/// Reads the beginning of `name`'s `stat`, and says how much.
+/// Reads the beginning of the `stat` of `name` and returns its length.
 fn read_stat(proc: c_int, name: &[u8], into: &mut [u8; 512]) -> usize {
     let mut path = [0_u8; 32];
     for (to, from) in path.iter_mut().zip(name.iter().chain(b"/stat")) {
         *to = *from;
     }
-    // The last byte stays a NUL, whatever the name.
+    // The path ends with a NUL, whatever the length of the name.
     if let Some(last) = path.last_mut() {
         *last = 0;
     }
-    // SAFETY: the path ends with a NUL, and the buffer is as long as is said.
+    // SAFETY: the path ends with a NUL, and the buffer has the given length.
     unsafe {
         let stat = libc::openat(proc, path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
         if stat < 0 {
@@ -177,7 +177,7 @@ fn read_stat(proc: c_int, name: &[u8], into: &mut [u8; 512]) -> usize {
     }
 }
 
-/// Parent and group: the second and third word behind the name, which stands in parentheses and may hold any character.
+/// Parses parent and group: the second and third word after the name, which is in parentheses and may hold any character.
 fn parse(stat: &[u8]) -> Option<(pid_t, pid_t)> {
     let behind = stat.iter().rposition(|&byte| byte == b')')?;
     let mut words = stat.get(behind..)?.split(|&byte| byte == b' ').skip(2);
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parent_and_group_are_found_behind_any_name() {
+    fn parent_and_group_are_parsed_after_any_process_name() {
         for (stat, expected) in [
             ("12 (sh) S 7 12 12 0 -1", Some((7, 12))),
             ("12 (a b) S 1 2) R 70 120 12 0", Some((70, 120))),
@@ -204,10 +204,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_among_all_processes() {
-        let me = pid_t::try_from(std::process::id()).expect("a process id");
+    fn each_process_visits_this_process() {
+        let supervisor = pid_t::try_from(std::process::id()).expect("a process id");
         let mut seen = false;
-        each_process(|pid, stat| seen |= pid == me && parse(stat).is_some());
+        each_process(|pid, stat| seen |= pid == supervisor && parse(stat).is_some());
         assert!(seen);
     }
 }

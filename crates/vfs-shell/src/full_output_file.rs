@@ -1,4 +1,4 @@
-//! A file that has all that a command printed.
+//! Append-only file that receives the complete output of a command.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,86 +14,86 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_search::without_size_signal;
 
+use crate::blocking::run_blocking;
 use crate::config::ShellConfig;
-use crate::hop::hop;
 
-/// How much is gathered before it is written, and for how long.
-const BATCH: usize = 256 * 1024;
-const LAG: Duration = Duration::from_millis(100);
+/// Number of buffered bytes at which the buffer is written, and the time after which it is written anyway.
+const FLUSH_THRESHOLD: usize = 256 * 1024;
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file that is written as a command prints, at its end only.
+/// File that receives all output while the command runs.
 #[derive(Debug)]
-pub(crate) struct FullOutput {
+pub(crate) struct FullOutputFile {
     path: VfsPath,
     file: Arc<OwnedFd>,
-    gathered: BytesMut,
-    /// When what was gathered is to be written.
+    buffer: BytesMut,
+    /// When the buffer has to be flushed.
     due: Option<Instant>,
-    room: u64,
+    remaining: u64,
 }
 
-impl FullOutput {
-    /// Makes a new file in the directory that `config` names, which is no link and is below none.
+impl FullOutputFile {
+    /// Creates a new file in the directory that `config` names. Neither the file nor its directories may be links.
     pub(crate) async fn create(files: &LocalBackend, config: &ShellConfig, cx: &OpContext) -> Result<Self> {
-        static LAST: AtomicU64 = AtomicU64::new(0);
+        static MAX_FD: AtomicU64 = AtomicU64::new(0);
         let name = format!(
             "{}-{}-{}.txt",
             Utc::now().format("%Y%m%dT%H%M%S%6f"),
             std::process::id(),
-            LAST.fetch_add(1, Ordering::Relaxed)
+            MAX_FD.fetch_add(1, Ordering::Relaxed)
         );
         let path = config.full_output_directory.child(&name)?;
-        // Commands can put links where this is to be, also ones to what they may not write to themselves.
+        // Commands can put links at this path, also to files that they may not write themselves.
         let directory = files.make_directory(cx, &config.full_output_directory).await?;
-        let file = hop(move || {
+        let file = run_blocking(move || {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::NOFOLLOW;
             rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))
         })
         .await?
-        .map_err(|errno| failed(errno, &path))?;
+        .map_err(|errno| write_error(errno, &path))?;
         Ok(Self {
             path,
             file: Arc::new(file),
-            gathered: BytesMut::new(),
+            buffer: BytesMut::new(),
             due: None,
-            room: config.max_full_output_bytes,
+            remaining: config.max_full_output_bytes,
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &VfsPath {
         &self.path
     }
 
-    /// When to [`flush`](Self::flush), where nothing else happens.
+    /// Returns when [`flush`](Self::flush) is due if nothing else happens.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Adds what was printed.
+    /// Appends `bytes`.
     pub(crate) async fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        let (fits, over) = bytes.split_at(usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len()));
-        self.room -= fits.len() as u64;
-        self.gathered.extend_from_slice(fits);
+        let (fits, over) = bytes.split_at(usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len()));
+        self.remaining -= fits.len() as u64;
+        self.buffer.extend_from_slice(fits);
         if !over.is_empty() {
             self.flush().await?;
             return Err(Error::new(
                 ErrorKind::TooLarge,
-                "the command printed more than a file for its output may hold, so it was ended; send what it prints \
-                 through a filter",
+                "writing the full output failed: the command printed more than its output file may hold and was \
+                 terminated; filter the output in the command",
             )
             .with_path(&self.path));
         }
-        self.due = self.due.or_else(|| Instant::now().checked_add(LAG));
-        if self.gathered.len() < BATCH { Ok(()) } else { self.flush().await }
+        self.due = self.due.or_else(|| Instant::now().checked_add(FLUSH_INTERVAL));
+        if self.buffer.len() < FLUSH_THRESHOLD { Ok(()) } else { self.flush().await }
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffer to the file.
     pub(crate) async fn flush(&mut self) -> Result<()> {
         self.due = None;
-        let (gathered, file) = (self.gathered.split().freeze(), Arc::clone(&self.file));
-        let write = move || without_size_signal(|| write_all(&file, &gathered)).0;
-        hop(write).await?.map_err(|errno| failed(errno, &self.path))
+        let (buffer, file) = (self.buffer.split().freeze(), Arc::clone(&self.file));
+        let write = move || without_size_signal(|| write_all(&file, &buffer)).0;
+        run_blocking(write).await?.map_err(|errno| write_error(errno, &self.path))
     }
 }
 
@@ -108,11 +108,11 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     Ok(())
 }
 
-fn failed(errno: Errno, path: &VfsPath) -> Error {
+fn write_error(errno: Errno, path: &VfsPath) -> Error {
     let kind = match errno {
         Errno::FBIG => {
-            let message = "the file for the output would be larger than this process (ulimit -f) or file system allows, so the \
-                           command was ended; send what it prints through a filter";
+            let message = "writing the full output failed: the file would exceed the limit of this process (ulimit -f) or \
+                           file system, so the command was terminated; filter the output in the command";
             return Error::new(ErrorKind::TooLarge, message).with_path(path).with_source(io::Error::from(errno));
         }
         Errno::NOSPC => ErrorKind::StorageFull,

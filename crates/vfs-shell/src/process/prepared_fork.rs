@@ -1,4 +1,4 @@
-//! What a fork needs, made ready before it.
+//! Owned arguments, environment and descriptors for a fork.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -12,12 +12,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::Standard;
-use super::after_fork::{self, Plan, Resource};
-use crate::launch::{Launch, Limits};
+use super::StandardFds;
+use super::after_fork::{self, ForkPlan, Resource};
+use crate::spawner::{Limits, SpawnSpec};
 
-/// Owns what a [`Plan`] borrows.
-pub(super) struct Prepared {
+/// Owner of the data that a [`ForkPlan`] borrows.
+pub(super) struct PreparedFork {
     program: CString,
     arguments: Vec<CString>,
     environment: Vec<CString>,
@@ -34,27 +34,30 @@ pub(super) struct Prepared {
     grace: i64,
 }
 
-impl Prepared {
-    /// `ends` are what the two processes use of the pipes to tell that the program started and how it ended, and of the
-    /// socket to be told.
-    pub(super) fn new(launch: Launch, standard: Standard, ends: [OwnedFd; 3], grace: Duration) -> Result<Self> {
-        let mut arguments = vec![text(launch.program.clone())?];
-        for argument in launch.arguments {
+impl PreparedFork {
+    /// Prepares `spec`. `ends` are the child's ends of the pipe for the start, the pipe for the exit status, and the control
+    /// socket.
+    pub(super) fn new(spec: SpawnSpec, standard: StandardFds, ends: [OwnedFd; 3], grace: Duration) -> Result<Self> {
+        let mut arguments = vec![text(spec.program.clone())?];
+        for argument in spec.arguments {
             arguments.push(text(argument)?);
         }
-        let mut environment = Vec::with_capacity(launch.environment.len());
-        for (mut variable, value) in launch.environment {
+        let mut environment = Vec::with_capacity(spec.environment.len());
+        for (mut variable, value) in spec.environment {
             variable.push("=");
             variable.push(value);
             environment.push(text(variable)?);
         }
-        let highest = launch.descriptors.iter().map(|&(_, number)| number).max().unwrap_or(0).max(2);
+        let highest = spec.descriptors.iter().map(|&(_, number)| number).max().unwrap_or(0).max(2);
         let lift = |fd: OwnedFd| lift(fd, highest);
         let [started, status, control] = ends;
-        let mut descriptors = Vec::with_capacity(launch.descriptors.len());
-        for (fd, number) in launch.descriptors {
+        let mut descriptors = Vec::with_capacity(spec.descriptors.len());
+        for (fd, number) in spec.descriptors {
             if number < 3 {
-                return Err(Error::new(ErrorKind::Internal, "a descriptor of a launch is placed at a standard one"));
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "internal: a spawner placed a descriptor at a standard one",
+                ));
             }
             descriptors.push((lift(fd)?, number));
         }
@@ -62,35 +65,35 @@ impl Prepared {
             let (kind, message) = match errno {
                 Errno::NOSYS | Errno::PERM => (
                     ErrorKind::Unsupported,
-                    "running commands takes the system call pidfd_open, which kernels before Linux 5.4 do not have and the \
-                     filter of a container may refuse; allow it there",
+                    "starting the command failed: the system call pidfd_open is missing (before Linux 5.4) or refused by the \
+                     filter of a container; allow it there",
                 ),
-                _ => (ErrorKind::Busy, "there is no descriptor for a command; try again later"),
+                _ => (ErrorKind::Busy, "starting the command failed: no descriptor is left; try again later"),
             };
             Error::new(kind, message).with_source(io::Error::from(errno))
         })?;
         Ok(Self {
-            program: text(launch.program)?,
+            program: text(spec.program)?,
             arguments,
             environment,
-            directory: lift(launch.directory)?,
+            directory: lift(spec.directory)?,
             standard: [lift(standard.input)?, lift(standard.output)?, lift(standard.error)?],
             descriptors,
             started: lift(started)?,
             status: lift(status)?,
             control: lift(control)?,
             host: lift(host)?,
-            limits: resources(&launch.limits),
-            terminal: launch.terminal.is_some(),
-            confine: launch.confine,
+            limits: resources(&spec.limits),
+            terminal: spec.terminal.is_some(),
+            confine: spec.confine,
             grace: i64::try_from(grace.as_millis()).unwrap_or(i64::MAX),
         })
     }
 
-    /// Starts the supervisor, and by it the program.
+    /// Forks the supervisor, which starts the program.
     pub(super) fn fork(&self) -> io::Result<Pid> {
         let descriptors: Vec<_> = self.descriptors.iter().map(|(fd, number)| (fd.as_raw_fd(), *number)).collect();
-        let plan = Plan {
+        let plan = ForkPlan {
             program: &self.program,
             arguments: &pointers(&self.arguments),
             environment: &pointers(&self.environment),
@@ -112,21 +115,23 @@ impl Prepared {
 }
 
 fn text(text: OsString) -> Result<CString> {
-    CString::new(text.into_vec())
-        .map_err(|_| Error::invalid_argument("what a process is started with cannot contain NUL"))
+    CString::new(text.into_vec()).map_err(|_| {
+        Error::invalid_argument("starting the command failed: an argument or variable contains NUL; remove it")
+    })
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Moves a descriptor above `highest`, so that placing another at a number up to that does not close it.
+/// Duplicates a descriptor above `highest`, so that installing another at a number up to that does not close it.
 fn lift(fd: OwnedFd, highest: RawFd) -> Result<OwnedFd> {
     if fd.as_raw_fd() > highest {
         return Ok(fd);
     }
     rustix::io::fcntl_dupfd_cloexec(&fd, highest.saturating_add(1)).map_err(|errno| {
-        Error::new(ErrorKind::Busy, "too many files are open; try again").with_source(io::Error::from(errno))
+        Error::new(ErrorKind::Busy, "starting the command failed: too many files are open; try again")
+            .with_source(io::Error::from(errno))
     })
 }
 

@@ -1,60 +1,60 @@
-//! Giving back the serving process' memory, of which the supervisor is a copy.
+//! Release of the pages that the supervisor shares with the serving process.
 //!
-//! As long as both have a page, whoever writes it first gets a copy. A supervisor lives as long as its command, so a few jobs
-//! that run for hours would each hold on to all that the serving process had when they began. What the supervisor needs is on
-//! its stack, in the data of the program and its libraries, and in the block of its thread, where `errno` is; all else that
-//! was written, and belongs to no file, is dropped from this copy.
+//! While both have a page, the first write copies it. A supervisor lives as long as its command, so a few jobs that run for
+//! hours would each keep all memory that the serving process had when they began. The supervisor needs its stack, the data
+//! of the program and its libraries, and the block of its thread, where `errno` is. All other written pages that belong to
+//! no file are dropped from this copy.
 
 use libc::c_int;
 
-/// A mapping, as a line of `/proc/self/maps` tells.
+/// Mapping of this process, parsed from a line of `/proc/self/maps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mapping {
     start: usize,
     end: usize,
-    kind: Kind,
+    kind: MappingKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It shows a file.
+enum MappingKind {
+    /// Maps a file.
     File,
-    /// It is memory that was taken while the process ran, its own and writable.
-    Taken,
+    /// Private writable memory without a file.
+    Anonymous,
     Other,
 }
 
-/// Drops what is not needed here.
+/// Releases the pages that the supervisor does not need.
 ///
 /// # Safety
 ///
-/// Nothing in memory that was allocated may be used afterwards.
-pub(super) unsafe fn give_back() {
+/// No allocated memory may be used afterwards.
+pub(super) unsafe fn release_pages() {
     let stack = 0_u8;
-    // SAFETY: libc gives a valid address, always.
+    // SAFETY: libc always returns a valid address.
     let block = unsafe { libc::__errno_location() };
     let needed = [(&raw const stack).addr(), block.addr()];
     let mut file_end = 0;
     each_line(|line| {
         let Some(mapping) = parse(line) else { return };
-        // What follows a file is the part of its data that begins as zeros.
+        // The mapping that follows a file is the zero-initialised part of its data.
         let is_data = mapping.start == file_end;
-        if mapping.kind == Kind::File {
+        if mapping.kind == MappingKind::File {
             file_end = mapping.end;
         }
         let is_needed = needed.iter().any(|address| (mapping.start..mapping.end).contains(address));
-        if mapping.kind == Kind::Taken && !is_data && !is_needed {
+        if mapping.kind == MappingKind::Anonymous && !is_data && !is_needed {
             let start = std::ptr::with_exposed_provenance_mut(mapping.start);
-            // SAFETY: it stays mapped, reads as zeros, and is not used. Where it fails, as for a kind of memory that cannot
-            // be given back, the copy stays.
+            // SAFETY: the range stays mapped, reads as zeros, and is not used. If the call fails, as it does for locked
+            // memory, the copy stays.
             unsafe { libc::madvise(start, mapping.end.wrapping_sub(mapping.start), libc::MADV_DONTNEED) };
         }
     });
 }
 
-/// Hands on the beginning of each line.
+/// Calls `visit` with the beginning of each line of `/proc/self/maps`.
 fn each_line(mut visit: impl FnMut(&[u8])) {
-    // SAFETY: the buffer is as long as is said; the descriptor that is opened here is closed here.
+    // SAFETY: the buffer has the given length; the descriptor is opened and closed here.
     unsafe {
         let maps = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if maps < 0 {
@@ -67,8 +67,8 @@ fn each_line(mut visit: impl FnMut(&[u8])) {
                 if byte == b'\n' {
                     visit(line.get(..length).unwrap_or_default());
                     length = 0;
-                } else if let Some(place) = line.get_mut(length) {
-                    *place = byte;
+                } else if let Some(slot) = line.get_mut(length) {
+                    *slot = byte;
                     length = length.wrapping_add(1);
                 }
             }
@@ -77,14 +77,14 @@ fn each_line(mut visit: impl FnMut(&[u8])) {
     }
 }
 
-/// What can be read at once; `None` at the end.
+/// Reads the next bytes; `None` at the end.
 fn read(from: c_int, buffer: &mut [u8; 2048]) -> Option<&[u8]> {
-    // SAFETY: the buffer is as long as is said.
+    // SAFETY: the buffer has the given length.
     let read = unsafe { libc::read(from, buffer.as_mut_ptr().cast(), buffer.len()) };
     buffer.get(..usize::try_from(read).ok()?).filter(|bytes| !bytes.is_empty())
 }
 
-/// Reads `start-end permissions offset device inode name`, of which the last may be missing.
+/// Parses `start-end permissions offset device inode name`, of which the name may be missing.
 fn parse(line: &[u8]) -> Option<Mapping> {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let mut range = words.next()?.split(|&byte| byte == b'-');
@@ -92,11 +92,11 @@ fn parse(line: &[u8]) -> Option<Mapping> {
     let (permissions, inode) = (words.next()?, words.nth(2)?);
     let name = words.next().unwrap_or_default();
     let kind = if inode != b"0" {
-        Kind::File
+        MappingKind::File
     } else if permissions == b"rw-p" && (name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:")) {
-        Kind::Taken
+        MappingKind::Anonymous
     } else {
-        Kind::Other
+        MappingKind::Other
     };
     Some(Mapping { start, end, kind })
 }
@@ -119,17 +119,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_are_told_apart() {
+    fn mappings_are_classified_by_kind() {
         for (line, expected) in [
-            ("55d0-55e0 r-xp 00001000 fe:01 123    /usr/bin/a b", Some(Kind::File)),
-            ("55d0-55e0 rw-p 00001000 fe:01 123    /usr/bin/a", Some(Kind::File)),
-            ("55d0-55e0 rw-p 00000000 00:00 0      [heap]", Some(Kind::Taken)),
-            ("55d0-55e0 rw-p 00000000 00:00 0 ", Some(Kind::Taken)),
-            ("55d0-55e0 rw-p 00000000 00:00 0      [anon: glibc: malloc arena]", Some(Kind::Taken)),
-            ("55d0-55e0 rw-s 00000000 00:00 0 ", Some(Kind::Other)),
-            ("55d0-55e0 ---p 00000000 00:00 0 ", Some(Kind::Other)),
-            ("55d0-55e0 rw-p 00000000 00:00 0      [stack]", Some(Kind::Other)),
-            ("55d0-55e0 rw-s 00000000 00:01 99     /memfd:x (deleted)", Some(Kind::File)),
+            ("55d0-55e0 r-xp 00001000 fe:01 123    /usr/bin/a b", Some(MappingKind::File)),
+            ("55d0-55e0 rw-p 00001000 fe:01 123    /usr/bin/a", Some(MappingKind::File)),
+            ("55d0-55e0 rw-p 00000000 00:00 0      [heap]", Some(MappingKind::Anonymous)),
+            ("55d0-55e0 rw-p 00000000 00:00 0 ", Some(MappingKind::Anonymous)),
+            ("55d0-55e0 rw-p 00000000 00:00 0      [anon: glibc: malloc arena]", Some(MappingKind::Anonymous)),
+            ("55d0-55e0 rw-s 00000000 00:00 0 ", Some(MappingKind::Other)),
+            ("55d0-55e0 ---p 00000000 00:00 0 ", Some(MappingKind::Other)),
+            ("55d0-55e0 rw-p 00000000 00:00 0      [stack]", Some(MappingKind::Other)),
+            ("55d0-55e0 rw-s 00000000 00:01 99     /memfd:x (deleted)", Some(MappingKind::File)),
             ("55d0-xyz rw-p 00000000 00:00 0", None),
             ("", None),
         ] {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_and_the_heap_of_this_process_are_seen() {
+    fn stack_and_heap_of_this_process_are_parsed() {
         let (local, allocated) = (0_u8, Box::new([0_u8; 100_000]));
         let holders = [(&raw const local).addr(), allocated.as_ptr().addr()].map(|address| {
             let mut found = None;
@@ -152,6 +152,6 @@ mod tests {
             found
         });
         assert!(holders[0].is_some());
-        assert_eq!(holders[1], Some(Kind::Taken));
+        assert_eq!(holders[1], Some(MappingKind::Anonymous));
     }
 }

@@ -1,4 +1,4 @@
-//! Descriptors that the runtime watches.
+//! Registration of descriptors with the runtime's IO driver.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// `fd`, with the runtime told to say when it is ready for `interest`. Needs a runtime with its IO driver.
-pub(crate) fn watched(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+/// Registers `fd` with the runtime for `interest`. Needs a runtime with its IO driver.
+pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     #[allow(deprecated, reason = "an owned descriptor stays what it is, and what replaces this is new in tokio")]
     AsyncFd::with_interest(fd, interest)
 }

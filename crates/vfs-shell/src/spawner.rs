@@ -1,4 +1,4 @@
-//! What is started for a command, and who decides that.
+//! Description of a process to start, and the trait that decides it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,31 +9,31 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use vfs_core::{ExecuteRequest, OpContext, Result, TerminalSize};
 
-/// A program that is to be started, with nothing of this process but what is named here.
+/// Specification of a process. The process gets nothing of the serving process that is not listed here.
 #[non_exhaustive]
-pub struct Launch {
-    /// The program's path on the host.
+pub struct SpawnSpec {
+    /// Path of the program on the host.
     pub program: OsString,
-    /// Its arguments, without its name.
+    /// Arguments, without the program's name.
     pub arguments: Vec<OsString>,
-    /// Its whole environment.
+    /// Complete environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The directory that it starts in, held open.
+    /// Open working directory.
     pub directory: OwnedFd,
-    /// Descriptors that it gets beside the three standard ones, each under the number given here, from 3.
+    /// Descriptors beside the three standard ones, each with its number in the process, from 3.
     pub descriptors: Vec<(OwnedFd, i32)>,
-    /// What it may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// Its terminal, where it runs in one.
+    /// Size of the terminal, or `None` to run without one.
     pub terminal: Option<TerminalSize>,
-    /// What the new process does to itself just before it becomes the program. It runs between `vfork` and `exec`, so it
-    /// must make system calls only: no memory is taken, no lock is held. A process that has its memory from another one may
-    /// not enter a user namespace (`unshare(2)`), and `/proc/self` is root's.
+    /// Confinement that the new process applies to itself just before it executes the program. The function runs between
+    /// `vfork` and `exec`, so it may only make system calls: it must not allocate memory or take a lock. A process that
+    /// shares the memory of another may not enter a user namespace (`unshare(2)`), and its `/proc/self` belongs to root.
     pub confine: Option<Arc<dyn Fn() -> io::Result<()> + Send + Sync>>,
 }
 
-impl Launch {
-    /// Starts `program` in `directory` with no arguments, an empty environment, and no limits.
+impl SpawnSpec {
+    /// Creates a specification of `program` in `directory` with no arguments, an empty environment and no limits.
     pub fn new(program: impl Into<OsString>, directory: OwnedFd) -> Self {
         Self {
             program: program.into(),
@@ -48,67 +48,70 @@ impl Launch {
     }
 }
 
-impl fmt::Debug for Launch {
+impl fmt::Debug for SpawnSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The environment may hold secrets.
-        f.debug_struct("Launch").field("program", &self.program).field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("SpawnSpec")
+            .field("program", &self.program)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 
-/// What one command may use; `None` is what the process that serves it may.
+/// Resource limits of one command; `None` leaves the limit of the serving process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Seconds of processor time, for each process.
+    /// Seconds of processor time of each process.
     pub cpu_seconds: Option<u64>,
-    /// Bytes of address space, for each process.
+    /// Bytes of address space of each process.
     pub memory_bytes: Option<u64>,
     /// Processes and threads of the user at a time.
     pub processes: Option<u64>,
-    /// Bytes of each file that is written.
+    /// Bytes of each written file.
     pub file_bytes: Option<u64>,
     /// Open files of each process.
     pub open_files: Option<u64>,
 }
 
 impl Limits {
-    /// Ends a process that has used `seconds` of processor time.
+    /// Limits the processor time of each process to `seconds`.
     #[must_use]
     pub fn cpu_seconds(mut self, seconds: u64) -> Self {
         self.cpu_seconds = Some(seconds);
         self
     }
 
-    /// Gives each process at most `bytes` of address space.
+    /// Limits the address space of each process to `bytes`.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
     }
 
-    /// Lets the user have at most `processes` processes and threads, those of others than the command counted too. The
-    /// kernel does not hold root to it.
+    /// Limits the processes and threads of the user to `processes`, including those outside of the command. The kernel does
+    /// not apply this limit to root.
     #[must_use]
     pub fn processes(mut self, processes: u64) -> Self {
         self.processes = Some(processes);
         self
     }
 
-    /// Lets no file grow over `bytes`.
+    /// Limits the size of written files to `bytes`.
     #[must_use]
     pub fn file_bytes(mut self, bytes: u64) -> Self {
         self.file_bytes = Some(bytes);
         self
     }
 
-    /// Lets each process have at most `files` files open.
+    /// Limits the open files of each process to `files`.
     #[must_use]
     pub fn open_files(mut self, files: u64) -> Self {
         self.open_files = Some(files);
         self
     }
 
-    /// These, and where they do not say, `others`.
+    /// Returns these limits, with those of `others` where this has none.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -121,18 +124,18 @@ impl Limits {
     }
 }
 
-/// Decides what is started for a command: a shell of the host, or a sandbox with a shell in it.
+/// Decides which program runs for a command: a shell of the host, or a sandbox with a shell in it.
 #[async_trait]
-pub trait Launcher: fmt::Debug + Send + Sync + 'static {
-    /// What to start for `req`, whose environment is `environment`: all of it, as the request and the settings make it.
+pub trait Spawner: fmt::Debug + Send + Sync + 'static {
+    /// Returns the process to start for `req`. `environment` is complete: it combines the request and the settings.
     ///
     /// # Errors
     ///
-    /// Those of finding [`cwd`](ExecuteRequest::cwd), in the caller's namespace.
-    async fn launch(
+    /// Errors of resolving [`cwd`](ExecuteRequest::cwd), in the caller's namespace.
+    async fn prepare(
         &self,
         cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
-    ) -> Result<Launch>;
+    ) -> Result<SpawnSpec>;
 }
