@@ -15,7 +15,7 @@ Operations and their fields, optional ones in brackets; docs/batch.md describes 
   stat, resolve     path
   capabilities      [path]
   ls                [path recursive max_depth limit]
-  read              path [offset limit bytes max_bytes]
+  read              path [offset limit bytes max_bytes form]
   write             path, content or content_base64 [mode modified_at]
   edit              path, old and new, or replacements [replace_all
                     line_endings expected_version mode diff]

@@ -54,7 +54,7 @@ fn a_record_that_was_changed_is_found() {
     fs::write(&log, without).expect("a log");
     assert_eq!(with_config(&root, &["log", "--verify"]).refused(), "another record is in the place of record 2\n");
     fs::write(&log, &text[..text.len() - 9]).expect("a log");
-    with_config(&root, &["ls"]).failure("into another directory to begin a new one");
+    with_config(&root, &["ls"]).failure("to start a new one, move its files into another directory");
     assert_eq!(
         with_config(&root, &["log", "--verify"]).refused(),
         "line 3 of the audit log is not complete; it was cut\n"

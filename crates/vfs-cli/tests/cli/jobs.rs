@@ -428,7 +428,7 @@ fn a_keeper_runs_no_part_of_a_command_line() {
         let mut keeper = Command::new(jobs.command(&[]).get_program());
         keeper.env("XDG_STATE_HOME", &jobs.home).current_dir(&jobs.files).args(["--keep-job", "0badcafe"]);
         keeper.stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(&mut keeper, &whole[..cut]).failure("does not hold all arguments of a job");
+        finish(&mut keeper, &whole[..cut]).failure("the arguments of the job are incomplete");
     }
     assert_eq!(jobs.run(&["jobs"]).success(), "");
     assert_eq!(fs::read_dir(jobs.files.path()).expect("it lists").count(), 0);

@@ -119,7 +119,7 @@ fn grep_refuses_invalid_requests_on_one_line() {
         (&["grep", "-t", "klingon", "x"], "klingon"),
         (&["grep", "-g", "[a", "x"], "invalid_pattern"),
         (&["grep"], "PATTERN"),
-        (&["grep", "-e", "x", "y", "z"], "with -e, or before the path"),
+        (&["grep", "-e", "x", "y", "z"], "either with -e or before the path"),
         (&["grep", "-e", "x", "-e", ""], "invalid_argument"),
         (&["grep", "-E", "-e", "a)|(?:b", "-e", "x"], "Invalid regex pattern: unopened group, at byte 1"),
         (&["grep", "-C", "-1", "x"], "--context"),
