@@ -257,7 +257,7 @@ pub mod sandbox {
 #[cfg(feature = "composite")]
 pub use vfs_composite::CompositeBackend;
 #[cfg(feature = "config")]
-pub use vfs_config::{Built, Config, ConfigError, open as from_config};
+pub use vfs_config::{Config, ConfigError, ConfiguredBackend, open as from_config};
 pub use vfs_core::{
     Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
     ExecuteEvent, ExecuteRequest, ExecuteResponse, FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch,

@@ -1,11 +1,11 @@
-//! Text of other people, made safe to print: no character of it ends a line or steers a terminal.
+//! Escaping of control and bidirectional characters in untrusted text.
 
 use std::borrow::Cow;
 
-/// `text` with its control characters, and those that change the direction of text, escaped as in Rust.
+/// Escapes the control characters of `text`, and those that change the direction of text, as in Rust.
 ///
-/// Paths, actors, labels and messages may hold such characters. Printed as they are, they could forge lines of a log.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+/// Paths, actors, labels and messages may contain such characters. Unescaped, they could forge lines of a log.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -30,14 +30,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_ends_a_line_or_steers_a_terminal() {
+    fn line_breaks_and_terminal_control_characters_are_escaped() {
         for (text, shown) in [
             ("/src/é 🦀.rs", "/src/é 🦀.rs"),
             ("a\nb\r\t\0", r"a\nb\r\t\u{0}"),
             ("\u{1b}[2J\u{9b}1m\u{7f}", r"\u{1b}[2J\u{9b}1m\u{7f}"),
             ("a\u{202e}b\u{2066}c\u{2028}d", r"a\u{202e}b\u{2066}c\u{2028}d"),
         ] {
-            assert_eq!(escaped(text), shown);
+            assert_eq!(escape(text), shown);
         }
     }
 }

@@ -1,21 +1,23 @@
-//! The `vfs` command: an agent's view of a directory, for people at a terminal and for scripts.
+//! The `vfs` command: files as an agent sees them, for people at a terminal and for scripts.
 //!
-//! Arguments are parsed in `args`, made into a backend in `session`, and carried out by one file a command in
-//! `commands`. All semantics live in the libraries: nothing here decides what an operation means.
+//! `args` parses the arguments, `session` opens the backend, and `commands` has one file for each command. The libraries define
+//! what operations mean; this crate only parses, calls and prints.
 
 mod args;
 mod commands;
 mod escape;
 mod exit;
-mod hints;
 mod jobs;
-mod layers;
-mod near;
+mod layer_selection;
 mod output;
+mod path_suggestions;
 mod printer;
 mod progress;
+mod search_hints;
 mod session;
-mod streams;
+mod shell_selection;
+mod standard_streams;
+mod store_argument;
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -26,56 +28,56 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Descriptors that must be free before a tokio runtime is built.
-const SPARE_DESCRIPTORS: usize = 8;
+/// Number of descriptors that must be free before a tokio runtime is built.
+const MIN_FREE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {
-    // Sandboxes put this program into themselves, to hold what they run.
+    // A sandbox starts this program inside itself as its helper.
     vfs_sandbox::os::become_confine_if_asked();
-    leave_errors_to_operations();
+    silence_expected_panics();
     let arguments = match jobs::arguments() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::code(Err(exit::Failure::Input(error))),
+        Err(error) => return exit::exit_code(Err(exit::Failure::Input(error))),
     };
     let args = match args::Args::try_parse_from(arguments) {
         Ok(args) => args,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::report_usage_error(&error),
     };
-    match runtime() {
+    match build_runtime() {
         Ok(runtime) => {
             let outcome = runtime.block_on(async {
-                let _sizes = outlive_size_limit().map_err(exit::Failure::Runtime)?;
+                let _signal = catch_file_size_signal().map_err(exit::Failure::Runtime)?;
                 commands::run(args).await
             });
-            // A blocked read of standard input must not hold the process back once the output is closed.
+            // A blocked read of standard input must not delay the exit.
             runtime.shutdown_background();
-            exit::code(outcome)
+            exit::exit_code(outcome)
         }
-        Err(error) => exit::code(Err(exit::Failure::Runtime(error))),
+        Err(error) => exit::exit_code(Err(exit::Failure::Runtime(error))),
     }
 }
 
-/// One thread drives everything: the blocking work is on the pools of the backend and its search.
-fn runtime() -> io::Result<Runtime> {
-    // Without these few descriptors tokio panics instead of failing.
+/// Builds a single-threaded runtime. Blocking work runs on the pools of the backend and its search.
+fn build_runtime() -> io::Result<Runtime> {
+    // Without free descriptors tokio panics instead of returning an error.
     let spare =
-        (0..SPARE_DESCRIPTORS).map(|_| io::stdin().as_fd().try_clone_to_owned()).collect::<io::Result<Vec<_>>>()?;
+        (0..MIN_FREE_DESCRIPTORS).map(|_| io::stdin().as_fd().try_clone_to_owned()).collect::<io::Result<Vec<_>>>()?;
     drop(spare);
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) an error instead of the end of this process. Unlike a
-/// signal that is ignored, one that is handled is not passed on to the programs that are started.
-fn outlive_size_limit() -> io::Result<Signal> {
+/// Handles the signal of a write beyond the file size limit (`ulimit -f`), so that the write fails instead of ending the process.
+/// The signal is handled and not ignored, because child processes inherit ignored signals.
+fn catch_file_size_signal() -> io::Result<Signal> {
     signal(SignalKind::from_raw(vfs_search::FILE_SIZE_SIGNAL))
 }
 
-/// Reports no panic that becomes the error of an operation, which says on one line what happened.
-fn leave_errors_to_operations() {
-    let report = panic::take_hook();
-    panic::set_hook(Box::new(move |panicked| {
+/// Suppresses the report of panics that become errors of operations.
+fn silence_expected_panics() {
+    let default_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic_info| {
         if !vfs_search::is_starting_thread() {
-            report(panicked);
+            default_hook(panic_info);
         }
     }));
 }

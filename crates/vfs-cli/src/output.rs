@@ -1,4 +1,4 @@
-//! Standard output: locked once, buffered, coloured on a terminal only.
+//! Buffered standard output, with colours on a terminal only.
 
 use std::future::pending;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -8,20 +8,20 @@ use anstyle::{AnsiColor, Style};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::streams;
+use crate::standard_streams;
 
-/// How much is gathered before it is written to a pipe or file.
-const BUFFER: usize = 64 << 10;
+/// Capacity of the output buffer for pipes and files in bytes, 64 KiB.
+const BUFFER_CAPACITY: usize = 64 << 10;
 
-/// The one writer of a command. Bytes pass through it as they are: content is never stripped of anything.
+/// Locked standard output. Bytes are written unchanged, escape sequences included.
 #[derive(Debug)]
 pub(crate) struct Output {
     writer: BufWriter<StdoutLock<'static>>,
-    /// The colours to write in.
+    /// The colours of search results.
     pub(crate) palette: Palette,
 }
 
-/// The colours of a search, as ripgrep has them; none where the output is not a terminal or `NO_COLOR` is set.
+/// The colours of search results: those of ripgrep, or none if the output is not a terminal or `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Palette {
     pub(crate) path: Style,
@@ -30,7 +30,7 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    fn coloured() -> Self {
+    fn ripgrep() -> Self {
         Self {
             path: AnsiColor::Magenta.on_default(),
             line: AnsiColor::Green.on_default(),
@@ -43,13 +43,13 @@ impl Output {
     /// Locks standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
-        // On a terminal lines show as they come: standard output is line-buffered by itself.
-        let buffer = if stdout.is_terminal() { 0 } else { BUFFER };
-        // Whatever the environment forces: what a script reads has no colours.
+        // On a terminal, standard output is line-buffered already.
+        let buffer = if stdout.is_terminal() { 0 } else { BUFFER_CAPACITY };
+        // Even if the environment forces colours, scripts get none.
         let palette = match AutoStream::choice(&stdout) {
             ColorChoice::Never => Palette::default(),
             _ if !stdout.is_terminal() => Palette::default(),
-            _ => Palette::coloured(),
+            _ => Palette::ripgrep(),
         };
         Self { writer: BufWriter::with_capacity(buffer, stdout.lock()), palette }
     }
@@ -63,7 +63,7 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        streams::check_stdout()?;
+        standard_streams::check_stdout()?;
         self.writer.write(bytes)
     }
 
@@ -72,18 +72,18 @@ impl Write for Output {
     }
 }
 
-/// Waits until the reader of standard output is gone, and returns the error that the next write would meet.
+/// Waits until the reader of standard output is gone, and returns the error of the next write.
 ///
-/// Never returns where that cannot be told, as for a file.
+/// Never returns if standard output has no reader to wait for, such as a file.
 pub(crate) async fn wait_until_closed() -> io::Error {
-    #[allow(deprecated, reason = "standard output stays what it is, and what replaces this is new in tokio")]
+    #[allow(deprecated, reason = "the replacement is not in the oldest supported tokio")]
     let Ok(stdout) = AsyncFd::with_interest(io::stdout(), Interest::WRITABLE) else { return pending().await };
     loop {
         let Ok(mut event) = stdout.ready(Interest::WRITABLE | Interest::ERROR).await else { return pending().await };
         if event.ready().is_error() || event.ready().is_write_closed() {
             return io::ErrorKind::BrokenPipe.into();
         }
-        // There is room for more, which writes find out by themselves.
+        // The descriptor is only writable; wait for the next event.
         event.clear_ready();
     }
 }

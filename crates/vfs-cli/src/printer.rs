@@ -1,4 +1,4 @@
-//! Search results as ripgrep prints them: `path:line:text`, `path-line-text` for context, `--` between groups.
+//! Printer of search results in the format of ripgrep.
 
 use std::io::{self, Write};
 
@@ -6,34 +6,34 @@ use vfs_core::{FileCount, GrepMatch, LineKind, Submatch, VfsPath};
 
 use crate::output::Palette;
 
-/// Whether groups of lines are set apart.
+/// Whether groups of adjacent lines are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Groups {
-    /// By `--`, as where context was asked for.
+    /// Groups are separated by `--`, as with context lines.
     Separated,
-    /// Not at all.
+    /// Groups are not separated.
     Joined,
 }
 
-/// Writes search results and remembers where it is.
+/// Writes matches as `path:line:text` and context lines as `path-line-text`.
 #[derive(Debug)]
 pub(crate) struct Printer {
     palette: Palette,
     is_plain: bool,
     groups: Groups,
-    last: Option<(VfsPath, u64)>,
+    last_line: Option<(VfsPath, u64)>,
 }
 
 impl Printer {
-    /// A printer that has printed nothing yet.
+    /// Creates a printer.
     pub(crate) fn new(palette: Palette, groups: Groups) -> Self {
         let is_plain = [palette.path, palette.line, palette.matched].into_iter().all(anstyle::Style::is_plain);
-        Self { palette, is_plain, groups, last: None }
+        Self { palette, is_plain, groups, last_line: None }
     }
 
-    /// Writes the line or lines of one match, or one line of context.
-    pub(crate) fn line(&mut self, out: &mut impl Write, found: &GrepMatch) -> io::Result<()> {
-        if self.groups == Groups::Separated && self.last.as_ref().is_some_and(|last| !follows(last, found)) {
+    /// Writes the lines of one match, or one context line.
+    pub(crate) fn write_match(&mut self, out: &mut impl Write, found: &GrepMatch) -> io::Result<()> {
+        if self.groups == Groups::Separated && self.last_line.as_ref().is_some_and(|last| !is_adjacent(last, found)) {
             out.write_all(b"--\n")?;
         }
         let Palette { path: path_style, line: line_style, .. } = self.palette;
@@ -45,7 +45,7 @@ impl Printer {
         let mut number = found.line;
         for text in found.text.split('\n') {
             if self.is_plain {
-                // Without formatting: most results are read by programs, and there may be millions.
+                // Formatting is slow, and there may be millions of results.
                 out.write_all(found.path.as_str().as_bytes())?;
                 out.write_all(separator)?;
                 out.write_all(itoa::Buffer::new().format(number).as_bytes())?;
@@ -56,20 +56,20 @@ impl Printer {
                 out.write_all(separator)?;
                 write!(out, "{line_style}{number}{line_style:#}")?;
                 out.write_all(separator)?;
-                self.highlighted(out, text, start, &found.submatches)?;
+                self.write_highlighted(out, text, start, &found.submatches)?;
             }
             out.write_all(b"\n")?;
             start += text.len() + 1;
             number += 1;
         }
         if self.groups == Groups::Separated {
-            self.last = Some((found.path.clone(), number - 1));
+            self.last_line = Some((found.path.clone(), number - 1));
         }
         Ok(())
     }
 
-    /// Writes `text`, which begins at `start` of the match, with the parts that are the pattern marked.
-    fn highlighted(&self, out: &mut impl Write, text: &str, start: usize, parts: &[Submatch]) -> io::Result<()> {
+    /// Writes `text`, which starts at offset `start` of the match, with its submatches highlighted.
+    fn write_highlighted(&self, out: &mut impl Write, text: &str, start: usize, parts: &[Submatch]) -> io::Result<()> {
         let style = self.palette.matched;
         let mut written = 0;
         for part in parts {
@@ -84,8 +84,8 @@ impl Printer {
         out.write_all(&text.as_bytes()[written..])
     }
 
-    /// Writes one file, with the number of its matches where that is known.
-    pub(crate) fn file(&self, out: &mut impl Write, file: &FileCount) -> io::Result<()> {
+    /// Writes the path of a file, with its number of matches if there is one.
+    pub(crate) fn write_file(&self, out: &mut impl Write, file: &FileCount) -> io::Result<()> {
         let style = self.palette.path;
         write!(out, "{style}{}{style:#}", file.path)?;
         match file.count {
@@ -95,8 +95,8 @@ impl Printer {
     }
 }
 
-/// Whether `found` goes on where the last line ended.
-fn follows((path, line): &(VfsPath, u64), found: &GrepMatch) -> bool {
+/// Returns whether `found` is on the last printed line or the one after it.
+fn is_adjacent((path, line): &(VfsPath, u64), found: &GrepMatch) -> bool {
     *path == found.path && found.line <= line + 1
 }
 
@@ -114,13 +114,13 @@ mod tests {
         let mut printer = Printer::new(palette, groups);
         let mut out = Vec::new();
         for line in lines {
-            printer.line(&mut out, line).expect("memory takes all");
+            printer.write_match(&mut out, line).expect("memory takes all");
         }
         String::from_utf8(out).expect("text")
     }
 
     #[test]
-    fn groups_are_set_apart_where_lines_are_missing_and_between_files() {
+    fn groups_are_separated_at_gaps_and_between_files() {
         let lines = [
             found("/a", 1, "one", LineKind::Context),
             found("/a", 2, "two", LineKind::Match),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_of_a_multiline_match_has_its_number_and_its_part_of_the_mark() {
+    fn each_line_of_a_multiline_match_has_its_number_and_its_highlighted_part() {
         let mut lines = found("/a", 3, "x ab\ncd y", LineKind::Match);
         lines.submatches = [Submatch { start: 2, end: 7 }].into();
         let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn submatches_that_do_not_fit_the_text_are_harmless() {
+    fn submatches_beyond_the_text_are_ignored() {
         let mut line = found("/a", 1, "é", LineKind::Match);
         line.submatches =
             [Submatch { start: 1, end: 2 }, Submatch { start: 5, end: 3 }, Submatch { start: 0, end: 9 }].into();

@@ -1,4 +1,4 @@
-//! One line on a terminal's standard error for searches that take long.
+//! Progress line on standard error for long operations on a terminal.
 
 use std::future;
 use std::io::{self, IsTerminal};
@@ -7,41 +7,42 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// A search that is over before this shows nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
-const REFRESH: Duration = Duration::from_millis(100);
+/// Time after which the line is shown.
+const SHOW_DELAY: Duration = Duration::from_secs(1);
+/// Time between two updates of the line.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The line, which is there only between two results.
+/// A progress line, which is cleared before each result.
 #[derive(Debug)]
 pub(crate) struct Progress {
     started: Instant,
     refresh: Option<Interval>,
-    shown: Option<ProgressBar>,
+    bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// Starts the clock. Where standard error is not a terminal nothing is ever shown.
+    /// Starts the timer. If standard error is not a terminal, no line is shown.
     pub(crate) fn start() -> Self {
         let refresh = io::stderr().is_terminal().then(|| {
-            let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + PATIENCE, REFRESH);
+            let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + SHOW_DELAY, REFRESH_INTERVAL);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         });
-        Self { started: Instant::now(), refresh, shown: None }
+        Self { started: Instant::now(), refresh, bar: None }
     }
 
-    /// Waits until the line is to be drawn again; for ever where there is none.
-    pub(crate) async fn due(&mut self) {
+    /// Waits until the next update of the line, or forever if there is no line.
+    pub(crate) async fn tick(&mut self) {
         match &mut self.refresh {
             Some(interval) => drop(interval.tick().await),
             None => future::pending().await,
         }
     }
 
-    /// Draws the line.
-    pub(crate) fn show(&mut self, what: &str) {
-        let message = format!("{what}, {} s so far", self.started.elapsed().as_secs());
-        let bar = self.shown.get_or_insert_with(|| {
+    /// Updates the line.
+    pub(crate) fn show(&mut self, status: &str) {
+        let message = format!("{status}, {} s so far", self.started.elapsed().as_secs());
+        let bar = self.bar.get_or_insert_with(|| {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
                 .with_style(ProgressStyle::default_spinner())
         });
@@ -49,9 +50,9 @@ impl Progress {
         bar.tick();
     }
 
-    /// Takes the line away, to make room for a result.
+    /// Clears the line.
     pub(crate) fn clear(&mut self) {
-        if let Some(bar) = self.shown.take() {
+        if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }

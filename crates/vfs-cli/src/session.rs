@@ -1,30 +1,31 @@
-//! The backend that a command works on, and the paths that name its files.
+//! The backend of one command, and resolution of its path arguments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vfs_composite::RecoveryObserver;
-use vfs_config::{Built, Config, Placed};
-use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_config::{Config, ConfiguredBackend, LayerHandle};
+use vfs_core::{Backend, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::{Confinement, LocalBackend};
-use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
-use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
+use vfs_store::{NamespaceSource, StoreBackend, StoreConfig};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-use crate::args::{Place, SandboxArgs, ShellArgs};
+use crate::args::{BackendArgs, SandboxArgs};
 use crate::exit::{self, Failure};
+use crate::shell_selection::{ShellKind, open_sandbox, sandbox_config};
+use crate::store_argument::{MissingStore, resolve_store_url};
 
-/// The files, as one command sees them.
+/// The backend and the context of one command.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The files.
+    /// The backend.
     pub(crate) backend: Arc<dyn Backend>,
-    /// The circumstances of every call: no deadline; ending the process cancels.
+    /// The context of every call, without a deadline.
     pub(crate) cx: OpContext,
-    source: Source,
-    /// The directory that the arguments name.
+    source: BackendSource,
+    /// The root directory from the arguments.
     pub(crate) root: Option<PathBuf>,
 }
 
@@ -34,291 +35,191 @@ struct RecoveryNotice;
 
 impl RecoveryObserver for RecoveryNotice {
     fn on_recovery(&self, from: &VfsPath, to: &VfsPath) {
-        exit::tell(format_args!("finishing the interrupted move of '{from}' to '{to}' first"));
+        exit::print_message(format_args!("finishing the interrupted move of '{from}' to '{to}' first"));
     }
 }
 
-/// What the files come from.
+/// The origin of the backend.
 #[derive(Debug)]
-enum Source {
-    /// A directory.
+enum BackendSource {
+    /// A directory of the host.
     Directory(LocalBackend),
-    /// A description.
-    Config(Box<Built>),
+    /// A configuration file.
+    Config(Box<ConfiguredBackend>),
     /// A durable store.
     Store,
 }
 
-/// What the arguments say that the files come from.
-enum Named<'a> {
+/// The origin of the backend that the arguments select.
+enum BackendSelection<'a> {
     Directory,
     Config(&'a Path),
     Store(&'a str),
 }
 
-impl<'a> Named<'a> {
-    fn of(place: &'a Place) -> Result<Self, Failure> {
-        // Options that hold for all commands may stand on either side of one, where clap sees no conflict.
-        let has_directory = place.root.is_some() || place.host;
-        match (&place.config, &place.store) {
-            (None, None) if place.namespace.is_some() => {
-                Err(Failure::Usage("--namespace is about the files of a store; name it with --store"))
+impl<'a> BackendSelection<'a> {
+    fn from_args(args: &'a BackendArgs) -> Result<Self, Failure> {
+        // Global options can be before or after the command, and clap detects no conflict between the two positions.
+        let has_directory = args.root.is_some() || args.host;
+        match (&args.config, &args.store) {
+            (None, None) if args.namespace.is_some() => {
+                Err(Failure::Usage("--namespace needs a store; name one with --store"))
             }
             (None, None) => Ok(Self::Directory),
-            (Some(file), None) if !has_directory && place.namespace.is_none() => Ok(Self::Config(file)),
+            (Some(file), None) if !has_directory && args.namespace.is_none() => Ok(Self::Config(file)),
             (None, Some(url)) if !has_directory => Ok(Self::Store(url)),
-            (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
+            (None, Some(_)) => Err(Failure::Usage("--store already selects the files; leave out --root and --host")),
             (Some(_), _) if has_directory => {
-                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
+                Err(Failure::Usage("--config already selects the files; leave out --root and --host"))
             }
-            (Some(_), _) => Err(Failure::Usage("--config says where the files are; leave out --store and --namespace")),
+            (Some(_), _) => {
+                Err(Failure::Usage("--config already selects the files; leave out --store and --namespace"))
+            }
         }
     }
 }
 
-const NO_CONFIG: Failure = Failure::Usage("this needs a vfs.toml, with --config; see 'vfs config --help'");
-
-/// What runs commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShellKind {
-    /// This machine, as its user.
-    Host,
-    /// A sandbox of this machine.
-    Sandbox(SandboxArgs),
-    /// An interpreter in this process.
-    Virtual,
-}
-
-impl ShellKind {
-    /// Returns the shell that the arguments name.
-    pub(crate) fn of(args: ShellArgs) -> Result<Self, Failure> {
-        if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
-            return Err(Failure::Usage(
-                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
-                 --max-scanned-entries need --sandbox",
-            ));
-        }
-        Ok(match (args.sandbox, args.virtual_shell) {
-            (true, _) => Self::Sandbox(args.sandbox_args),
-            (_, true) => Self::Virtual,
-            _ => Self::Host,
-        })
-    }
-}
-
-/// What becomes of a store that is a file and is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// It is made.
-    Make,
-    /// It is an error: nobody looks for something where nothing can be.
-    Refuse,
-}
+const MISSING_CONFIG: Failure =
+    Failure::Usage("this command needs a vfs.toml; name one with --config, see 'vfs config --help'");
 
 impl Session {
-    /// Opens what the arguments name.
-    pub(crate) async fn open(place: &Place, missing: Missing) -> Result<Self, Failure> {
-        let cx = match &place.actor {
+    /// Opens the backend that the arguments select.
+    pub(crate) async fn open(args: &BackendArgs, missing: MissingStore) -> Result<Self, Failure> {
+        let cx = match &args.actor {
             Some(actor) => OpContext::new().with_actor(actor.as_str()),
             None => OpContext::new(),
         };
-        match Named::of(place)? {
-            Named::Directory => Self::of_directory(place, cx),
-            Named::Config(file) => Self::of_config(file, cx).await,
-            Named::Store(url) => Self::of_store(url, missing, place.namespace.as_deref(), cx).await,
+        match BackendSelection::from_args(args)? {
+            BackendSelection::Directory => Self::open_directory(args, cx),
+            BackendSelection::Config(file) => Self::open_config(file, cx).await,
+            BackendSelection::Store(url) => Self::open_store(url, missing, args.namespace.as_deref(), cx).await,
         }
     }
 
-    /// The audit logs of the description that the arguments name, which may be damaged; nothing else is opened.
-    pub(crate) async fn audit_logs(place: &Place) -> Result<Vec<Placed<BackendSink>>, Failure> {
-        let Named::Config(file) = Named::of(place)? else { return Err(NO_CONFIG) };
+    /// Returns the audit logs of the configuration file, which may be damaged, and opens nothing else.
+    pub(crate) async fn audit_logs(args: &BackendArgs) -> Result<Vec<LayerHandle<BackendSink>>, Failure> {
+        let BackendSelection::Config(file) = BackendSelection::from_args(args)? else { return Err(MISSING_CONFIG) };
         let config = Config::load(file).await.map_err(Failure::Config)?;
         config.audit_logs(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)
     }
 
-    async fn of_store(url: &str, missing: Missing, namespace: Option<&str>, cx: OpContext) -> Result<Self, Failure> {
+    async fn open_store(
+        url: &str,
+        missing: MissingStore,
+        namespace: Option<&str>,
+        cx: OpContext,
+    ) -> Result<Self, Failure> {
         let namespace = NamespaceSource::template(namespace.unwrap_or_default())?;
-        let store = vfs_store::open_store(&store_url(url, missing).await?).await?;
+        let store = vfs_store::open_store(&resolve_store_url(url, missing).await?).await?;
         let backend = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
-        Ok(Self { backend: Arc::new(backend), cx, source: Source::Store, root: None })
+        Ok(Self { backend: Arc::new(backend), cx, source: BackendSource::Store, root: None })
     }
 
-    fn of_directory(place: &Place, cx: OpContext) -> Result<Self, Failure> {
-        let root = place.root.as_deref().unwrap_or(Path::new("."));
-        let opened = if place.host { LocalBackend::host(root) } else { LocalBackend::open(root) };
+    fn open_directory(args: &BackendArgs, cx: OpContext) -> Result<Self, Failure> {
+        let root = args.root.as_deref().unwrap_or(Path::new("."));
+        let opened = if args.host { LocalBackend::host(root) } else { LocalBackend::open(root) };
         let backend = opened.map_err(|error| Failure::Root(root.to_owned(), error))?;
         if let Some(weakness) = vfs_local::weakness_between_processes() {
-            exit::tell(format_args!("warning: {weakness}"));
+            exit::print_message(format_args!("warning: {weakness}"));
         }
         Ok(Self {
             backend: Arc::new(backend.clone()),
             cx,
-            source: Source::Directory(backend),
-            root: place.root.clone(),
+            source: BackendSource::Directory(backend),
+            root: args.root.clone(),
         })
     }
 
-    async fn of_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
+    async fn open_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
         let config =
             Config::load(file).await.map_err(Failure::Config)?.with_recovery_observer(Arc::new(RecoveryNotice));
-        let built = config.build(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)?;
-        built.warnings.iter().for_each(|warning| exit::tell(format_args!("warning: {warning}")));
-        Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)), root: None })
+        let configured = config.build(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)?;
+        configured.warnings.iter().for_each(|warning| exit::print_message(format_args!("warning: {warning}")));
+        Ok(Self {
+            backend: Arc::clone(&configured.backend),
+            cx,
+            source: BackendSource::Config(Box::new(configured)),
+            root: None,
+        })
     }
 
-    /// The files with what runs commands beside them.
+    /// Returns the backend with a shell of this kind.
     pub(crate) async fn with_shell(&self, kind: ShellKind) -> Result<Arc<dyn Backend>, Failure> {
         match (kind, &self.source) {
             (ShellKind::Virtual, _) => {
                 let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));
                 Ok(match &self.source {
-                    Source::Config(built) => built.with_commands(shell),
-                    Source::Directory(_) | Source::Store => shell,
+                    BackendSource::Config(configured) => configured.with_commands(shell),
+                    BackendSource::Directory(_) | BackendSource::Store => shell,
                 })
             }
-            (ShellKind::Host, Source::Directory(files)) => {
+            (ShellKind::Host, BackendSource::Directory(files)) => {
                 Ok(Arc::new(LocalShellBackend::with_files(files.clone(), ShellConfig::new())))
             }
-            (_, Source::Config(_)) => Err(Failure::Usage(
-                "no program can see the files of a vfs.toml as it describes them; run with --virtual",
+            (_, BackendSource::Config(_)) => Err(Failure::Usage(
+                "a process would bypass the mounts and policies of this configuration; use --virtual",
             )),
-            (_, Source::Store) => Err(Failure::Usage("no program can see the files of a store; run with --virtual")),
-            (ShellKind::Sandbox(args), Source::Directory(_)) => {
+            (_, BackendSource::Store) => {
+                Err(Failure::Usage("a process cannot access the files of a store; use --virtual"))
+            }
+            (ShellKind::Sandbox(args), BackendSource::Directory(_)) => {
                 let sandbox = open_sandbox(sandbox_config(self.root.as_deref(), args)?).await?;
                 Ok(Arc::new(sandbox.into_backend()?))
             }
         }
     }
 
-    /// The path that `text` names: below the root, or with `--host` wherever a shell would look.
+    /// Parses the path argument `text`: below the root, or with `--host` as a path of the host.
     pub(crate) fn path(&self, text: &str) -> Result<VfsPath> {
         match &self.source {
-            Source::Directory(files) => files.resolve(text),
-            Source::Config(_) | Source::Store => VfsPath::parse(text),
+            BackendSource::Directory(files) => files.resolve(text),
+            BackendSource::Config(_) | BackendSource::Store => VfsPath::parse(text),
         }
     }
 
-    /// Returns the path of the file that is at `host_path` on this machine; `None` unless that is below a root directory.
+    /// Returns the path of the file at `host_path`, or `None` if that is not below a root directory.
     pub(crate) fn path_of_host_path(&self, host_path: &str) -> Option<VfsPath> {
-        let Source::Directory(files) = &self.source else { return None };
+        let BackendSource::Directory(files) = &self.source else { return None };
         let config = files.config();
         if config.confinement == Confinement::None {
             return None;
         }
-        // Without a working directory, the path is compared with the real path of the root alone.
-        let named = std::path::absolute(self.root.as_deref().unwrap_or(Path::new("."))).ok();
-        let roots = [Some(config.root.as_path()), named.as_deref()];
+        // If the working directory is unknown, the path is only compared with the real path of the root.
+        let absolute_root = std::path::absolute(self.root.as_deref().unwrap_or(Path::new("."))).ok();
+        let roots = [Some(config.root.as_path()), absolute_root.as_deref()];
         let below = roots.into_iter().flatten().find_map(|root| Path::new(host_path).strip_prefix(root).ok())?;
         VfsPath::parse(below.to_str()?).ok()
     }
 
-    /// The same; the root directory where `text` is left out.
+    /// Parses the path argument `text`, with the root as the default.
     pub(crate) fn path_or_root(&self, text: Option<&str>) -> Result<VfsPath> {
         self.path(text.unwrap_or("."))
     }
 
-    /// The parts of the namespace, where a file describes it.
-    pub(crate) fn built(&self) -> Result<&Built, Failure> {
+    /// Returns the configured backend.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Usage`] without `--config`.
+    pub(crate) fn configured(&self) -> Result<&ConfiguredBackend, Failure> {
         match &self.source {
-            Source::Config(built) => Ok(built),
-            Source::Directory(_) | Source::Store => Err(NO_CONFIG),
+            BackendSource::Config(configured) => Ok(configured),
+            BackendSource::Directory(_) | BackendSource::Store => Err(MISSING_CONFIG),
         }
     }
 
-    /// Where commands in a sandbox of these settings see `path`.
+    /// Returns the path at which commands in a sandbox with these settings see `path`.
     pub(crate) fn path_in_sandbox(&self, args: SandboxArgs, path: &VfsPath) -> Result<VfsPath, Failure> {
         let config = sandbox_config(self.root.as_deref(), args)?;
         let root = config.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
         Ok(root.join(path.relative())?)
     }
 
-    /// Brings to an end what has begun: audit records of what was not waited for.
+    /// Writes the audit records of dropped operations.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         match &self.source {
-            Source::Config(built) => Ok(built.flush().await?),
-            Source::Directory(_) | Source::Store => Ok(()),
+            BackendSource::Config(configured) => Ok(configured.flush().await?),
+            BackendSource::Directory(_) | BackendSource::Store => Ok(()),
         }
-    }
-}
-
-/// Returns an error that names the root if it is not a directory that can be opened.
-pub(crate) fn check_root(root: Option<&Path>) -> Result<(), Failure> {
-    let root = root.unwrap_or(Path::new("."));
-    LocalBackend::open(root).map(drop).map_err(|error| Failure::Root(root.to_owned(), error))
-}
-
-/// A sandbox on the directory that the arguments name.
-pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
-    let directory = std::path::absolute(root.unwrap_or(Path::new(".")))
-        .map_err(|error| Failure::Place("working directory", error))?;
-    // This program is its own helper: it asks first of all whether it is to be that.
-    let helper = std::env::current_exe().map_err(|error| Failure::Place("file of this program", error))?;
-    let config = if args.landlock {
-        let mechanisms = [Mechanism::Landlock, Mechanism::Seccomp];
-        SandboxConfig::in_place(directory)?.only(mechanisms).require(Belt::WITHOUT_NAMESPACES.iter().copied())
-    } else {
-        SandboxConfig::new(directory)
-    };
-    let mut config = config.helper(Helper::At(helper));
-    if args.network {
-        config = config.network(Network::Host);
-    }
-    if args.unix_sockets {
-        config = config.unix_sockets(UnixSockets::Allow);
-    }
-    if args.allow_visible_processes {
-        config.required.remove(&Belt::HiddenProcesses);
-    }
-    if args.allow_unprotected_names {
-        config.required.remove(&Belt::ProtectedNames);
-    }
-    if let Some(entries) = args.max_scanned_entries {
-        config = config.max_scanned_entries(entries);
-    }
-    Ok(config)
-}
-
-/// Opens a sandbox. If it cannot protect names and could be opened without that, the error names the option.
-async fn open_sandbox(config: SandboxConfig) -> Result<OsSandbox> {
-    let error = match OsSandbox::open(config.clone()).await {
-        Err(error) if error.kind() == ErrorKind::Unsupported => error,
-        opened => return opened,
-    };
-    let report = OsSandbox::check(config).await?;
-    let missing: Vec<Belt> = report.missing().map(|finding| finding.belt).collect();
-    if missing != [Belt::ProtectedNames] {
-        return Err(error);
-    }
-    let advice = "'--allow-unprotected-names' runs the command without that, and reports what it leaves";
-    Err(Error::new(ErrorKind::Unsupported, format!("{}; {advice}", error.message())))
-}
-
-/// The variable that has the URL of a store, where the arguments have `-`.
-const STORE_VARIABLE: &str = "VFS_STORE";
-
-/// The store that `text` names.
-pub(crate) async fn store_url(text: &str, missing: Missing) -> Result<StoreUrl, Failure> {
-    let url = if text == "-" {
-        let told = "'-' is the store in the variable VFS_STORE, which is not set";
-        StoreUrl::parse(&std::env::var(STORE_VARIABLE).map_err(|_| Failure::Usage(told))?)?
-    } else {
-        StoreUrl::parse(text)?
-    };
-    match url.file()? {
-        Some(file) if missing == Missing::Refuse && !is_there(&file).await => {
-            let message = format!("there is no store at '{url}'; name another file, or create one with 'vfs write'");
-            Err(Failure::Operation(Error::new(ErrorKind::NotFound, message)))
-        }
-        _ => Ok(url),
-    }
-}
-
-async fn is_there(file: &Path) -> bool {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Ok(files) = LocalBackend::host(directory) else { return false };
-    match files.resolve(name) {
-        Ok(path) => files.exists(path.as_str()).await.unwrap_or(false),
-        Err(_) => false,
     }
 }

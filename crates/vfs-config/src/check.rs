@@ -1,4 +1,4 @@
-//! What can be said of a file without looking at the disk, beyond the form of each value.
+//! Validation of settings against each other, without access to the host.
 
 use std::ops::Range;
 
@@ -11,40 +11,41 @@ use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source::Source;
 use crate::suggest::similar;
 use crate::tables::{
-    BackendTable, DurableTable, FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable,
+    BackendTable, FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable, StoreBackendTable,
 };
 
-/// Refuses what does not go together in a file.
-pub(crate) fn file(source: &Source, file: &FileTable) -> Result<(), ConfigError> {
-    let check = Check(source);
-    check.mounts(file)?;
+/// Returns an error if settings of a configuration file contradict each other.
+pub(crate) fn check_config(source: &Source, file: &FileTable) -> Result<(), ConfigError> {
+    let checker = Checker(source);
+    checker.mounts(file)?;
     let mounted = file.mounts.iter().map(|mount| (&mount.backend, &mount.layers));
     for (backend, layers) in [(&file.default.backend, &file.default.layers)].into_iter().chain(mounted) {
-        if let BackendTable::Store(durable) = backend.get_ref() {
-            check.durable(durable, backend.span())?;
-            check.kept_apart(durable, layers.iter().chain(&file.layers))?;
+        if let BackendTable::Store(store) = backend.get_ref() {
+            checker.store_backend(store, backend.span())?;
+            checker.shared_namespace(store, layers.iter().chain(&file.layers))?;
         }
     }
     for layer in file.all_layers() {
-        check.layer(layer)?;
+        checker.layer(layer)?;
     }
     for layer in &file.layers {
         if matches!(layer.get_ref(), LayerTable::Scoped(_)) {
-            let message = "`scoped` shows one directory of one place; put it into the `layers` of that place";
-            return Err(check.conflict(layer.span(), message));
+            let message =
+                "`scoped` is not possible around the namespace; move it to the `layers` of a mount or of [default]";
+            return Err(checker.conflict(layer.span(), message));
         }
     }
     Ok(())
 }
 
-/// Compiles rules, so that a faulty one is told by its place.
-pub(crate) fn rule_set(source: &Source, rules: &RulesTable) -> Result<RuleSet, ConfigError> {
+/// Compiles rules; an error names the position of the faulty rule.
+pub(crate) fn compile_rules(source: &Source, rules: &RulesTable) -> Result<RuleSet, ConfigError> {
     for rule in &rules.rules {
-        Check(source).rule(rule)?;
+        Checker(source).rule(rule)?;
     }
     let compiled = RuleSet::new(rules.rules.iter().map(|rule| rule.get_ref().to_rule()));
     let mut compiled = compiled
-        .map_err(|error| source.error(ConfigErrorKind::Invalid, 0..0, "the rules cannot be used").because(error))?;
+        .map_err(|error| source.error(ConfigErrorKind::Invalid, 0..0, "the rules cannot be used").with_cause(error))?;
     if let Some(effect) = rules.default {
         compiled = compiled.otherwise(effect.into());
     }
@@ -57,9 +58,9 @@ pub(crate) fn rule_set(source: &Source, rules: &RulesTable) -> Result<RuleSet, C
     Ok(compiled)
 }
 
-struct Check<'a>(&'a Source);
+struct Checker<'a>(&'a Source);
 
-impl Check<'_> {
+impl Checker<'_> {
     fn conflict(&self, span: Range<usize>, message: impl Into<String>) -> ConfigError {
         self.0.error(ConfigErrorKind::Conflict, span, message)
     }
@@ -68,44 +69,45 @@ impl Check<'_> {
         for (index, mount) in file.mounts.iter().enumerate() {
             let path = mount.path.get_ref();
             if path.is_root() {
-                let message = "what is at '/' is described in [default]; mount at a directory below";
+                let message = "the files at '/' are described in [default]; mount at a directory below";
                 return Err(self.conflict(mount.path.span(), message));
             }
             if file.mounts[..index].iter().any(|earlier| earlier.path.get_ref() == path) {
-                let message = format!("something is mounted at '{path}' already; give each mount a path of its own");
+                let message =
+                    format!("another backend is mounted at '{path}' already; give each mount a path of its own");
                 return Err(self.conflict(mount.path.span(), message));
             }
         }
         Ok(())
     }
 
-    fn durable(&self, durable: &DurableTable, span: Range<usize>) -> Result<(), ConfigError> {
-        if durable.url.is_some() == durable.url_env.is_some() {
-            let message = "a store needs either a `url` or a `url_env`, the variable that has it";
+    fn store_backend(&self, store: &StoreBackendTable, span: Range<usize>) -> Result<(), ConfigError> {
+        if store.url.is_some() == store.url_env.is_some() {
+            let message = "a store needs either a `url` or a `url_env`, the environment variable with the URL";
             return Err(self.conflict(span, message));
         }
-        let Some(namespace) = &durable.namespace else { return Ok(()) };
-        let read = NamespaceSource::template(namespace.get_ref());
-        read.map(drop).map_err(|error| self.0.error(ConfigErrorKind::Invalid, namespace.span(), error.message()))
+        let Some(namespace) = &store.namespace else { return Ok(()) };
+        let template = NamespaceSource::template(namespace.get_ref());
+        template.map(drop).map_err(|error| self.0.error(ConfigErrorKind::Invalid, namespace.span(), error.message()))
     }
 
-    /// Refuses layers that keep something by its path where the path is another file for each caller.
-    fn kept_apart<'a>(
+    /// Refuses layers that store versions by path if the same path is a different file for each caller.
+    fn shared_namespace<'a>(
         &self,
-        durable: &DurableTable,
+        store: &StoreBackendTable,
         mut layers: impl Iterator<Item = &'a Spanned<LayerTable>>,
     ) -> Result<(), ConfigError> {
-        let Some(namespace) = durable.namespace.as_ref().filter(|namespace| namespace.get_ref().contains('{')) else {
+        let Some(namespace) = store.namespace.as_ref().filter(|namespace| namespace.get_ref().contains('{')) else {
             return Ok(());
         };
-        let keeps = |layer: &&Spanned<LayerTable>| {
+        let stores_versions = |layer: &&Spanned<LayerTable>| {
             matches!(layer.get_ref(), LayerTable::Overlay(_) | LayerTable::Checkpoints(_))
         };
-        match layers.find(keeps) {
+        match layers.find(stores_versions) {
             None => Ok(()),
             Some(_) => {
-                let message = "an overlay or checkpoints around this would show one caller's files to others; name one \
-                               namespace for all, or put the layer around another place";
+                let message = "an overlay or checkpoint layer around this store would show the files of one caller to others; \
+                               use one namespace for all, or move the layer to another mount";
                 Err(self.conflict(namespace.span(), message))
             }
         }
@@ -122,13 +124,15 @@ impl Check<'_> {
 
     fn policy(&self, policy: &PolicyTable, span: Range<usize>) -> Result<(), ConfigError> {
         let has_settings = policy.default.is_some() || policy.hard_links.is_some() || policy.not_understood.is_some();
-        let has_own = policy.rules.is_some() || has_settings;
+        let has_inline_rules = policy.rules.is_some() || has_settings;
         match &policy.rules_file {
-            Some(file) if has_own => {
+            Some(file) if has_inline_rules => {
                 let message = "give either `rules_file`, or `rules`, `default`, `hard_links` and `not_understood` here";
                 Err(self.conflict(file.span(), message))
             }
-            None if !has_own => Err(self.conflict(span, "a policy needs `rules`, a `rules_file` or a `default`")),
+            None if !has_inline_rules => {
+                Err(self.conflict(span, "a policy needs `rules`, a `rules_file` or a `default`"))
+            }
             _ => policy.rules.iter().flatten().try_for_each(|rule| self.rule(rule)),
         }
     }
@@ -143,7 +147,7 @@ impl Check<'_> {
     }
 
     fn operation(&self, word: &Spanned<String>) -> Result<(), ConfigError> {
-        // The words for permissions are operations, too.
+        // Every permission is the name of an operation, too.
         let names: Vec<_> = Operation::ALL.iter().map(|operation| operation.code()).collect();
         let written = word.get_ref().as_str();
         if names.contains(&written) {
@@ -157,8 +161,8 @@ impl Check<'_> {
     }
 
     fn quota(&self, quota: &QuotaTable, span: Range<usize>) -> Result<(), ConfigError> {
-        let of_actors = quota.per_actor.as_ref().is_some_and(|limits| !limits.is_empty());
-        if of_actors || !quota.overall().is_empty() {
+        let has_actor_limit = quota.per_actor.as_ref().is_some_and(|limits| !limits.is_empty());
+        if has_actor_limit || !quota.overall().is_empty() {
             return Ok(());
         }
         let message = "a quota needs a limit: `max_bytes`, `max_files`, `max_file_size` or `max_operations`";
@@ -168,7 +172,7 @@ impl Check<'_> {
     fn retry(&self, retry: &RetryTable, span: Range<usize>) -> Result<(), ConfigError> {
         match (retry.min_delay, retry.max_delay) {
             (Some(min), Some(max)) if min.0 > max.0 => {
-                Err(self.conflict(span, "`min_delay` is the first wait and `max_delay` the longest; swap them"))
+                Err(self.conflict(span, "`min_delay` is longer than `max_delay`; swap them"))
             }
             _ => Ok(()),
         }

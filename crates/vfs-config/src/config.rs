@@ -1,4 +1,4 @@
-//! A file that was read, and what can be made of it.
+//! Loading, validation and opening of a configuration file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,24 +7,25 @@ use vfs_composite::RecoveryObserver;
 use vfs_layers::BackendSink;
 use vfs_policy::Approver;
 
-use crate::build::{audit_logs, build};
-use crate::built::{Built, Placed};
+use crate::build;
 use crate::check;
+use crate::configured_backend::ConfiguredBackend;
 use crate::error::ConfigError;
 use crate::host;
+use crate::layer_handle::LayerHandle;
+use crate::namespace_spec::NamespaceSpec;
 use crate::parse;
 use crate::source::Source;
-use crate::tables::FileTable;
 
-/// A description of a namespace: what is where, and the layers around it.
+/// A validated configuration of a namespace: its backends, its mounts and the layers around them.
 ///
 /// # Behaviour
 ///
-/// * Every key and every value is checked when it is read; what is on the disk is looked at when it is built.
-/// * Paths of the host are relative to a base directory, which is that of the file. Nothing in them is expanded.
-/// * Where a store or an audit log lies in a directory that is shown, a policy next to the directory hides it from everything
-///   above: it is not listed, searched, read or changed. The file itself, and files of rules, can be read there and not
-///   changed, so that nobody rewrites the rules that hold for it.
+/// * Parsing checks every key and every value. Only [`Config::build`] accesses files, directories and stores.
+/// * Host paths are relative to a base directory, by default the directory of the file. `~` and variables are not expanded.
+/// * If a layer store or an audit log is inside a mounted directory, a policy around that directory hides it: layers further
+///   out and callers cannot list, search, read or change it. The configuration file and rules files inside a mounted directory
+///   can be read but not changed, so that agents cannot rewrite the rules that apply to them.
 ///
 /// ```
 /// # async fn example() -> Result<(), vfs_config::ConfigError> {
@@ -35,107 +36,108 @@ use crate::tables::FileTable;
 ///     type = "memory"
 ///     layers = [{ type = "quota", max_bytes = "10 MiB" }]
 /// "#)?;
-/// let built = config.build(std::path::Path::new(".")).await?;
-/// # let _ = built;
+/// let configured = config.build(std::path::Path::new(".")).await?;
+/// # let _ = configured;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub(crate) source: Source,
-    pub(crate) tables: FileTable,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) recovery_observer: Option<Arc<dyn RecoveryObserver>>,
+    spec: NamespaceSpec,
 }
 
 impl Config {
-    /// 1 MiB, the longest file that is read.
-    pub const MAX_LEN: u64 = 1 << 20;
+    /// Maximum length of a configuration file in bytes, 1 MiB.
+    pub const MAX_LEN: u64 = host::MAX_CONFIG_LEN;
 
-    /// Reads `text`.
+    /// Parses and validates `text`.
     ///
     /// # Errors
     ///
-    /// What is not TOML, an unknown or missing key and a wrong value, with the line and the column.
+    /// Returns an error with line and column if `text` is not TOML, if a key is unknown or missing, or if a value is invalid.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::of(Source::new(None, text))
+        Self::from_source(Source::new(None, text))
     }
 
-    /// Reads the file `path`.
+    /// Reads, parses and validates the file `path`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read, is not UTF-8 or is over [`Config::MAX_LEN`], and those of [`Config::parse`].
+    /// Returns an error if the file cannot be read, is not UTF-8 or is longer than [`Config::MAX_LEN`], and those of
+    /// [`Config::parse`].
     pub async fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::of(host::source(path.as_ref()).await?)
+        Self::from_source(host::read_source(path.as_ref()).await?)
     }
 
-    fn of(source: Source) -> Result<Self, ConfigError> {
-        let tables = parse::file(&source)?;
-        check::file(&source, &tables)?;
-        Ok(Self { source, tables, approver: None, recovery_observer: None })
+    fn from_source(source: Source) -> Result<Self, ConfigError> {
+        let tables = parse::parse_config(&source)?;
+        check::check_config(&source, &tables)?;
+        Ok(Self { spec: NamespaceSpec { source, tables, approver: None, recovery_observer: None } })
     }
 
-    /// Lets `approver` answer what rules with the effect `ask` ask. Default: nobody does, and the operation is
-    /// `approval_required`.
+    /// Sets the approver that decides about operations for which a rule has the effect `ask`. Without an approver, such
+    /// operations fail with `approval_required`.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+        self.spec.approver = Some(approver);
         self
     }
 
-    /// Sends a notice to `observer` if the recovery of an interrupted move copies files or takes long while it is built.
+    /// Sets the observer that is notified if [`Config::build`] recovers an interrupted move by copying files or for long.
     #[must_use]
     pub fn with_recovery_observer(mut self, observer: Arc<dyn RecoveryObserver>) -> Self {
-        self.recovery_observer = Some(observer);
+        self.spec.recovery_observer = Some(observer);
         self
     }
 
-    /// The file that it was read from.
+    /// Returns the path of the configuration file, or `None` if the text was parsed directly.
     pub fn file(&self) -> Option<&Path> {
-        self.source.file()
+        self.spec.source.file()
     }
 
-    /// The directory of that file, which its paths are relative to.
+    /// Returns the directory of the configuration file, which host paths are relative to by default.
     pub fn directory(&self) -> Option<PathBuf> {
         self.file().map(host::directory_of)
     }
 
-    /// Opens what the file describes, with relative paths under `base`.
+    /// Opens the namespace, with relative host paths below `base`.
     ///
     /// # Behaviour
     ///
-    /// Stores that are not there yet are made, and so is the journal of moves. Moves across mounts that a crash interrupted are
-    /// recovered from the journal, unless one is under way in another process: after five seconds no further file is begun, and a
-    /// file that takes longer is given up after a minute. Those that cannot be recovered are in [`Built::warnings`], and tried
-    /// again the next time. If the default directory of the journal cannot be used, that is a warning, and moves go without a
-    /// journal. Nothing else is changed.
+    /// Creates missing stores and the move journal. Moves across mounts that a crash interrupted are recovered from the
+    /// journal, unless one is in progress in another process: after five seconds no further file is started, and a file that
+    /// takes longer is aborted after a minute. Moves that cannot be recovered are in [`ConfiguredBackend::warnings`], and the
+    /// next call retries them. If the default directory of the journal cannot be used, a warning says so and moves are not
+    /// journaled. Nothing else is changed.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be opened, a store that is no store, two layers with one store, a store around a directory
-    /// that is shown, a place that is mounted twice, and what else does not go together; with the line and the column.
-    pub async fn build(&self, base: &Path) -> Result<Built, ConfigError> {
-        build(self, base).await
+    /// Returns an error with line and column if a directory or store cannot be opened, if two layers use one store, if a
+    /// mounted directory is inside a store, or if settings contradict each other.
+    pub async fn build(&self, base: &Path) -> Result<ConfiguredBackend, ConfigError> {
+        build::build_namespace(&self.spec, base).await
     }
 
-    /// The audit logs that the file describes, to be read, also where one is damaged and can no longer be written to. No place
-    /// is opened. They are in the order of [`Built::audits`].
+    /// Returns the audit logs of the configuration for reading, in the order of [`ConfiguredBackend::audits`].
+    ///
+    /// # Behaviour
+    ///
+    /// Opens no backend, so a log can be read even if it is damaged and can no longer be appended to.
     ///
     /// # Errors
     ///
-    /// Those of [`Config::build`] about where layers keep what they keep.
-    pub async fn audit_logs(&self, base: &Path) -> Result<Vec<Placed<BackendSink>>, ConfigError> {
-        audit_logs(self, base).await
+    /// Those of [`Config::build`] about layer stores.
+    pub async fn audit_logs(&self, base: &Path) -> Result<Vec<LayerHandle<BackendSink>>, ConfigError> {
+        build::open_audit_logs(&self.spec, base).await
     }
 }
 
-/// Reads the file `path`, and opens what it describes.
+/// Reads the configuration file `path` and opens its namespace.
 ///
 /// # Errors
 ///
 /// Those of [`Config::load`] and [`Config::build`].
-pub async fn open(path: impl AsRef<Path>) -> Result<Built, ConfigError> {
+pub async fn open(path: impl AsRef<Path>) -> Result<ConfiguredBackend, ConfigError> {
     let config = Config::load(path).await?;
     config.build(&config.directory().unwrap_or_default()).await
 }

@@ -1,4 +1,4 @@
-//! Why a file is no namespace, and where in it that stands.
+//! Errors of configuration files, with their positions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,63 +6,63 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use vfs_core::ErrorKind;
 
-use crate::mask::masked;
+use crate::redaction::redact_urls;
 
-/// What is wrong with a file, for programs.
+/// The category of a [`ConfigError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
-    /// The file, or one that it names, cannot be read.
+    /// The configuration file, or a file that it names, cannot be read.
     Unreadable,
-    /// It is not TOML.
+    /// The text is not TOML.
     Syntax,
-    /// A key is unknown or missing, or a value is not one that its key can have.
+    /// A key is unknown or missing, or its value is invalid.
     Invalid,
-    /// What stands there does not go together with something else.
+    /// A setting contradicts another one.
     Conflict,
-    /// A directory or store that it names cannot be opened.
+    /// A directory or store that the file names cannot be opened.
     Open,
 }
 
-/// A place in a text, both from 1.
+/// A position in a text; line and column count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Position {
-    /// The line.
+    /// The line number.
     pub line: usize,
-    /// The character in the line.
+    /// The number of the character in the line.
     pub column: usize,
 }
 
-/// A file that says nothing that can be built.
+/// An error or warning about a configuration file.
 ///
 /// # Behaviour
 ///
-/// `Display` is one line for operators: `vfs.toml:3:8: layers[0].max_bytes: ...`, with what to write instead. It speaks of
-/// paths of the host, so it is not for a model. User, password and parameters of URLs are masked, wherever they stand.
+/// `Display` is one line for operators, such as `vfs.toml:3:8: layers[0].max_bytes: ...`, with what to write instead. The line
+/// can contain host paths, so do not show it to a model. User, password and parameters of all URLs are redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}", Line(self))]
+#[error("{}", ErrorLine(self))]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// What is wrong.
+    /// The category.
     pub kind: ConfigErrorKind,
-    /// The file, where the text is that of one.
+    /// The configuration file, or `None` if the text was parsed directly.
     pub file: Option<PathBuf>,
-    /// Where in the file.
+    /// The position in the file.
     pub position: Option<Position>,
-    /// The key that is meant, from the top: `mounts[0].layers[1].max_bytes`, with numbers from 0.
+    /// The full name of the key, such as `mounts[0].layers[1].max_bytes`; indices count from 0.
     pub key: Option<String>,
-    /// What is wrong, and what to write instead.
+    /// The reason, and what to write instead.
     pub message: String,
-    /// What the backend said.
+    /// The error of the backend.
     #[source]
     pub cause: Option<vfs_core::Error>,
 }
 
 impl ConfigError {
-    /// An error of `kind` that is not in a file.
+    /// Creates an error of `kind` without a position.
     pub(crate) fn new(kind: ConfigErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, file: None, position: None, key: None, message: masked(&message.into()), cause: None }
+        Self { kind, file: None, position: None, key: None, message: redact_urls(&message.into()), cause: None }
     }
 
     pub(crate) fn in_file(mut self, file: &Path) -> Self {
@@ -70,41 +70,48 @@ impl ConfigError {
         self
     }
 
-    /// The same, because of `cause`, which is told too.
-    pub(crate) fn because(mut self, cause: vfs_core::Error) -> Self {
-        self.message = format!("{}: {}", self.message, masked(cause.message()));
+    /// Creates the error that the directory `path` cannot be opened; `label` names its purpose.
+    pub(crate) fn open_directory(label: &str, path: &Path, cause: vfs_core::Error) -> Self {
+        let mut error = Self::new(ConfigErrorKind::Open, describe_open_failure(label, path, &cause));
+        error.cause = Some(cause);
+        error
+    }
+
+    /// Sets the cause and appends its message.
+    pub(crate) fn with_cause(mut self, cause: vfs_core::Error) -> Self {
+        self.message = format!("{}: {}", self.message, redact_urls(cause.message()));
         self.cause = Some(cause);
         self
     }
 }
 
-/// Returns one line for an operator: that the directory `path`, which is `what`, cannot be opened because of `error`, and what to do.
+/// Returns one line for an operator that says why the directory `path` cannot be opened and what to do; `label` names its purpose.
 ///
 /// ```
 /// use std::path::Path;
 /// use vfs_core::{Error, ErrorKind};
 ///
-/// let line = vfs_config::unopened_directory("root", Path::new("/absent"), &Error::of(ErrorKind::NotFound));
+/// let line = vfs_config::describe_open_failure("root", Path::new("/absent"), &Error::of(ErrorKind::NotFound));
 /// assert!(line.starts_with("root '/absent' cannot be opened: the directory does not exist; create it"));
 /// ```
-pub fn unopened_directory(what: &str, path: &Path, error: &vfs_core::Error) -> String {
+pub fn describe_open_failure(label: &str, path: &Path, error: &vfs_core::Error) -> String {
     let reason = match error.kind() {
         ErrorKind::NotFound => "the directory does not exist; create it, or name another one",
         ErrorKind::NotADirectory => "it is not a directory; name a directory",
         ErrorKind::PermissionDenied => "permission denied; make it readable, or name another one",
         _ => error.message(),
     };
-    format!("{what} '{}' cannot be opened: {reason}", path.display())
+    format!("{label} '{}' cannot be opened: {reason}", path.display())
 }
 
-/// An error as a line.
-struct Line<'a>(&'a ConfigError);
+/// Formats an error as one line.
+struct ErrorLine<'a>(&'a ConfigError);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for ErrorLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ConfigError { file, position, key, message, .. } = self.0;
         if let Some(file) = file {
-            write!(f, "{}:", masked(&file.display().to_string()))?;
+            write!(f, "{}:", redact_urls(&file.display().to_string()))?;
         }
         if let Some(Position { line, column }) = position {
             write!(f, "{line}:{column}:")?;

@@ -1,6 +1,6 @@
-//! A whole tree of backends from one file.
+//! A whole namespace of backends from one configuration file.
 //!
-//! A `vfs.toml` says what is at `/`, what is mounted where, and which layers are around each and around everything:
+//! A `vfs.toml` describes what is at `/`, what is mounted where, and the layers around each mount and around the namespace:
 //!
 //! ```toml
 //! [default]
@@ -17,26 +17,29 @@
 //! rules = [{ effect = "deny", paths = ["/secrets", "*.pem"] }]
 //! ```
 //!
-//! [`open`] makes it a backend, and gives the parts that a program may want to reach beside it: see [`Built`]. An unknown
-//! key or a wrong value is a [`ConfigError`] that says where it stands. [`schema`] is the form of the file for editors, and
-//! `docs/vfs.example.toml` of the repository shows every layer.
+//! [`open`] reads such a file and returns a [`ConfiguredBackend`]: the backend, and handles to its layers. For an unknown key
+//! or an invalid value it returns a [`ConfigError`] with line and column. [`schema`] returns the JSON schema of the file for
+//! editors, and `docs/vfs.example.toml` of the repository shows every layer.
 
 mod build;
-mod built;
 mod check;
 mod config;
+mod configured_backend;
 mod error;
 mod host;
-mod mask;
+mod layer_handle;
+mod layer_operations;
+mod namespace_spec;
 mod parse;
-mod recorded;
+mod redaction;
 mod schema;
 mod source;
 pub mod suggest;
 mod tables;
 mod values;
 
-pub use built::{AuditLog, Built, Place, Placed};
 pub use config::{Config, open};
-pub use error::{ConfigError, ConfigErrorKind, Position, unopened_directory};
+pub use configured_backend::ConfiguredBackend;
+pub use error::{ConfigError, ConfigErrorKind, Position, describe_open_failure};
+pub use layer_handle::{AuditLog, LayerHandle, LayerScope};
 pub use schema::schema;

@@ -1,7 +1,7 @@
-//! From text to tables.
+//! Parser of configuration and rules files.
 //!
-//! Derived tables of the form `{ type = "name", key = value }` forget where in the text their keys stand. So the document is
-//! put into the form `{ name = { key = value } }` first, which serde reads without forgetting.
+//! Serde's internally tagged enums, `{ type = "name", key = value }`, lose the positions of keys. So the parser first rewrites the
+//! document to externally tagged enums, `{ name = { key = value } }`, which keep them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,72 +12,85 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source::Source;
-use crate::suggest::similar;
+use crate::suggest::{self, similar};
 use crate::tables::{FileTable, RulesTable};
 
-/// Reads a whole file.
-pub(crate) fn file(source: &Source) -> Result<FileTable, ConfigError> {
+/// Parses a configuration file.
+pub(crate) fn parse_config(source: &Source) -> Result<FileTable, ConfigError> {
     let mut document = document(source)?;
     let table = document.get_mut();
-    for (key, place) in [("default", false), ("mounts", true)] {
-        let Some(value) = table.get_mut(key) else { continue };
-        match value.get_mut() {
-            DeValue::Array(places) if place => places.iter_mut().try_for_each(|place| with_backend(source, place))?,
-            DeValue::Table(_) if !place => with_backend(source, value)?,
-            // What has another form is refused below.
-            _ => {}
-        }
+    // Values of another form are left to `decode`, which refuses them.
+    if let Some(default) = table.get_mut("default") {
+        tag_backend(source, default)?;
     }
-    with_layers(source, table)?;
+    if let Some(DeValue::Array(mounts)) = table.get_mut("mounts").map(Spanned::get_mut) {
+        mounts.iter_mut().try_for_each(|mount| tag_backend(source, mount))?;
+    }
+    tag_layers(source, table)?;
     decode(source, document)
 }
 
-/// Reads a file of rules.
-pub(crate) fn rules(source: &Source) -> Result<RulesTable, ConfigError> {
+/// Parses a rules file.
+pub(crate) fn parse_rules(source: &Source) -> Result<RulesTable, ConfigError> {
     decode(source, document(source)?)
 }
 
 fn document(source: &Source) -> Result<Spanned<DeTable<'_>>, ConfigError> {
-    DeTable::parse(source.text()).map_err(|fault| source.fault(ConfigErrorKind::Syntax, &fault))
+    DeTable::parse(source.text()).map_err(|error| parse_error(source, ConfigErrorKind::Syntax, &error))
 }
 
 fn decode<T: DeserializeOwned>(source: &Source, document: Spanned<DeTable<'_>>) -> Result<T, ConfigError> {
-    T::deserialize(Deserializer::from(document)).map_err(|fault| source.fault(ConfigErrorKind::Invalid, &fault))
+    T::deserialize(Deserializer::from(document)).map_err(|error| parse_error(source, ConfigErrorKind::Invalid, &error))
 }
 
-/// Puts `place`, which has the keys of a backend beside its own, into the form `{ backend = { type = { .. } }, .. }`.
-fn with_backend(source: &Source, place: &mut Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
-    let span = place.span();
-    let DeValue::Table(table) = place.get_mut() else { return Ok(()) };
-    with_layers(source, table)?;
+/// Moves the keys of the backend of `mount` into a table of their own: `{ backend = { type = { .. } }, .. }`.
+fn tag_backend(source: &Source, mount: &mut Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+    let span = mount.span();
+    let DeValue::Table(table) = mount.get_mut() else { return Ok(()) };
+    tag_layers(source, table)?;
     let mut own = DeTable::new();
     for key in ["path", "layers"] {
         if let Some((key, value)) = table.remove_entry(key) {
             own.insert(key, value);
         }
     }
-    let backend = by_type(source, std::mem::take(table), span.clone(), "local, memory or store")?;
+    let backend = tag_by_type(source, std::mem::take(table), span.clone(), "local, memory or store")?;
     own.insert(Spanned::new(span.clone(), Cow::Borrowed("backend")), Spanned::new(span, backend));
     *table = own;
     Ok(())
 }
 
-/// Puts all of the `layers` of `table` into the form `{ type = { .. } }`.
-fn with_layers(source: &Source, table: &mut DeTable<'_>) -> Result<(), ConfigError> {
+/// Rewrites all `layers` of `table` to the form `{ type = { .. } }`.
+fn tag_layers(source: &Source, table: &mut DeTable<'_>) -> Result<(), ConfigError> {
     let Some(DeValue::Array(layers)) = table.get_mut("layers").map(Spanned::get_mut) else { return Ok(()) };
     for layer in layers.iter_mut() {
         let span = layer.span();
         if let DeValue::Table(table) = layer.get_mut() {
-            let named = by_type(source, std::mem::take(table), span, "policy, overlay, audit, ...")?;
+            let named = tag_by_type(source, std::mem::take(table), span, "policy, overlay, audit, ...")?;
             *layer.get_mut() = named;
         }
     }
     Ok(())
 }
 
-/// Returns the keys that can stand beside the unknown one at `key` and that are not in the list of serde, because they were taken
-/// out of the table before serde read it.
-pub(crate) fn keys_beside(key: &str) -> &'static [&'static str] {
+/// Converts an error of the parser. For an unknown key or value it names the most similar one that is possible, or all of them.
+fn parse_error(source: &Source, kind: ConfigErrorKind, error: &toml::de::Error) -> ConfigError {
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let span = error.span().unwrap_or_default();
+    let extra_keys = match source.key(&span) {
+        Some(key) if message.starts_with("unknown field ") => rewritten_keys(&key),
+        _ => &[],
+    };
+    let message = match message.as_str() {
+        "missing field `default`" => format!("{message}: the table [default] describes the files at '/'"),
+        _ => suggest::reword(&message, extra_keys).unwrap_or(message),
+    };
+    source.error(kind, span, message)
+}
+
+/// Returns the keys that are possible next to the unknown key `key` but missing in the error of serde, because the rewriting has
+/// moved them.
+fn rewritten_keys(key: &str) -> &'static [&'static str] {
     let Some((table, _)) = key.rsplit_once('.') else { return &[] };
     let name = table.rsplit('.').next().unwrap_or(table);
     match name.split_once('[').map_or((name, ""), |(name, index)| (name, index)) {
@@ -88,7 +101,8 @@ pub(crate) fn keys_beside(key: &str) -> &'static [&'static str] {
     }
 }
 
-fn by_type<'a>(
+/// Removes the key `type` from `table` and returns the form `{ type = { .. } }`.
+fn tag_by_type<'a>(
     source: &Source,
     mut table: DeTable<'a>,
     span: Range<usize>,
@@ -99,12 +113,12 @@ fn by_type<'a>(
         let misspelt = table.keys().find(|key| !similar(key.get_ref(), ["type"], 1).is_empty());
         return match misspelt {
             Some(key) => invalid(key.span(), format!("unknown field `{}`; did you mean `type`?", key.get_ref())),
-            None => invalid(span, format!("missing field `type`, which says what this is: {examples}")),
+            None => invalid(span, format!("missing field `type`, which is one of: {examples}")),
         };
     };
     let word_span = word.span();
     let DeValue::String(name) = word.into_inner() else {
-        return invalid(word_span, format!("`type` is a string: {examples}"));
+        return invalid(word_span, format!("`type` is a string, one of: {examples}"));
     };
     let mut named = DeTable::new();
     named.insert(Spanned::new(word_span, name), Spanned::new(span, DeValue::Table(table)));

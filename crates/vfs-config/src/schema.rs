@@ -1,4 +1,4 @@
-//! The form of the file, for editors.
+//! JSON schema of the configuration file.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use crate::tables::FileTable;
 
-/// The JSON schema of the file, draft 2020-12, as text that ends with a line break.
+/// Returns the JSON schema (draft 2020-12) of the configuration file, as text that ends with a line break.
 ///
 /// # Behaviour
 ///
-/// It says of every key what it is and what it may be. Editors take it for TOML too: `#:schema vfs.schema.json` at the top
-/// of the file.
+/// The schema describes every key and its possible values. Editors also use it for TOML: put `#:schema vfs.schema.json` at the
+/// top of the file.
 pub fn schema() -> String {
     let schema = SchemaSettings::draft2020_12()
         .with_transform(without_null)
         .into_generator()
         .into_root_schema_for::<FileTable>();
-    // A schema is made of maps with text keys, which always have a JSON.
+    // A schema consists of maps with text keys, so the conversion to JSON cannot fail.
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// Takes out the nulls that stand for what may be left out: TOML has none.
+/// Removes `null` from the types of optional keys, because TOML has no null.
 fn without_null(schema: &mut Schema) {
     transform_subschemas(&mut without_null, schema);
     if let Some(Value::Array(types)) = schema.get_mut("type") {

@@ -1,4 +1,4 @@
-//! The text that something was read from, to say where in it a fault stands.
+//! Configuration text with its file name, for errors with line, column and key.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,17 +8,16 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, ConfigErrorKind, Position};
-use crate::mask::masked;
-use crate::{parse, suggest};
+use crate::redaction::redact_urls;
 
-/// A text, and the file that it is from.
+/// The text of a configuration or rules file.
 #[derive(Clone)]
 pub(crate) struct Source {
     file: Option<PathBuf>,
     text: Arc<str>,
 }
 
-/// Without the text, which may hold the password of a store.
+/// Omits the text, which may contain the password of a store.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source").field("file", &self.file).finish_non_exhaustive()
@@ -38,28 +37,13 @@ impl Source {
         self.file.as_deref()
     }
 
-    /// An error about what stands at `span`.
+    /// Creates an error about the setting at `span`.
     pub(crate) fn error(&self, kind: ConfigErrorKind, span: Range<usize>, message: impl Into<String>) -> ConfigError {
         let mut error = ConfigError::new(kind, message);
         error.file.clone_from(&self.file);
         error.position = Some(self.position(span.start));
-        error.key = self.key(&span).map(|key| masked(&key));
+        error.key = self.key(&span).map(|key| redact_urls(&key));
         error
-    }
-
-    /// A fault that the parser found. Of an unknown key or word, the nearest known one is named, or all that can stand there.
-    pub(crate) fn fault(&self, kind: ConfigErrorKind, fault: &toml::de::Error) -> ConfigError {
-        let message = fault.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        let span = fault.span().unwrap_or_default();
-        let more = match self.key(&span) {
-            Some(key) if message.starts_with("unknown field ") => parse::keys_beside(&key),
-            _ => &[],
-        };
-        let message = match message.as_str() {
-            "missing field `default`" => format!("{message}: the table [default] says what is at '/'"),
-            _ => suggest::reword(&message, more).unwrap_or(message),
-        };
-        self.error(kind, span, message)
     }
 
     fn position(&self, offset: usize) -> Position {
@@ -68,45 +52,45 @@ impl Source {
         Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 
-    /// Returns the innermost key that `range` is in, or in the value of; none for an empty range, which is that of the whole file.
-    /// Only errors ask, so the text is parsed again.
-    fn key(&self, range: &Range<usize>) -> Option<String> {
+    /// Returns the innermost key whose name or value contains `range`, or `None` for an empty range, which stands for the whole
+    /// file. The text is parsed again, because only errors need the key.
+    pub(crate) fn key(&self, range: &Range<usize>) -> Option<String> {
         if range.is_empty() {
             return None;
         }
         let document = DeTable::parse(&self.text).ok()?;
-        let mut found = None;
-        key_in_table(document.get_ref(), range, &mut String::new(), &mut found);
-        found.map(|(_, key)| key)
+        let mut innermost = None;
+        find_key_in_table(document.get_ref(), range, &mut String::new(), &mut innermost);
+        innermost.map(|(_, key)| key)
     }
 }
 
-/// The length of what was found to hold the range, and the keys that lead to it.
-type Found = Option<(usize, String)>;
+/// The length of the smallest span that contains the range, and the full name of its key.
+type InnermostKey = Option<(usize, String)>;
 
-fn key_in_table(table: &DeTable<'_>, range: &Range<usize>, prefix: &mut String, found: &mut Found) {
+fn find_key_in_table(table: &DeTable<'_>, range: &Range<usize>, prefix: &mut String, innermost: &mut InnermostKey) {
     for (key, value) in table {
         let length = prefix.len();
         if length > 0 {
             prefix.push('.');
         }
         prefix.push_str(key.get_ref());
-        note(key.span(), range, prefix, found);
-        note(value.span(), range, prefix, found);
-        key_in_value(value.get_ref(), range, prefix, found);
+        update_innermost(key.span(), range, prefix, innermost);
+        update_innermost(value.span(), range, prefix, innermost);
+        find_key_in_value(value.get_ref(), range, prefix, innermost);
         prefix.truncate(length);
     }
 }
 
-fn key_in_value(value: &DeValue<'_>, range: &Range<usize>, prefix: &mut String, found: &mut Found) {
+fn find_key_in_value(value: &DeValue<'_>, range: &Range<usize>, prefix: &mut String, innermost: &mut InnermostKey) {
     match value {
-        DeValue::Table(table) => key_in_table(table, range, prefix, found),
+        DeValue::Table(table) => find_key_in_table(table, range, prefix, innermost),
         DeValue::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let length = prefix.len();
                 prefix.push_str(&format!("[{index}]"));
-                note(item.span(), range, prefix, found);
-                key_in_value(item.get_ref(), range, prefix, found);
+                update_innermost(item.span(), range, prefix, innermost);
+                find_key_in_value(item.get_ref(), range, prefix, innermost);
                 prefix.truncate(length);
             }
         }
@@ -114,14 +98,14 @@ fn key_in_value(value: &DeValue<'_>, range: &Range<usize>, prefix: &mut String, 
     }
 }
 
-/// Remembers `key` where it is closer around the range than what was found before; of two alike, the one further in.
-fn note(span: Range<usize>, range: &Range<usize>, key: &str, found: &mut Found) {
+/// Replaces `innermost` by `key` if its span contains the range and is not longer. Of two equal spans, the later one is further in.
+fn update_innermost(span: Range<usize>, range: &Range<usize>, key: &str, innermost: &mut InnermostKey) {
     let length = span.end.saturating_sub(span.start);
     if span.contains(&range.start)
         && range.end <= span.end
-        && found.as_ref().is_none_or(|(shortest, _)| length <= *shortest)
+        && innermost.as_ref().is_none_or(|(shortest, _)| length <= *shortest)
     {
-        *found = Some((length, key.to_owned()));
+        *innermost = Some((length, key.to_owned()));
     }
 }
 
@@ -130,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_named_by_line_column_and_key() {
+    fn an_error_has_the_line_the_column_and_the_key_of_its_span() {
         let text = "a = 1\n[b]\nc = { d = [1, { 'é' = 2 }] }\n[[e]]\nf = 1\n[[e]]\nf = 'x'\n";
         let source = Source::new(None, text);
         for (mark, line, column, key) in

@@ -18,24 +18,25 @@ use std::cmp::Reverse;
 /// ```
 pub fn similar<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, max: usize) -> Vec<&'a str> {
     let lower = written.to_lowercase();
-    let mut found: Vec<_> =
+    let mut ranked: Vec<_> =
         names.into_iter().filter_map(|name| Some((distance(written, &lower, name)?, name))).collect();
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter().map(|(_, name)| name).take(max).collect()
+    ranked.sort_unstable();
+    ranked.dedup();
+    ranked.into_iter().map(|(_, name)| name).take(max).collect()
 }
 
-/// How many letters differ, and how many if case counts and the common beginning is shorter; `None` if the names are not similar.
+/// Returns the edit distance without case, the distance with case, and the length of the common prefix, reversed for sorting;
+/// `None` if the names are not similar.
 fn distance(written: &str, lower: &str, name: &str) -> Option<(usize, usize, Reverse<usize>)> {
     let length = written.chars().count().min(name.chars().count());
-    let most = (length / 3).max(1);
-    // The distance is at least the difference of the lengths, which costs nothing to find.
-    if name == written || name.chars().count().abs_diff(written.chars().count()) > most {
+    let max_distance = (length / 3).max(1);
+    // The difference of the lengths is a lower bound of the distance and cheap to compute.
+    if name == written || name.chars().count().abs_diff(written.chars().count()) > max_distance {
         return None;
     }
     let letters = strsim::damerau_levenshtein(lower, &name.to_lowercase());
     let common = written.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
-    (letters <= most).then(|| (letters, strsim::damerau_levenshtein(written, name), Reverse(common)))
+    (letters <= max_distance).then(|| (letters, strsim::damerau_levenshtein(written, name), Reverse(common)))
 }
 
 /// Returns `message`, an error of serde about an unknown field or variant, with the nearest of the names that are possible there;
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_come_first() {
+    fn names_are_sorted_by_similarity() {
         let names = ["main.rs", "mail.rs", "lib.rs", "Main.rs", "m"];
         assert_eq!(similar("mian.rs", names, 3), ["main.rs", "Main.rs", "mail.rs"]);
         assert_eq!(similar("MAIN.rs", names, 2), ["Main.rs", "main.rs"]);

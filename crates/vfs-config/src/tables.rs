@@ -1,4 +1,4 @@
-//! What may stand in the file, as it is written. The comments are the descriptions of the schema.
+//! Serde tables of the configuration file. Doc comments of keys are descriptions in the JSON schema.
 
 mod backends;
 mod layers;
@@ -14,40 +14,40 @@ use vfs_core::VfsPath;
 
 use crate::values::HostPath;
 
-pub(crate) use self::backends::{BackendTable, DurableTable, LocalTable, MemoryTable};
+pub(crate) use self::backends::{BackendTable, LocalTable, MemoryTable, StoreBackendTable};
 pub(crate) use self::layers::{
-    AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerTable, OverlayTable, PolicyTable, QuotaTable,
-    RetryTable, StoreTable, TimeoutTable,
+    AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerStorage, LayerTable, OverlayTable, PolicyTable,
+    QuotaTable, RetryTable, TimeoutTable,
 };
 pub(crate) use self::rules::{RuleTable, RulesTable};
 
-/// A whole namespace of an agent: what is where, and the layers around it.
+/// The namespace of an agent: its backends, its mounts and the layers around them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "vfs.toml")]
 pub(crate) struct FileTable {
     /// The directory of the journal of moves across mounts, from which the next process recovers moves that a crash interrupted;
-    /// or false for none: such a move may then stay at both ends. It is made when the file is opened, and hidden where it lies in a
-    /// directory that is shown. Default: `.vfs/moves`, if it can be written.
+    /// or false for no journal: files of an interrupted move may then stay at both ends. The directory is created if missing, and
+    /// hidden if it is in a mounted directory. Default: `.vfs/moves`, if that is writable.
     #[schemars(with = "Option<JournalSchema>")]
     pub(crate) journal: Option<Spanned<JournalSetting>>,
-    /// What is at `/`, and wherever no mount is.
+    /// The files at `/`, and at every path outside the mounts.
     pub(crate) default: DefaultTable,
-    /// What is at other places.
+    /// The files at other paths.
     #[serde(default)]
     pub(crate) mounts: Vec<MountTable>,
-    /// Layers around everything, the first one innermost.
+    /// Layers around the whole namespace, the first one innermost.
     #[serde(default)]
     #[schemars(with = "Vec<LayerTable>")]
     pub(crate) layers: Vec<Spanned<LayerTable>>,
 }
 
-/// Where moves across mounts are recorded.
+/// The setting of the journal of moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JournalSetting {
-    /// Nowhere.
+    /// Moves are not recorded.
     Off,
-    /// In this directory.
+    /// Moves are recorded in this directory.
     Directory(HostPath),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum JournalSetting {
 enum JournalSchema {
     /// The directory.
     Directory(HostPath),
-    /// `false` for none.
+    /// `false` for no journal.
     Off(bool),
 }
 
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for JournalSetting {
 
             fn visit_bool<E: serde::de::Error>(self, is_on: bool) -> Result<JournalSetting, E> {
                 if is_on {
-                    return Err(E::custom("there is a journal by default; name its directory, or leave this out"));
+                    return Err(E::custom("the journal is on by default; name a directory, or remove this setting"));
                 }
                 Ok(JournalSetting::Off)
             }
@@ -89,44 +89,44 @@ impl<'de> Deserialize<'de> for JournalSetting {
     }
 }
 
-/// A place for files, and the layers around it.
+/// The default backend and the layers around it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DefaultTable {
     #[schemars(flatten, with = "BackendTable")]
     pub(crate) backend: Spanned<BackendTable>,
-    /// Layers around these files alone, the first one innermost.
+    /// Layers around these files only, the first one innermost.
     #[serde(default)]
     #[schemars(with = "Vec<LayerTable>")]
     pub(crate) layers: Vec<Spanned<LayerTable>>,
 }
 
-/// A place for files, where it is mounted, and the layers around it.
+/// A mounted backend, its path and the layers around it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MountTable {
-    /// Where it is, as the agent sees it, such as `/memories`. It need not exist, and shadows what is there.
+    /// The path of the mount in the namespace, such as `/memories`. It need not exist; the mount shadows files that are below it.
     #[schemars(with = "String")]
     pub(crate) path: Spanned<VfsPath>,
     #[schemars(flatten, with = "BackendTable")]
     pub(crate) backend: Spanned<BackendTable>,
-    /// Layers around these files alone, the first one innermost. Their paths begin at the mount.
+    /// Layers around these files only, the first one innermost. Their paths start at the mount.
     #[serde(default)]
     #[schemars(with = "Vec<LayerTable>")]
     pub(crate) layers: Vec<Spanned<LayerTable>>,
 }
 
 impl FileTable {
-    /// All durable stores, wherever they are mounted.
-    pub(crate) fn all_durable(&self) -> impl Iterator<Item = &DurableTable> {
+    /// Returns the tables of all durable stores.
+    pub(crate) fn all_store_backends(&self) -> impl Iterator<Item = &StoreBackendTable> {
         let mounted = self.mounts.iter().map(|mount| &mount.backend);
         [&self.default.backend].into_iter().chain(mounted).filter_map(|backend| match backend.get_ref() {
-            BackendTable::Store(durable) => Some(durable),
+            BackendTable::Store(store) => Some(store),
             BackendTable::Local(_) | BackendTable::Memory(_) => None,
         })
     }
 
-    /// All layers, wherever they are.
+    /// Returns all layers: of the default backend, of the mounts and of the namespace.
     pub(crate) fn all_layers(&self) -> impl Iterator<Item = &Spanned<LayerTable>> {
         let mounts = self.mounts.iter().flat_map(|mount| &mount.layers);
         self.default.layers.iter().chain(mounts).chain(&self.layers)

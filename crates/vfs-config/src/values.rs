@@ -1,4 +1,4 @@
-//! Values as a person writes them: sizes, times, paths of the host.
+//! Values of settings: sizes, durations and host paths.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
-/// So many bytes.
+/// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -28,24 +28,26 @@ impl Size {
     fn parse(text: &str) -> Result<Self, String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = (&text[..digits], text[digits..].trim_start());
-        let number = number.parse::<u64>().map_err(|_| wrong_size(text))?;
-        let unit = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(|| wrong_size(text))?;
-        let bytes = number.checked_mul(unit.1).ok_or_else(|| format!("'{text}' is more than any file can have"))?;
+        let number = number.parse::<u64>().map_err(|_| invalid_size(text))?;
+        let unit = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(|| invalid_size(text))?;
+        let bytes = number
+            .checked_mul(unit.1)
+            .ok_or_else(|| format!("'{text}' is larger than any file can be; write a smaller size"))?;
         Ok(Self(bytes))
     }
 }
 
-fn wrong_size(text: &str) -> String {
+fn invalid_size(text: &str) -> String {
     format!(
-        "'{text}' is no size; write bytes as a number, or a whole number with a unit, such as \"10 MiB\" or \"4 kB\""
+        "'{text}' is not a size; write bytes as a number, or a whole number with a unit, such as \"10 MiB\" or \"4 kB\""
     )
 }
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+        struct SizeVisitor;
 
-        impl Visitor<'_> for Written {
+        impl Visitor<'_> for SizeVisitor {
             type Value = Size;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,7 +59,7 @@ impl<'de> Deserialize<'de> for Size {
             }
 
             fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Size, E> {
-                u64::try_from(bytes).map(Size).map_err(|_| E::custom("a size is not less than 0"))
+                u64::try_from(bytes).map(Size).map_err(|_| E::custom("a size cannot be less than 0"))
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
@@ -65,7 +67,7 @@ impl<'de> Deserialize<'de> for Size {
             }
         }
 
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(SizeVisitor)
     }
 }
 
@@ -76,7 +78,7 @@ impl JsonSchema for Size {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Bytes: a number, or a whole number with a unit, such as \"10 MiB\" or \"4 kB\".",
+            "description": "A size: a number of bytes, or a whole number with a unit, such as \"10 MiB\" or \"4 kB\".",
             "oneOf": [
                 { "type": "integer", "minimum": 0 },
                 { "type": "string", "pattern": "^[0-9]+ *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$" },
@@ -85,7 +87,7 @@ impl JsonSchema for Size {
     }
 }
 
-/// A span of time.
+/// A duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) Duration);
 
@@ -94,7 +96,7 @@ impl<'de> Deserialize<'de> for Time {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|error| {
             D::Error::custom(format_args!(
-                "'{text}' is no time ({error}); write for example \"30s\", \"250ms\" or \"1h 30m\""
+                "'{text}' is not a duration ({error}); write for example \"30s\", \"250ms\" or \"1h 30m\""
             ))
         })
     }
@@ -107,14 +109,14 @@ impl JsonSchema for Time {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A span of time with its unit, such as \"30s\", \"250ms\" or \"1h 30m\".",
+            "description": "A duration with its unit, such as \"30s\", \"250ms\" or \"1h 30m\".",
             "type": "string",
             "pattern": "^[0-9]",
         })
     }
 }
 
-/// A span of time that is not zero: in no time at all everything would be late, and nothing too much.
+/// A duration other than zero: a limit of zero would fail every operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeLimit(pub(crate) Duration);
 
@@ -122,7 +124,7 @@ impl<'de> Deserialize<'de> for TimeLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Time(limit) = Time::deserialize(deserializer)?;
         if limit.is_zero() {
-            return Err(D::Error::custom("the time is zero; write for example \"30s\""));
+            return Err(D::Error::custom("the duration is zero; write for example \"30s\""));
         }
         Ok(Self(limit))
     }
@@ -138,7 +140,7 @@ impl JsonSchema for TimeLimit {
     }
 }
 
-/// A path of the host. Nothing in it is expanded.
+/// A host path. `~` and variables are not expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostPath(PathBuf);
 
@@ -152,7 +154,7 @@ impl<'de> Deserialize<'de> for HostPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         if text.is_empty() {
-            return Err(D::Error::custom("an empty path names nothing; \".\" is the directory of this file"));
+            return Err(D::Error::custom("the path is empty; \".\" is the directory of this file"));
         }
         if text.starts_with('~') {
             return Err(D::Error::custom(format_args!(
@@ -160,7 +162,7 @@ impl<'de> Deserialize<'de> for HostPath {
             )));
         }
         if text.contains('\0') {
-            return Err(D::Error::custom("a path cannot hold a NUL character"));
+            return Err(D::Error::custom("a path cannot contain a NUL character"));
         }
         Ok(Self(PathBuf::from(text.into_owned())))
     }
@@ -173,7 +175,7 @@ impl JsonSchema for HostPath {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A path of this machine, relative to the directory of this file. '~' and variables are not expanded.",
+            "description": "A host path, relative to the directory of this file. '~' and variables are not expanded.",
             "type": "string",
             "pattern": "^[^~]",
         })

@@ -1,11 +1,11 @@
-//! Files that are read, opened, and refused.
+//! Parsing, validation and opening of configuration files.
 #![allow(clippy::disallowed_methods, reason = "what is opened is set up and looked at from outside")]
 
 use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use vfs_config::{Built, Config, ConfigError, ConfigErrorKind, Position};
+use vfs_config::{Config, ConfigError, ConfigErrorKind, ConfiguredBackend, Position};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
 use vfs_versions::Commit;
 
@@ -28,12 +28,12 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
-async fn open(root: &TempDir, text: &str) -> Result<Built, ConfigError> {
+async fn open(root: &TempDir, text: &str) -> Result<ConfiguredBackend, ConfigError> {
     fs::write(root.path().join("vfs.toml"), text).expect("a file");
     vfs_config::open(root.path().join("vfs.toml")).await
 }
 
-/// Line, column, key and words of what is wrong with `text`.
+/// Asserts that `text` is refused with this kind, position and key, and with `words` in the message.
 #[track_caller]
 fn refused(text: &str, kind: ConfigErrorKind, at: (usize, usize), key: &str, words: &str) {
     let error = Config::parse(text).expect_err(words);
@@ -44,7 +44,7 @@ fn refused(text: &str, kind: ConfigErrorKind, at: (usize, usize), key: &str, wor
 }
 
 #[test]
-fn a_fault_names_its_line_its_key_and_what_to_write() {
+fn an_error_names_the_line_the_key_and_what_to_write() {
     use ConfigErrorKind::{Conflict, Invalid};
     let memory = "[default]\ntype = 'memory'\n";
     let with = |rest: &str| format!("{memory}{rest}");
@@ -81,7 +81,7 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
         "\".\" is the directory of this file",
     );
     refused(&with("max_file_size = '1 mib'\n"), Invalid, (3, 17), "default.max_file_size", "write bytes as a number");
-    refused(&with("max_file_size = -1\n"), Invalid, (3, 17), "default.max_file_size", "not less than 0");
+    refused(&with("max_file_size = -1\n"), Invalid, (3, 17), "default.max_file_size", "cannot be less than 0");
     refused(
         &with("[[mounts]]\npath = '/../x'\ntype = 'memory'\n"),
         Invalid,
@@ -95,16 +95,16 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
 }
 
 #[test]
-fn a_key_that_is_missing_at_the_top_is_not_told_of_another_table() {
+fn a_missing_top_level_key_is_not_reported_for_another_table() {
     for text in ["", "[[mounts]]\npath = '/a'\ntype = 'memory'\n"] {
         let error = Config::parse(text).expect_err("there is no default");
-        let message = "1:1: missing field `default`: the table [default] says what is at '/'";
+        let message = "1:1: missing field `default`: the table [default] describes the files at '/'";
         assert_eq!((error.key.as_deref(), error.to_string().as_str()), (None, message));
     }
 }
 
 #[test]
-fn a_fault_in_a_layer_names_its_line_too() {
+fn an_error_in_a_layer_names_its_line() {
     use ConfigErrorKind::{Conflict, Invalid};
     let with = |rest: &str| format!("[default]\ntype = 'memory'\n[[layers]]\n{rest}");
     refused(
@@ -115,7 +115,7 @@ fn a_fault_in_a_layer_names_its_line_too() {
         "unknown variant `quotta`; did you mean `quota`?",
     );
     refused(&with("type = 'timeout'\ntime = '30'\n"), Invalid, (5, 8), "layers[0].time", "write for example \"30s\"");
-    refused(&with("type = 'timeout'\ntime = '0s'\n"), Invalid, (5, 8), "layers[0].time", "the time is zero");
+    refused(&with("type = 'timeout'\ntime = '0s'\n"), Invalid, (5, 8), "layers[0].time", "the duration is zero");
     refused(
         &with("type = 'timeout'\ntime = '30s'\noperations = { grap = '1s' }\n"),
         Invalid,
@@ -132,7 +132,7 @@ fn a_fault_in_a_layer_names_its_line_too() {
         "unknown field `strict`",
     );
     refused(&with("type = 'quota'\n"), Conflict, (3, 1), "layers[0]", "a quota needs a limit");
-    refused(&with("type = 'scoped'\ndirectory = '/a'\n"), Conflict, (3, 1), "layers[0]", "of that place");
+    refused(&with("type = 'scoped'\ndirectory = '/a'\n"), Conflict, (3, 1), "layers[0]", "of a mount");
     refused(&with("type = 'policy'\n"), Conflict, (3, 1), "layers[0]", "a policy needs `rules`");
     let both = "type = 'policy'\nrules_file = 'x'\ndefault = 'deny'\n";
     refused(&with(both), Conflict, (5, 14), "layers[0].rules_file", "either `rules_file`");
@@ -149,7 +149,7 @@ fn a_fault_in_a_layer_names_its_line_too() {
 }
 
 #[test]
-fn an_unknown_key_names_the_nearest_or_all_of_its_own_table() {
+fn an_unknown_key_is_reported_with_the_most_similar_key_or_all_keys_of_its_table() {
     #[track_caller]
     fn refused(text: &str, key: &str, message: &str) {
         let error = Config::parse(text).expect_err(message);
@@ -199,7 +199,7 @@ fn an_unknown_key_names_the_nearest_or_all_of_its_own_table() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_line() {
+fn a_text_that_is_not_toml_is_refused_with_its_line() {
     let error = Config::parse("[default]\ntype = \n").expect_err("no value");
     assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Syntax, Some(2)), "{error}");
 }
@@ -210,15 +210,15 @@ fn the_schema_in_the_documentation_is_this_one() {
     if std::env::var_os("VFS_WRITE_SCHEMA").is_some() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/vfs.schema.json"), &schema).expect("a file");
     }
-    let told = "run VFS_WRITE_SCHEMA=1 cargo test -p vfs-config schema";
-    assert!(docs("vfs.schema.json") == schema, "docs/vfs.schema.json is another; {told}");
+    let advice = "run VFS_WRITE_SCHEMA=1 cargo test -p vfs-config schema";
+    assert!(docs("vfs.schema.json") == schema, "docs/vfs.schema.json is out of date; {advice}");
 }
 
 #[tokio::test]
 async fn the_example_in_the_documentation_can_be_opened_and_shows_every_layer() {
     let root = tree(&[("project/a.txt", "a"), ("state/x", ""), ("policy.toml", "default = 'allow'\n")]);
-    let built = open(&root, &docs("vfs.example.toml")).await.expect("the example is valid");
-    built.backend.write_text("/memories/plan.md", "read").await.expect("it may be written");
+    let configured = open(&root, &docs("vfs.example.toml")).await.expect("the example is valid");
+    configured.backend.write_text("/memories/plan.md", "read").await.expect("it may be written");
     assert_eq!(fs::read_to_string(root.path().join("state/agents/one/plan.md")).expect("a file"), "read");
     let schema: serde_json::Value = serde_json::from_str(&vfs_config::schema()).expect("JSON");
     let layers = schema["$defs"]["LayerTable"]["oneOf"].as_array().expect("variants");
@@ -230,25 +230,25 @@ async fn the_example_in_the_documentation_can_be_opened_and_shows_every_layer() 
 }
 
 #[tokio::test]
-async fn places_are_mounted_and_layers_go_around_them() {
+async fn backends_are_mounted_with_their_layers() {
     let root = tree(&[("project/a.txt", "a"), ("shared/docs/b.txt", "b")]);
-    let built = open(
+    let configured = open(
         &root,
         "[default]\ntype = 'local'\nroot = 'project'\nlayers = [{ type = 'read_only' }]\n\
          [[mounts]]\npath = '/docs'\ntype = 'local'\nroot = 'shared'\nlayers = [{ type = 'scoped', directory = '/docs' }]\n\
          [[mounts]]\npath = '/scratch'\ntype = 'memory'\n\
          [[layers]]\ntype = 'quota'\nmax_files = 3\n",
     );
-    let built = built.await.expect("it is valid");
-    let mounts: Vec<_> = built.composite.mounts().into_iter().map(|mount| mount.path.to_string()).collect();
+    let configured = configured.await.expect("the configuration is valid");
+    let mounts: Vec<_> = configured.composite.mounts().into_iter().map(|mount| mount.path.to_string()).collect();
     assert_eq!(mounts, ["/", "/docs", "/scratch"]);
-    assert_eq!(built.backend.read_text("/docs/b.txt").await.as_deref(), Ok("b"));
-    let refused = built.backend.write_text("/a.txt", "other").await.expect_err("it is read-only");
+    assert_eq!(configured.backend.read_text("/docs/b.txt").await.as_deref(), Ok("b"));
+    let refused = configured.backend.write_text("/a.txt", "other").await.expect_err("it is read-only");
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
-    built.backend.create_text("/scratch/1", "").await.expect("the third file");
-    let refused = built.backend.create_text("/scratch/2", "").await.expect_err("the fourth file");
+    configured.backend.create_text("/scratch/1", "").await.expect("the third file");
+    let refused = configured.backend.create_text("/scratch/2", "").await.expect_err("the fourth file");
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
-    assert_eq!(built.quotas[0].part.usage(&OpContext::new()).await.expect("it is known").files, 3);
+    assert_eq!(configured.quotas[0].layer.usage(&OpContext::new()).await.expect("it is known").files, 3);
 }
 
 #[tokio::test]
@@ -256,16 +256,16 @@ async fn an_overlay_keeps_changes_for_the_next_process_and_a_commit_goes_through
     let root = tree(&[("project/a.txt", "one\n")]);
     let text = "[default]\ntype = 'memory'\n[[mounts]]\npath = '/p'\ntype = 'local'\nroot = 'project'\n\
                 layers = [{ type = 'read_only' }, { type = 'overlay', store = 'store' }]\n";
-    let built = open(&root, text).await.expect("it is valid");
-    built.backend.edit_text("/p/a.txt", "one", "two").await.expect("it may be edited");
-    drop(built);
+    let configured = open(&root, text).await.expect("the configuration is valid");
+    configured.backend.edit_text("/p/a.txt", "one", "two").await.expect("it may be edited");
+    drop(configured);
     let file = || fs::read_to_string(root.path().join("project/a.txt")).expect("a file");
     assert_eq!(file(), "one\n");
-    let built = open(&root, text).await.expect("it is valid");
+    let configured = open(&root, text).await.expect("the configuration is valid");
     let cx = OpContext::new();
-    let diff = built.overlays[0].diff(&cx).await.expect("a diff");
+    let diff = configured.overlays[0].diff(&cx).await.expect("a diff");
     assert_eq!(diff.unified(), "--- a/p/a.txt\n+++ b/p/a.txt\n@@ -1 +1 @@\n-one\n+two\n");
-    let Commit::Applied(changes) = built.overlays[0].commit(&cx).await.expect("it can be applied") else {
+    let Commit::Applied(changes) = configured.overlays[0].commit(&cx).await.expect("it can be applied") else {
         panic!("nobody else changed it")
     };
     assert_eq!((changes.changes[0].path.as_str(), file().as_str()), ("/p/a.txt", "two\n"));
@@ -277,12 +277,12 @@ const STORES: &str = "[default]\ntype = 'local'\nroot = '.'\n\
     [[layers]]\ntype = 'policy'\nrules_file = 'rules.toml'\n";
 
 #[tokio::test]
-async fn what_layers_keep_is_hidden_wherever_it_is_shown() {
+async fn the_storage_of_layers_is_hidden_in_mounted_directories() {
     let root = tree(&[(".vfs/kept/x", "needle"), ("rules.toml", ""), ("l 1.jsonl", "")]);
-    let built = open(&root, STORES).await.expect("it is valid");
-    let files = &built.backend;
+    let configured = open(&root, STORES).await.expect("the configuration is valid");
+    let files = &configured.backend;
     files.create_text("/a", "needle").await.expect("a file");
-    let records = built.audits[0].part.sink.records().await.expect("records");
+    let records = configured.audits[0].layer.sink.records().await.expect("records");
     assert_eq!(records.len(), 1);
     assert!(root.path().join(".vfs/[log] 1.jsonl").exists());
     let found: Vec<_> =
@@ -301,11 +301,11 @@ async fn what_layers_keep_is_hidden_wherever_it_is_shown() {
 }
 
 #[tokio::test]
-async fn the_file_itself_and_its_rules_can_be_read_and_not_be_changed() {
+async fn the_configuration_and_its_rules_files_are_read_only() {
     for overlay in ["", "layers = [{ type = 'overlay' }]\n"] {
         let root = tree(&[(".vfs/kept/x", ""), ("rules.toml", "")]);
-        let built = open(&root, &STORES.replacen("root = '.'\n", &format!("root = '.'\n{overlay}"), 1)).await;
-        let files = built.expect("it is valid").backend;
+        let configured = open(&root, &STORES.replacen("root = '.'\n", &format!("root = '.'\n{overlay}"), 1)).await;
+        let files = configured.expect("the configuration is valid").backend;
         assert!(files.read_text("/vfs.toml").await.is_ok());
         for file in ["/vfs.toml", "/rules.toml"] {
             let refused = files.write_text(file, "").await.expect_err("it may not be changed");
@@ -316,7 +316,7 @@ async fn the_file_itself_and_its_rules_can_be_read_and_not_be_changed() {
 }
 
 #[tokio::test]
-async fn what_does_not_go_together_on_the_disk_is_refused_with_its_line() {
+async fn settings_that_contradict_the_host_are_refused_with_their_line() {
     let root =
         tree(&[("project/a.txt", ""), ("store/x", ""), ("file", ""), ("rules.toml", "[[rules]]\neffect = 'no'\n")]);
     let local = |rest: &str| format!("[default]\ntype = 'local'\nroot = {rest}");
@@ -329,7 +329,7 @@ async fn what_does_not_go_together_on_the_disk_is_refused_with_its_line() {
         (
             local("'project'\n[[layers]]\ntype = 'overlay'\nstore = 's'\n[[layers]]\ntype = 'audit'\nfile = 's/a'\n"),
             9,
-            "a place of its own",
+            "a path of its own",
         ),
         (local("'project'\n[[layers]]\ntype = 'policy'\nrules_file = 'rules.toml'\n"), 2, "unknown variant `no`"),
         (local("'project'\n[[layers]]\ntype = 'audit'\nfile = 'store/x/log'\n"), 6, "cannot be opened"),
@@ -345,9 +345,9 @@ async fn what_does_not_go_together_on_the_disk_is_refused_with_its_line() {
 }
 
 #[tokio::test]
-async fn policies_explain_themselves_in_the_namespace() {
+async fn explanations_of_policies_have_namespace_paths() {
     let root = tree(&[("project/a.txt", ""), ("shared/x", "")]);
-    let built = open(
+    let configured = open(
         &root,
         "[default]\ntype = 'local'\nroot = 'project'\n\
          [[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'shared'\nlayers = [\
@@ -355,35 +355,35 @@ async fn policies_explain_themselves_in_the_namespace() {
            { type = 'scoped', directory = '/one' } ]\n\
          [[layers]]\ntype = 'policy'\nrules = [{ name = 'outer', effect = 'deny', actors = ['x'] }]\n",
     );
-    let built = built.await.expect("it is valid");
+    let configured = configured.await.expect("the configuration is valid");
     let effects = |actor, at| {
-        let explained = built.explain(actor, "read", &path(at)).expect("a permission");
+        let explained = configured.explain(actor, "read", &path(at)).expect("a permission");
         explained.into_iter().map(|by| (by.path.to_string(), by.name)).collect::<Vec<_>>()
     };
     let at = "/m/secret/key".to_owned();
     assert_eq!(effects(None, "/m/secret/key"), [(at.clone(), Some("inner".to_owned())), (at, None)]);
     assert_eq!(effects(Some("x"), "/secret"), [("/secret".to_owned(), Some("outer".to_owned()))]);
-    assert!(built.explain(None, "fly", &path("/")).is_err());
+    assert!(configured.explain(None, "fly", &path("/")).is_err());
 }
 
 #[tokio::test]
-async fn changes_are_taken_back_by_the_next_process_and_the_file_itself_is_left_alone() {
+async fn the_next_process_undoes_changes_and_leaves_the_configuration_unchanged() {
     let text = "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'memory'\n\
                 [[layers]]\ntype = 'checkpoints'\nstore = '.vfs/checkpoints'\n";
     let root = tree(&[("a.txt", "one")]);
     let cx = OpContext::new();
-    let built = open(&root, text).await.expect("it is valid");
-    let [checkpoints] = &built.checkpoints[..] else { panic!("one layer") };
-    let snapshots = checkpoints.part.as_snapshots().expect("there are");
+    let configured = open(&root, text).await.expect("the configuration is valid");
+    let [checkpoints] = &configured.checkpoints[..] else { panic!("one layer") };
+    let snapshots = checkpoints.layer.as_snapshots().expect("there are");
     let snapshot = snapshots.snapshot(&cx, SnapshotRequest::new()).await.expect("a snapshot");
     assert_eq!((snapshot.files, snapshot.bytes), (1, 3));
-    built.backend.edit_text("/a.txt", "one", "two").await.expect("it may be edited");
-    drop(built);
-    let built = open(&root, &format!("{text}max_undo = 10\n")).await.expect("it is valid");
-    let undone = built.checkpoints[0].part.undo(&cx, 1).await.expect("it can be taken back");
+    configured.backend.edit_text("/a.txt", "one", "two").await.expect("it may be edited");
+    drop(configured);
+    let configured = open(&root, &format!("{text}max_undo = 10\n")).await.expect("the configuration is valid");
+    let undone = configured.checkpoints[0].layer.undo(&cx, 1).await.expect("it can be taken back");
     assert_eq!((undone.entries.len(), undone.files), (1, 1));
     assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one");
-    let snapshots = built.checkpoints[0].part.as_snapshots().expect("there are");
+    let snapshots = configured.checkpoints[0].layer.as_snapshots().expect("there are");
     snapshots.restore(&cx, RestoreRequest::new(snapshot.id)).await.expect("vfs.toml is not in it");
 }
 
@@ -407,35 +407,35 @@ namespace = 'acme'
 ";
 
 #[tokio::test]
-async fn a_database_is_seen_by_the_next_process_and_by_whom_it_belongs_to_and_hidden_where_it_lies() {
+async fn a_database_persists_files_by_namespace_and_is_hidden_in_mounted_directories() {
     let root = tree(&[("notes.md", "notes")]);
     let ann = OpContext::new().with_actor("ann");
     let bob = OpContext::new().with_actor("bob");
     let write = |at: &str, text: &'static str| vfs_core::WriteRequest::new(path(at), text);
     let stat = |at: &str| vfs_core::StatRequest::new(path(at));
     {
-        let built = open(&root, DURABLE).await.expect("it can be opened");
-        built.backend.write(&ann, write("/memories/a.md", "of ann")).await.expect("written");
-        built.backend.write(&ann, write("/shared/a.md", "of all")).await.expect("written");
+        let configured = open(&root, DURABLE).await.expect("it can be opened");
+        configured.backend.write(&ann, write("/memories/a.md", "of ann")).await.expect("written");
+        configured.backend.write(&ann, write("/shared/a.md", "of all")).await.expect("written");
         assert_eq!(
-            built.backend.stat(&bob, stat("/memories/a.md")).await.expect_err("another's").kind(),
+            configured.backend.stat(&bob, stat("/memories/a.md")).await.expect_err("another's").kind(),
             ErrorKind::NotFound
         );
-        let nobody = built.backend.stat(&OpContext::new(), stat("/memories/a.md")).await.expect_err("nobody");
+        let nobody = configured.backend.stat(&OpContext::new(), stat("/memories/a.md")).await.expect_err("nobody");
         assert_eq!((nobody.kind(), nobody.path()), (ErrorKind::InvalidArgument, Some("/memories/a.md")));
-        let named = built.backend.ls(&ann, vfs_core::LsRequest::new(path("/"))).await.expect("listed");
+        let named = configured.backend.ls(&ann, vfs_core::LsRequest::new(path("/"))).await.expect("listed");
         let names: Vec<_> = named.entries.iter().map(|entry| entry.path.as_str()).collect();
         assert_eq!(names, ["/.vfs", "/memories", "/notes.md", "/shared", "/vfs.toml"]);
         for hidden in ["/state.db", "/state.db-wal", "/state.db-shm", "/state.db-journal", "/state.db-reserve"] {
-            let error = built.backend.stat(&ann, stat(hidden)).await.expect_err(hidden);
+            let error = configured.backend.stat(&ann, stat(hidden)).await.expect_err(hidden);
             assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
         }
     }
-    let built = open(&root, DURABLE).await.expect("it can be opened");
+    let configured = open(&root, DURABLE).await.expect("it can be opened");
     let read = |at: &str| vfs_core::ReadRequest::new(path(at));
-    let memory = built.backend.read(&ann, read("/memories/a.md")).await.expect("kept");
+    let memory = configured.backend.read(&ann, read("/memories/a.md")).await.expect("kept");
     assert_eq!(memory.content, vfs_core::Content::Text("of ann".into()));
-    let shared = built.backend.read(&bob, read("/shared/a.md")).await.expect("kept");
+    let shared = configured.backend.read(&bob, read("/shared/a.md")).await.expect("kept");
     assert_eq!(shared.content, vfs_core::Content::Text("of all".into()));
 }
 
@@ -446,17 +446,19 @@ async fn a_database_behind_a_link_is_hidden_under_both_names() {
     fs::write(root.path().join("data/real.db"), "").expect("a file");
     let text =
         "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'sqlite:state.db'\n";
-    let built = open(&root, text).await.expect("it can be opened");
-    built.backend.create_text("/m/a", "kept").await.expect("written");
+    let configured = open(&root, text).await.expect("it can be opened");
+    configured.backend.create_text("/m/a", "kept").await.expect("written");
     for hidden in ["/state.db", "/state.db-wal", "/data/real.db", "/data/real.db-wal", "/data/real.db-shm"] {
-        let error = built.backend.read_text(hidden).await.expect_err(hidden);
+        let error = configured.backend.read_text(hidden).await.expect_err(hidden);
         assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
     }
-    assert!(built.backend.grep_text("kept").await.expect("a search").iter().all(|found| found.path.as_str() == "/m/a"));
+    assert!(
+        configured.backend.grep_text("kept").await.expect("a search").iter().all(|found| found.path.as_str() == "/m/a")
+    );
 }
 
 #[test]
-fn what_is_kept_by_path_does_not_go_around_files_of_each_caller() {
+fn layers_that_store_versions_by_path_are_refused_around_files_of_each_caller() {
     let place = "[default]\ntype = 'memory'\n[[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'memory:'\nnamespace = ";
     let overlay = "layers = [{ type = 'overlay' }]\n";
     for text in [
@@ -470,7 +472,7 @@ fn what_is_kept_by_path_does_not_go_around_files_of_each_caller() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_opened_is_told_with_its_line_and_without_its_password() {
+async fn a_store_that_cannot_be_opened_is_reported_with_its_line_and_without_its_password() {
     let root = tree(&[("text", "this is no database, whatever its name says, and long enough to be looked at")]);
     for (place, kind, line, words) in [
         ("", ConfigErrorKind::Conflict, 1, "either a `url` or a `url_env`"),
@@ -496,7 +498,7 @@ async fn a_store_that_cannot_be_opened_is_told_with_its_line_and_without_its_pas
 }
 
 #[tokio::test]
-async fn no_message_repeats_a_secret_of_a_url_wherever_it_stands() {
+async fn no_message_contains_a_secret_of_a_url() {
     let root = tree(&[]);
     for place in [
         "type = 'store'\nurl_env = 'postgres://u:hidden@h/db?x=hidden'",
@@ -523,7 +525,7 @@ async fn no_message_repeats_a_secret_of_a_url_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn directories_that_two_places_show_are_warned_of() {
+async fn a_directory_that_is_reachable_through_two_mounts_is_a_warning() {
     let root = tree(&[("project/src/a.txt", ""), ("project/m/b.txt", ""), ("state/one/x", ""), ("state/two/x", "")]);
     std::os::unix::fs::symlink("project/src", root.path().join("link")).expect("a link");
     let mount = |at: &str, root: &str, more: &str| {
@@ -547,9 +549,9 @@ async fn directories_that_two_places_show_are_warned_of() {
         (mount("/s", "state", "confinement = 'none'\n"), Some(("mounts[0].root", "reached at '/' too"))),
     ] {
         let text = format!("[default]\ntype = 'local'\nroot = 'project'\n{text}");
-        let built = open(&root, &text).await.expect("it is valid");
+        let configured = open(&root, &text).await.expect("the configuration is valid");
         let warnings: Vec<_> =
-            built.warnings.iter().map(|warning| (warning.key.as_deref(), warning.to_string())).collect();
+            configured.warnings.iter().map(|warning| (warning.key.as_deref(), warning.to_string())).collect();
         match (&warnings[..], expected) {
             ([], None) => {}
             ([(key, words)], Some((at, said))) => assert!(*key == Some(at) && words.contains(said), "{text}: {words}"),
@@ -559,7 +561,7 @@ async fn directories_that_two_places_show_are_warned_of() {
 }
 
 #[tokio::test]
-async fn of_what_a_link_leads_to_nothing_is_told_that_may_not_be_read() {
+async fn stat_and_resolve_reveal_nothing_about_denied_link_targets() {
     let root = tree(&[("secret.txt", "s"), ("a.md", "a"), ("d/b.md", "b")]);
     for (target, link) in [("secret.txt", "x.md"), ("a.md", "y.md"), ("d", "d.md")] {
         std::os::unix::fs::symlink(target, root.path().join(link)).expect("a link");
@@ -568,8 +570,8 @@ async fn of_what_a_link_leads_to_nothing_is_told_that_may_not_be_read() {
     let rules =
         "[[layers.rules]]\neffect = 'allow'\npaths = ['*.md']\n[[layers.rules]]\neffect = 'deny'\nreason = 'no'\n";
     let text = format!("[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n{rules}");
-    let built = open(&root, &text).await.expect("it is valid");
-    let (files, cx) = (&built.backend, OpContext::new());
+    let configured = open(&root, &text).await.expect("the configuration is valid");
+    let (files, cx) = (&configured.backend, OpContext::new());
     let stat = async |at: &str| files.stat(&cx, vfs_core::StatRequest::new(path(at))).await;
     let resolve = async |at: &str| files.resolve(&cx, vfs_core::ResolveRequest::new(path(at))).await;
     assert_eq!(stat("/y.md").await.map(|info| info.size), Ok(1));

@@ -1,4 +1,4 @@
-//! The journal of moves across mounts, and what an opening does about interrupted ones.
+//! The journal of moves across mounts, and the recovery of interrupted moves when a namespace is opened.
 #![allow(clippy::disallowed_methods, reason = "what is opened is set up and looked at from outside")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use vfs_composite::{CompositeBackend, RecoveryOutcome};
-use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
+use vfs_config::{Config, ConfigError, ConfigErrorKind, ConfiguredBackend};
 use vfs_core::{
     Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, ReadRequest, RenameRequest,
     ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest,
@@ -34,7 +34,7 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
-async fn open(root: &TempDir, text: &str) -> Result<Built, ConfigError> {
+async fn open(root: &TempDir, text: &str) -> Result<ConfiguredBackend, ConfigError> {
     write(root, "vfs.toml", text);
     vfs_config::open(root.path().join("vfs.toml")).await
 }
@@ -54,11 +54,11 @@ async fn interrupted() -> TempDir {
 
 /// Writes the record of a move of `/d` in the directory `one` to `/m/d`, where `target` is mounted.
 async fn interrupt(root: &TempDir, target: Value) {
-    let built = open(root, MOVES).await.expect("it is valid");
+    let configured = open(root, MOVES).await.expect("the configuration is valid");
     let mut files = Vec::new();
     for name in ["a", "b"] {
         let from = format!("/d/{name}");
-        let info = built.backend.stat(&OpContext::new(), StatRequest::new(path(&from))).await;
+        let info = configured.backend.stat(&OpContext::new(), StatRequest::new(path(&from))).await;
         let version = info.expect("it is there").version;
         files.push(json!({ "from": from, "to": format!("/m/d/{name}"), "kind": "file", "version": version }));
     }
@@ -69,7 +69,7 @@ async fn interrupt(root: &TempDir, target: Value) {
     write(root, ".vfs/moves/move-1-0.json", &record.to_string());
 }
 
-/// Rewrites the record of the move.
+/// Edits the record of the move.
 fn edit_record(root: &TempDir, edit: impl FnOnce(&mut Value)) {
     let record = root.path().join(".vfs/moves/move-1-0.json");
     let mut value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
@@ -77,8 +77,8 @@ fn edit_record(root: &TempDir, edit: impl FnOnce(&mut Value)) {
     fs::write(&record, value.to_string()).expect("a file");
 }
 
-async fn rename(built: &Built, from: &str, to: &str) -> vfs_core::Result<()> {
-    built.backend.rename(&OpContext::new(), RenameRequest::new(path(from), path(to))).await.map(drop)
+async fn rename(configured: &ConfiguredBackend, from: &str, to: &str) -> vfs_core::Result<()> {
+    configured.backend.rename(&OpContext::new(), RenameRequest::new(path(from), path(to))).await.map(drop)
 }
 
 const MOVES: &str = "[default]\ntype = 'local'\nroot = 'one'\n[[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'two'\n";
@@ -93,10 +93,10 @@ fn contents(root: &TempDir, file: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn an_interrupted_move_is_finished_by_the_next_opening() {
+async fn the_next_opening_finishes_an_interrupted_move() {
     let root = interrupted().await;
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.recovery.moves.len(), built.warnings.len()), (1, 0), "{built:?}");
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!((configured.recovery.moves.len(), configured.warnings.len()), (1, 0), "{configured:?}");
     assert_eq!((contents(&root, "two/d/a").as_deref(), contents(&root, "two/d/b").as_deref()), (Some("a"), Some("b")));
     assert!(!root.path().join("one/d").exists());
     assert_eq!(records(&root), 0);
@@ -107,8 +107,8 @@ async fn a_recovery_is_recorded_in_the_audit_log_around_the_namespace() {
     let root = interrupted().await;
     let text = format!("layers = [{{ type = 'audit', file = 'audit.jsonl' }}]\n{MOVES}");
     for _ in 0..2 {
-        let built = open(&root, &text).await.expect("it is valid");
-        assert!(built.warnings.is_empty(), "{:?}", built.warnings);
+        let configured = open(&root, &text).await.expect("the configuration is valid");
+        assert!(configured.warnings.is_empty(), "{:?}", configured.warnings);
         let log = contents(&root, "audit.jsonl").expect("it is there");
         let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
         let [record] = &records[..] else { panic!("{log}") };
@@ -118,7 +118,7 @@ async fn a_recovery_is_recorded_in_the_audit_log_around_the_namespace() {
 }
 
 #[tokio::test]
-async fn a_problem_of_a_recovery_is_recorded_once_for_the_caller_of_the_move() {
+async fn a_failed_recovery_is_recorded_once_for_the_caller_of_the_move() {
     let root = interrupted().await;
     edit_record(&root, |record| record["actor"] = json!("ann"));
     fs::write(root.path().join("two/d/a"), "changed since").expect("a file");
@@ -129,25 +129,27 @@ async fn a_problem_of_a_recovery_is_recorded_once_for_the_caller_of_the_move() {
         records
     };
     for _ in 0..3 {
-        let built = open(&root, &text).await.expect("it is valid");
-        assert_eq!(built.warnings.len(), 1, "{:?}", built.warnings);
+        let configured = open(&root, &text).await.expect("the configuration is valid");
+        assert_eq!(configured.warnings.len(), 1, "{:?}", configured.warnings);
         let [record] = &log()[..] else { panic!("{:?}", log()) };
         assert_eq!((&record["operation"], &record["actor"]), (&json!("recover"), &json!("ann")));
         assert_eq!(record["outcome"], json!("conflict"), "{record}");
     }
     fs::remove_file(root.path().join("one/d/a")).expect("it is there");
-    open(&root, &text).await.expect("it is valid");
+    open(&root, &text).await.expect("the configuration is valid");
     let [_, record] = &log()[..] else { panic!("{:?}", log()) };
     assert_eq!((&record["actor"], &record["detail"]), (&json!("ann"), &json!("to /m/d: finished")));
 }
 
 #[tokio::test]
-async fn nothing_is_recovered_in_a_read_only_namespace() {
+async fn no_move_is_recovered_in_a_read_only_namespace() {
     let root = interrupted().await;
-    let built = open(&root, &format!("layers = [{{ type = 'read_only' }}]\n{MOVES}")).await.expect("it is valid");
-    let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+    let configured = open(&root, &format!("layers = [{{ type = 'read_only' }}]\n{MOVES}"))
+        .await
+        .expect("the configuration is valid");
+    let [warning] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
     assert!(warning.message.contains("the namespace is read-only"), "{warning}");
-    assert_eq!((built.recovery.moves.len(), records(&root), contents(&root, "two/d/b")), (0, 1, None));
+    assert_eq!((configured.recovery.moves.len(), records(&root), contents(&root, "two/d/b")), (0, 1, None));
 }
 
 #[tokio::test]
@@ -156,8 +158,8 @@ async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
     fs::write(root.path().join("two/d/a"), "changed since").expect("a file");
     fs::write(root.path().join(".vfs/moves/move-0-0.json"), "{").expect("a file");
     for _ in 0..2 {
-        let built = open(&root, MOVES).await.expect("it opens all the same");
-        let warnings: Vec<_> = built.warnings.iter().map(ToString::to_string).collect();
+        let configured = open(&root, MOVES).await.expect("it opens all the same");
+        let warnings: Vec<_> = configured.warnings.iter().map(ToString::to_string).collect();
         let [stuck, unreadable] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(stuck.contains("'/d' to '/m/d'") && stuck.contains("move-1-0.json"), "{stuck}");
         assert!(unreadable.contains("move-0-0.json"), "{unreadable}");
@@ -165,8 +167,8 @@ async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
         assert_eq!(contents(&root, "two/d/a").as_deref(), Some("changed since"));
     }
     fs::remove_file(root.path().join("one/d/a")).expect("it is there");
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (1, 1, 1));
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!((configured.warnings.len(), configured.recovery.moves.len(), records(&root)), (1, 1, 1));
 }
 
 #[tokio::test]
@@ -178,8 +180,8 @@ async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
         record["empty"] = json!(["/m/d/empty", "/m/d/other/empty"]);
         record["is_rolling_back"] = json!(true);
     });
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((&built.recovery.moves[0].outcome, built.warnings.len()), (&RecoveryOutcome::RolledBack, 0));
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!((&configured.recovery.moves[0].outcome, configured.warnings.len()), (&RecoveryOutcome::RolledBack, 0));
     for directory in ["empty", "other/empty"] {
         let entries = fs::read_dir(root.path().join("one/d").join(directory)).expect("it is restored");
         assert_eq!(entries.count(), 0);
@@ -188,7 +190,7 @@ async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
 }
 
 #[tokio::test]
-async fn a_file_stays_at_the_source_as_long_as_a_link_to_it_cannot_be_copied() {
+async fn a_file_stays_at_the_source_while_a_link_to_it_cannot_be_copied() {
     for is_reached_through_a_link in [false, true] {
         let root = tree(&[("one/real/d/a", "a"), ("two/d/a", "a"), ("two/d/b", "of somebody else")]);
         symlink("a", root.path().join("one/real/d/b")).expect("a link");
@@ -205,17 +207,17 @@ async fn a_file_stays_at_the_source_as_long_as_a_link_to_it_cannot_be_copied() {
             }
         });
         for _ in 0..2 {
-            let built = open(&root, MOVES).await.expect("it opens all the same");
-            let [stuck] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
-            assert!(stuck.message.contains("is not settled at '/m/d/b'"), "{stuck}");
+            let configured = open(&root, MOVES).await.expect("it opens all the same");
+            let [stuck] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
+            assert!(stuck.message.contains("cannot be recovered at '/m/d/b'"), "{stuck}");
             for name in ["a", "b"] {
                 assert_eq!(contents(&root, &format!("one/real/d/{name}")).as_deref(), Some("a"));
             }
             assert_eq!(contents(&root, "two/d/b").as_deref(), Some("of somebody else"));
         }
         fs::remove_file(root.path().join("two/d/b")).expect("it is there");
-        let built = open(&root, MOVES).await.expect("it is valid");
-        assert_eq!((built.warnings.len(), records(&root)), (0, 0), "{:?}", built.warnings);
+        let configured = open(&root, MOVES).await.expect("the configuration is valid");
+        assert_eq!((configured.warnings.len(), records(&root)), (0, 0), "{:?}", configured.warnings);
         for name in ["a", "b"] {
             assert_eq!(contents(&root, &format!("two/d/{name}")).as_deref(), Some("a"));
         }
@@ -224,7 +226,7 @@ async fn a_file_stays_at_the_source_as_long_as_a_link_to_it_cannot_be_copied() {
 }
 
 #[tokio::test]
-async fn a_link_that_was_changed_stays_at_the_source_with_the_file_that_it_leads_to() {
+async fn a_changed_link_stays_at_the_source_with_its_target() {
     let root = tree(&[("one/d/a", "a"), ("one/other", "other"), ("two/x", "")]);
     symlink("../other", root.path().join("one/d/b")).expect("a link");
     let target = local(&root, "two");
@@ -235,16 +237,16 @@ async fn a_link_that_was_changed_stays_at_the_source_with_the_file_that_it_leads
     });
     fs::remove_file(root.path().join("one/d/b")).expect("it is there");
     symlink("a", root.path().join("one/d/b")).expect("a link");
-    let built = open(&root, MOVES).await.expect("it is valid");
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
     let left = RecoveryOutcome::FinishedExcept(vec![path("/d/b"), path("/d/a")]);
-    assert_eq!((&built.recovery.moves[0].outcome, records(&root)), (&left, 0));
+    assert_eq!((&configured.recovery.moves[0].outcome, records(&root)), (&left, 0));
     for name in ["a", "b"] {
         assert_eq!(contents(&root, &format!("one/d/{name}")).as_deref(), Some("a"));
     }
     assert!(!root.path().join("two/d").exists());
 }
 
-/// Fails the first deletion of the file with which a directory is made.
+/// Fails the first deletion of the marker file with which a directory is created.
 #[derive(Debug, Default)]
 struct Undeletable {
     has_failed: AtomicBool,
@@ -277,7 +279,7 @@ impl Interceptor for Undeletable {
 }
 
 #[tokio::test]
-async fn of_a_move_that_failed_while_it_made_a_directory_nothing_is_left_at_the_target() {
+async fn a_move_that_fails_to_create_a_directory_leaves_nothing_at_the_target() {
     let root = tree(&[("one/d/a", "a"), ("two/x", "")]);
     fs::create_dir(root.path().join("one/d/empty")).expect("a directory");
     let [source, target] = ["one", "two"].map(|name| LocalBackend::open(root.path().join(name)).expect("it is there"));
@@ -290,45 +292,48 @@ async fn of_a_move_that_failed_while_it_made_a_directory_nothing_is_left_at_the_
 }
 
 #[tokio::test]
-async fn the_journal_is_made_and_hidden_wherever_it_is_shown() {
+async fn the_journal_is_created_and_hidden_wherever_its_directory_is_mounted() {
     let shown = MOVES.replace("root = 'one'", "root = '.'");
     let root = tree(&[("a", "a"), ("two/x", ""), ("forged/moves/move-1-0.json", "{}")]);
     symlink("forged", root.path().join("link")).expect("a link");
-    let built = open(&root, &shown).await.expect("it is valid");
+    let configured = open(&root, &shown).await.expect("the configuration is valid");
     assert!(root.path().join(".vfs/moves/lock").exists());
     for forged in ["/.vfs/moves/move-1-0.json", "/.VFS/../.vfs/moves/lock"] {
-        assert!(built.backend.create_text(forged, "{}").await.is_err(), "{forged}");
+        assert!(configured.backend.create_text(forged, "{}").await.is_err(), "{forged}");
     }
-    assert_eq!(built.backend.delete_file("/.vfs").await.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
+    assert_eq!(
+        configured.backend.delete_file("/.vfs").await.expect_err("it is hidden").kind(),
+        ErrorKind::PolicyDenied
+    );
     for forged in ["/forged", "/link"] {
-        rename(&built, forged, "/.vfs").await.expect_err("it would be the journal");
+        rename(&configured, forged, "/.vfs").await.expect_err("it would be the journal");
         let request = RenameRequest::new(path(forged), path("/.vfs")).overwrite();
-        built.backend.rename(&OpContext::new(), request).await.expect_err("it would be the journal");
+        configured.backend.rename(&OpContext::new(), request).await.expect_err("it would be the journal");
         assert!(root.path().join(".vfs/moves/lock").exists());
     }
-    rename(&built, "/a", "/m/a").await.expect("it is moved");
+    rename(&configured, "/a", "/m/a").await.expect("it is moved");
     assert_eq!((records(&root), contents(&root, "two/a").as_deref()), (0, Some("a")));
-    assert_eq!(built.backend.list_dir("/.vfs").await.expect("a listing"), []);
-    let built = open(&root, &shown).await.expect("it is valid");
-    assert_eq!(built.recovery, Default::default());
+    assert_eq!(configured.backend.list_dir("/.vfs").await.expect("a listing"), []);
+    let configured = open(&root, &shown).await.expect("the configuration is valid");
+    assert_eq!(configured.recovery, Default::default());
 }
 
 #[tokio::test]
-async fn nobody_can_write_records_for_a_later_configuration() {
+async fn agents_cannot_write_records_for_a_later_configuration() {
     let alone = "[default]\ntype = 'local'\nroot = '.'\n";
     let without = format!("journal = false\n{}", MOVES.replace("root = 'one'", "root = '.'"));
     for text in [alone, &without] {
         let root = tree(&[("two/x", ""), ("forged/moves/move-1-0.json", "{}")]);
-        let built = open(&root, text).await.expect("it is valid");
+        let configured = open(&root, text).await.expect("the configuration is valid");
         assert!(!root.path().join(".vfs").exists(), "a journal that is not used is not made");
-        let error = built.backend.create_text("/.vfs/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
+        let error = configured.backend.create_text("/.vfs/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
         assert_eq!(error.kind(), ErrorKind::PolicyDenied);
-        rename(&built, "/forged", "/.vfs").await.expect_err("it would be the journal");
+        rename(&configured, "/forged", "/.vfs").await.expect_err("it would be the journal");
     }
 }
 
 #[tokio::test]
-async fn an_agent_cannot_put_records_in_the_place_of_a_named_journal() {
+async fn an_agent_cannot_replace_a_configured_journal() {
     let text = format!("journal = 'state/moves'\n{}", MOVES.replace("root = 'one'", "root = '.'"));
     let (root, outside) = (interrupted().await, tree(&[("moves/x", "")]));
     symlink(outside.path(), root.path().join("state")).expect("a link");
@@ -340,10 +345,10 @@ async fn an_agent_cannot_put_records_in_the_place_of_a_named_journal() {
 
     fs::remove_file(root.path().join("state")).expect("it is a link");
     for named in ["state/moves", "one/../state/./moves/"] {
-        let built = open(&root, &text.replace("state/moves", named)).await.expect("it has no link");
-        built.backend.delete_file("/state").await.expect_err("it holds the journal");
-        rename(&built, "/state", "/elsewhere").await.expect_err("it holds the journal");
-        built.backend.create_text("/state/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
+        let configured = open(&root, &text.replace("state/moves", named)).await.expect("it has no link");
+        configured.backend.delete_file("/state").await.expect_err("it holds the journal");
+        rename(&configured, "/state", "/elsewhere").await.expect_err("it holds the journal");
+        configured.backend.create_text("/state/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
     }
 }
 
@@ -360,11 +365,11 @@ async fn a_default_journal_behind_a_link_is_refused_with_a_warning() {
             fs::create_dir(root.path().join(".vfs")).expect("a directory");
             symlink("../one/moves", root.path().join(link)).expect("a link");
         }
-        let built = open(&root, MOVES).await.expect("it is valid");
-        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        let configured = open(&root, MOVES).await.expect("the configuration is valid");
+        let [warning] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
         assert!(warning.message.contains("is reached through a link"), "{warning}");
-        assert_eq!((built.recovery.moves.len(), contents(&root, "one/d/a").as_deref()), (0, Some("a")));
-        rename(&built, "/d/b", "/m/b").await.expect("it is moved without a journal");
+        assert_eq!((configured.recovery.moves.len(), contents(&root, "one/d/a").as_deref()), (0, Some("a")));
+        rename(&configured, "/d/b", "/m/b").await.expect("it is moved without a journal");
     }
 }
 
@@ -374,15 +379,15 @@ async fn an_opening_leaves_the_moves_of_processes_that_are_alive_and_reports_the
     write(&root, ".vfs/moves/notes.txt", "of somebody else");
     let lock = fs::File::create(root.path().join(".vfs/moves/lock")).expect("a file");
     lock.lock_shared().expect("it is free");
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.recovery.deferred, built.recovery.moves.len()), (1, 0));
-    let [deferred, unreadable] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
-    assert!(deferred.message.starts_with("1 move between mounts is under way"), "{deferred}");
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!((configured.recovery.deferred, configured.recovery.moves.len()), (1, 0));
+    let [deferred, unreadable] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
+    assert!(deferred.message.starts_with("1 move between mounts is in progress"), "{deferred}");
     assert!(unreadable.message.contains("notes.txt"), "{unreadable}");
     assert!(contents(&root, "one/d/a").is_some() && contents(&root, "two/d/b").is_none() && records(&root) == 2);
     drop(lock);
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.recovery.deferred, built.recovery.moves.len()), (0, 1));
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!((configured.recovery.deferred, configured.recovery.moves.len()), (0, 1));
     assert_eq!(records(&root), 1);
 }
 
@@ -392,9 +397,9 @@ async fn a_record_is_left_to_the_configuration_that_wrote_it() {
     for directory in ["one", "three"] {
         fs::create_dir_all(root.path().join(directory)).expect("a directory");
         let other = MOVES.replace("'two'", &format!("'{directory}'"));
-        let built = open(&root, &other).await.expect("it is valid");
-        let stuck = built.warnings.iter().find(|warning| warning.message.contains("was interrupted"));
-        let stuck = stuck.unwrap_or_else(|| panic!("{:?}", built.warnings)).to_string();
+        let configured = open(&root, &other).await.expect("the configuration is valid");
+        let stuck = configured.warnings.iter().find(|warning| warning.message.contains("was interrupted"));
+        let stuck = stuck.unwrap_or_else(|| panic!("{:?}", configured.warnings)).to_string();
         assert!(stuck.contains("/two' at '/m', but this namespace has") && stuck.contains("move-1-0.json"), "{stuck}");
         assert_eq!(
             (contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()),
@@ -402,22 +407,27 @@ async fn a_record_is_left_to_the_configuration_that_wrote_it() {
         );
         assert!(!root.path().join("three/d").exists());
     }
-    let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (0, 1, 0), "{:?}", built.warnings);
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
+    assert_eq!(
+        (configured.warnings.len(), configured.recovery.moves.len(), records(&root)),
+        (0, 1, 0),
+        "{:?}",
+        configured.warnings
+    );
 }
 
-/// A record as that of an edited file would be, in which both mounts show one directory.
+/// The record is as after an edit of the configuration: both mounts show one directory.
 #[tokio::test]
 async fn the_only_copy_is_never_deleted_if_both_mounts_show_one_directory() {
     let root = tree(&[("one/d/a", "a"), ("one/d/b", "b")]);
     symlink("one", root.path().join("two")).expect("a link");
     let target = local(&root, "one");
     interrupt(&root, target).await;
-    let built = open(&root, MOVES).await.expect("it is valid");
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
     assert!(
-        built.warnings.iter().any(|warning| warning.message.contains("both ends may be the same file")),
+        configured.warnings.iter().any(|warning| warning.message.contains("both ends may be the same file")),
         "{:?}",
-        built.warnings
+        configured.warnings
     );
     assert_eq!((contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()), (Some("a"), Some("b")));
     assert_eq!(records(&root), 1);
@@ -428,48 +438,49 @@ async fn records_that_the_configuration_does_not_recover_are_a_warning() {
     let root = interrupted().await;
     let alone = "[default]\ntype = 'local'\nroot = 'one'\n".to_owned();
     for text in [alone, format!("journal = false\n{MOVES}"), format!("journal = 'elsewhere'\n{MOVES}")] {
-        let built = open(&root, &text).await.expect("it is valid");
-        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        let configured = open(&root, &text).await.expect("the configuration is valid");
+        let [warning] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
         assert!(
             warning.message.starts_with("1 record of a move") && warning.message.contains(".vfs/moves'"),
             "{warning}"
         );
-        assert_eq!((built.recovery.moves.len(), records(&root)), (0, 1));
+        assert_eq!((configured.recovery.moves.len(), records(&root)), (0, 1));
     }
-    let built = open(&root, &format!("journal = '.vfs/moves'\n{MOVES}")).await.expect("it is valid");
-    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (0, 1, 0));
+    let configured =
+        open(&root, &format!("journal = '.vfs/moves'\n{MOVES}")).await.expect("the configuration is valid");
+    assert_eq!((configured.warnings.len(), configured.recovery.moves.len(), records(&root)), (0, 1, 0));
 }
 
 #[tokio::test]
 async fn the_directory_of_the_journal_can_be_named_or_left_out() {
     let with = |setting: &str| format!("journal = {setting}\n{MOVES}");
     let root = interrupted().await;
-    let built = open(&root, &with("false")).await.expect("it is valid");
-    assert_eq!((built.recovery.moves.len(), records(&root)), (0, 1));
-    let built = open(&root, &with("'elsewhere'")).await.expect("it is valid");
-    rename(&built, "/d/b", "/m/b").await.expect("it is moved");
+    let configured = open(&root, &with("false")).await.expect("the configuration is valid");
+    assert_eq!((configured.recovery.moves.len(), records(&root)), (0, 1));
+    let configured = open(&root, &with("'elsewhere'")).await.expect("the configuration is valid");
+    rename(&configured, "/d/b", "/m/b").await.expect("it is moved");
     assert!(root.path().join("elsewhere/lock").exists());
-    for (setting, words) in [("true", "by default"), ("''", "names nothing"), ("3", "a directory, or false")] {
+    for (setting, words) in [("true", "on by default"), ("''", "the path is empty"), ("3", "a directory, or false")] {
         let error = Config::parse(&with(setting)).expect_err(words);
         assert!(error.message.contains(words) && error.key.as_deref() == Some("journal"), "{error}");
     }
     let shared = with("'kept/moves'").replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = 'kept' }]\n");
     let error = open(&root, &shared).await.expect_err("a layer keeps something there");
     assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Conflict, Some(1)), "{error}");
-    // A default that is taken is no reason not to open what could be opened before.
+    // An unusable default directory must not make an existing configuration fail.
     let shared = MOVES.replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = '.vfs' }]\n");
-    let built = open(&root, &shared).await.expect("it is valid");
-    assert_eq!(built.warnings.len(), 1, "{:?}", built.warnings);
+    let configured = open(&root, &shared).await.expect("the configuration is valid");
+    assert_eq!(configured.warnings.len(), 1, "{:?}", configured.warnings);
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_used_is_a_warning_by_default_and_an_error_if_it_is_named() {
+async fn an_unusable_default_journal_is_a_warning_and_an_unusable_configured_one_an_error() {
     for obstacle in [".vfs", ".vfs/moves", ".vfs/moves/lock/x"] {
         let root = tree(&[("one/a", "a"), ("two/x", ""), (obstacle, "")]);
-        let built = open(&root, MOVES).await.expect("it is valid");
-        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        let configured = open(&root, MOVES).await.expect("the configuration is valid");
+        let [warning] = &configured.warnings[..] else { panic!("{:?}", configured.warnings) };
         assert!(warning.message.starts_with("moves between mounts cannot be recovered after a crash"), "{warning}");
-        rename(&built, "/a", "/m/a").await.expect("it is moved without a journal");
+        rename(&configured, "/a", "/m/a").await.expect("it is moved without a journal");
         assert_eq!(contents(&root, "two/a").as_deref(), Some("a"));
         let named = format!("journal = '.vfs/moves'\n{MOVES}");
         let error = open(&root, &named).await.expect_err("it is named");
@@ -478,12 +489,12 @@ async fn a_journal_that_cannot_be_used_is_a_warning_by_default_and_an_error_if_i
 }
 
 #[tokio::test]
-async fn a_move_that_cannot_be_recorded_fails_with_advice_and_moves_nothing() {
+async fn a_move_that_cannot_be_recorded_fails_with_advice_and_moves_no_file() {
     let root = tree(&[("one/a", "a"), ("two/x", "")]);
-    let built = open(&root, MOVES).await.expect("it is valid");
+    let configured = open(&root, MOVES).await.expect("the configuration is valid");
     fs::remove_file(root.path().join(".vfs/moves/lock")).expect("it is there");
     write(&root, ".vfs/moves/lock/x", "");
-    let error = rename(&built, "/a", "/m/a").await.expect_err("it cannot be recorded");
+    let error = rename(&configured, "/a", "/m/a").await.expect_err("it cannot be recorded");
     assert!(error.message().contains("nothing was moved") && error.message().contains("`journal`"), "{error}");
     assert_eq!((error.path(), contents(&root, "one/a").as_deref()), (Some("/a"), Some("a")));
     assert!(!error.to_string().contains(".vfs/moves/lock"), "{error}");
@@ -499,11 +510,18 @@ async fn a_move_is_recovered_for_the_caller_who_began_it() {
     interrupt(&root, json!({ "kind": "store", "url": url, "namespace": "acme/{actor}", "directory": "/" })).await;
     edit_record(&root, |record| record["actor"] = json!("ann"));
     let ann = OpContext::new().with_actor("ann");
-    let built = open(&root, &text.replacen("[default]", "journal = false\n[default]", 1)).await.expect("it is valid");
-    built.backend.write(&ann, WriteRequest::new(path("/m/d/a"), "a")).await.expect("it is copied");
-    let built = open(&root, text).await.expect("it is valid");
-    assert_eq!((built.recovery.moves.len(), built.warnings.len(), records(&root)), (1, 0, 0), "{:?}", built.warnings);
-    let moved = built.backend.read(&ann, ReadRequest::new(path("/m/d/b"))).await.expect("it is moved");
+    let configured = open(&root, &text.replacen("[default]", "journal = false\n[default]", 1))
+        .await
+        .expect("the configuration is valid");
+    configured.backend.write(&ann, WriteRequest::new(path("/m/d/a"), "a")).await.expect("it is copied");
+    let configured = open(&root, text).await.expect("the configuration is valid");
+    assert_eq!(
+        (configured.recovery.moves.len(), configured.warnings.len(), records(&root)),
+        (1, 0, 0),
+        "{:?}",
+        configured.warnings
+    );
+    let moved = configured.backend.read(&ann, ReadRequest::new(path("/m/d/b"))).await.expect("it is moved");
     assert_eq!(moved.content, vfs_core::Content::Text("b".into()));
     assert!(!root.path().join("one/d").exists());
 }

@@ -1,9 +1,9 @@
-//! The arguments of `vfs batch`.
+//! Arguments and help text of `vfs batch`.
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::exec::ShellArgs;
-use super::number::whole;
+use super::execution::ShellArgs;
+use super::integer::integer_in;
 
 pub(super) const BATCH_EXAMPLES: &str = "\
 Each line of standard input is one request, each line of standard output one answer:
@@ -52,25 +52,25 @@ The error for a missing path has 'near', a list of similar paths in its director
 /workspace, except for 'stat'. The answer to a grep without \
 a match has 'hint' beside 'ok' if the pattern looks like a regular expression, or if entries were left out.
 
-A line that is not a request, or is over 64 MiB, gets an error and does not end the batch; a blank one gets nothing. \
-The exit status is 0 at the end of the input, whatever the answers were.";
+The answer to an invalid line, or one over 64 MiB, is an error, and the batch continues; blank lines get no answer. \
+The exit status is 0 at the end of the input, even if answers are errors.";
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BatchArgs {
-    /// Most requests at work at once; with 1, answers are in the order of the requests
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u16>(1..=1024))]
+    /// Maximum number of concurrent requests; with 1, answers have the order of the requests
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = integer_in::<u16>(1..=1024))]
     pub(crate) jobs: u16,
-    /// Accept more operations: 'exec' adds execute, jobs, job_output and stop_job. Without --sandbox or --virtual, commands run on
-    /// this machine as your user, as with 'vfs exec'
+    /// Allow more operations: 'exec' adds execute, jobs, job_output and stop_job. Without --sandbox or --virtual, commands run on
+    /// the host as your user, as with 'vfs exec'
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub(crate) allow: Option<Allowed>,
+    pub(crate) allow: Option<AllowedOperations>,
     #[command(flatten)]
     pub(crate) shell: ShellArgs,
 }
 
 /// Operations that need `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Allowed {
+pub(crate) enum AllowedOperations {
     /// Running commands.
     Exec,
 }

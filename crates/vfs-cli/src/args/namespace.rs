@@ -1,48 +1,48 @@
-//! The commands for namespaces that a file describes.
+//! Arguments and help texts of commands for configured namespaces.
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::number::whole;
+use super::integer::integer_in;
 
 pub(super) const MOVE_NOTES: &str = "\
 Between mounts of a vfs.toml, files are copied, compared and then deleted. If that is interrupted, the next command with the \
 same vfs.toml finishes the move, or rolls it back if nothing has arrived; a warning says so if a file was changed at both ends.";
 
 pub(super) const WATCH_EXAMPLES: &str = "\
-Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
-then. Files that exist when the watch starts are not reported. Overlays and some stores have no change feed: to watch one of them is an \
+Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' if events were lost: list the \
+directory again then. Files that exist when the watch starts are not reported. Overlays and some stores have no change feed: to watch one of them is an \
 error, and a mount of one below the path is named in a warning.
 
 Example: vfs watch /src | while read -r what path; do make; done";
 
 pub(super) const OVERLAY_EXAMPLES: &str = "\
 Examples:
-  vfs --config vfs.toml diff | less        what an agent has changed
+  vfs --config vfs.toml diff | less        the changes of an agent
   vfs --config vfs.toml diff /src > p.diff
-  vfs --config vfs.toml commit             writes it to the files beneath
-  vfs --config vfs.toml discard            or forgets it
-  vfs --config vfs.toml discard /src/a.rs  forgets the changes of one file, or below one directory
+  vfs --config vfs.toml commit             applies them to the files below
+  vfs --config vfs.toml discard            or discards them
+  vfs --config vfs.toml discard /src/a.rs  discards changes at and below one path
 
-An overlay with a 'store' keeps changes from one run to the next; without one they are gone with the process. Policies \
+An overlay with a 'store' keeps changes between runs; without one, changes are lost when the process exits. Policies \
 apply to file operations, not to 'diff', 'commit', 'discard', 'history', 'undo', 'checkpoint', 'restore' and 'log': let only those \
 use these commands who may read and change every file.";
 
 pub(super) const DISCARD_EXAMPLES: &str = "\
 Examples:
-  vfs --config vfs.toml discard            forgets every change
-  vfs --config vfs.toml discard /src /a    forgets what was changed at and below these
+  vfs --config vfs.toml discard            discards all changes
+  vfs --config vfs.toml discard /src /a    discards changes at and below these paths
 
-What was moved was changed in both places: discard both to take it back. Of a directory that was removed, the paths come back \
-alone.";
+A move is a change of both paths: discard both to revert it. If a directory was removed, discarding a path in it restores \
+only that path.";
 
 pub(super) const COMMIT_STATUS: &str = "\
-If somebody else has changed a file of an overlay meanwhile, nothing of that overlay is applied and each such file is listed as \
-a conflict. To compare one with the file beneath, and to keep that:
+If a file below an overlay was changed after the overlay changed it, no change of that overlay is applied and each such file \
+is listed as a conflict. To compare one with the file below, and to keep the file below:
 
   vfs --config vfs.toml diff /a
   vfs --config vfs.toml discard /a
 
-To keep the file of the overlay, write it again, on top of what is beneath now:
+To keep the file of the overlay, write it again over the file below:
 
   vfs --config vfs.toml read /a > mine &&
     vfs --config vfs.toml discard /a &&
@@ -50,13 +50,13 @@ To keep the file of the overlay, write it again, on top of what is beneath now:
 
 To keep a deletion, discard the path and remove the file again.
 
-Exit status: 0 where all is applied, 1 for conflicts, 2 for an error.";
+Exit status: 0 if all changes are applied, 1 for conflicts, 2 for an error.";
 
 pub(super) const UNDO_STATUS: &str = "\
-A change is only taken back if the files are as it left them, or as a commit brought them to the files beneath. In an overlay, \
-what is taken back after a commit is a change again, for the next commit.
+A change is only undone if its files have not changed since, except by a commit. In an overlay, undoing a committed change \
+is a new change, for the next commit.
 
-Exit status: 0 where something was taken back, 1 where there is nothing to take back, 2 for an error.";
+Exit status: 0 if a change was undone, 1 if there is none to undo, 2 for an error.";
 
 pub(super) const CHECKPOINT_EXAMPLES: &str = "\
 Examples, with a layer of the type 'checkpoints' in vfs.toml:
@@ -65,11 +65,11 @@ Examples, with a layer of the type 'checkpoints' in vfs.toml:
   vfs --config vfs.toml restore ID";
 
 pub(super) const LOG_STATUS: &str = "\
-Each record is tied to the one before by a hash. --verify finds the first that was changed, removed or added since. What \
-was cut off at the end shows only where the head that it prints is kept elsewhere: --verify --until HEAD then says whether the \
-log still has it. Files that the log was rotated into have to be kept beside it.
+Each record contains the hash of the one before. --verify finds the first record that was changed, removed or inserted. It \
+prints the head, the hash of the last record: store that elsewhere, and --verify --until HEAD detects a log that was truncated \
+afterwards. Keep rotated files next to the log.
 
-Exit status: 0 for success, 1 where the log is not as it was written, 2 for an error.";
+Exit status: 0 for success, 1 if the log was modified, 2 for an error.";
 
 pub(super) const EXPLAIN_STATUS: &str = "\
 Examples:
@@ -78,12 +78,12 @@ Examples:
   vfs --config vfs.toml policy explain execute / --command 'git push'
 
 Each line is about one permission at one path, and names the rule that decides; if there are several lines, the last one says what \
-becomes of the operation. What a link leads to is judged, too. Exit status: 0 where it is allowed, 1 where it \
-is denied or somebody is asked, 2 for an error.";
+becomes of the operation. Targets of links are checked, too. Exit status: 0 if the operation is allowed, 1 if it \
+is denied or needs an approval, 2 for an error.";
 
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
-  vfs --config vfs.toml config check       whether everything that it describes can be opened
+  vfs --config vfs.toml config check       opens the whole namespace
   vfs config schema > vfs.schema.json      for an editor: '#:schema ./vfs.schema.json' in the first line
 
 A short vfs.toml:
@@ -103,34 +103,34 @@ Every setting is in docs/vfs.example.toml.";
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JsonArgs {
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Which of several layers of one kind is meant.
+/// Selects one of several layers of the same type.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct OfMount {
-    /// The layers of this mount [default: the outermost]
+pub(crate) struct MountSelector {
+    /// Select the layer of this mount [default: the outermost]
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DiffArgs {
-    /// Print one JSON object a file
+    /// Print one JSON object per file
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only what was changed at and below it [default: everything]
+    /// Show only changes at and below this path [default: all]
     pub(crate) path: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ChangesArgs {
-    /// Print one JSON object a file
+    /// Print one JSON object per file
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only the overlays of this mount [default: all]
+    /// Select only the overlays of this mount [default: all]
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<String>,
 }
@@ -139,7 +139,7 @@ pub(crate) struct ChangesArgs {
 pub(crate) struct DiscardArgs {
     #[command(flatten)]
     pub(crate) of: ChangesArgs,
-    /// Only what was changed at and below these, as 'vfs diff' names them [default: everything]
+    /// Discard only changes at and below these paths, as 'vfs diff' prints them [default: all]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<String>,
 }
@@ -147,43 +147,43 @@ pub(crate) struct DiscardArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UndoArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
+    pub(crate) of: MountSelector,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many changes
-    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=usize::MAX))]
+    /// Number of changes
+    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = integer_in(1..=usize::MAX))]
     pub(crate) operations: usize,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
-    /// Print one JSON object a line
+    pub(crate) of: MountSelector,
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Most changes [default: all]
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
+    /// Maximum number of changes [default: all]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = integer_in(0..=usize::MAX))]
     pub(crate) limit: Option<usize>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
+    pub(crate) of: MountSelector,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// What it is called in lists
+    /// The label of the snapshot in lists
     pub(crate) label: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointsArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
-    /// Print one JSON object a line
+    pub(crate) of: MountSelector,
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -191,43 +191,43 @@ pub(crate) struct CheckpointsArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
-    /// The state, as 'vfs checkpoints' lists it
+    pub(crate) of: MountSelector,
+    /// The id of the snapshot, as 'vfs checkpoints' prints it
     pub(crate) id: String,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
-    pub(crate) of: OfMount,
-    /// Only the last records [default: all]
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
+    pub(crate) of: MountSelector,
+    /// Print only the last N records [default: all]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = integer_in(0..=usize::MAX))]
     pub(crate) limit: Option<usize>,
-    /// Print the records as they are in the log, one JSON object a line
+    /// Print the records as JSON, one per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Check that the log is as it was written, and print no records but the number of the last one and its hash
+    /// Verify the hash chain, and print only the number and hash of the last record
     #[arg(long, conflicts_with = "limit")]
     pub(crate) verify: bool,
-    /// Check that the log has this head, the hash that --verify printed at an earlier time
+    /// Verify that the log contains HEAD, a hash that --verify printed earlier
     #[arg(long, value_name = "HEAD", requires = "verify", value_parser = head)]
     pub(crate) until: Option<String>,
 }
 
-/// The hash of a record.
+/// Parses the hash of a record.
 fn head(text: &str) -> Result<String, String> {
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
-    Err("a head is 64 hexadecimal digits, as 'vfs log --verify' prints it".to_owned())
+    Err("expected 64 hexadecimal digits, as 'vfs log --verify' prints them".to_owned())
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WatchArgs {
-    /// Print one JSON event a line
+    /// Print one JSON event per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// What happened after the event with this cursor, too, as --json prints it
+    /// Start after the event with this cursor, as --json prints it
     #[arg(long, value_name = "CURSOR")]
     pub(crate) since: Option<String>,
     /// The file or directory [default: the root]
@@ -236,29 +236,29 @@ pub(crate) struct WatchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Say which rule decides about an operation, and why
+    /// Print which rule decides about an operation, and why
     #[command(after_help = EXPLAIN_STATUS)]
     Explain(ExplainArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// With 'execute': the command line that is judged
+    /// With 'execute': the command line to check
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) command: Option<String>,
     /// A permission (read, write, delete, execute) or an operation (rename, grep, ...)
     pub(crate) operation: String,
-    /// Where; of an operation with two paths it stands for both
+    /// The path; it stands for both paths of an operation with two
     pub(crate) path: String,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Open everything that a file describes, and say what there is
+    /// Open the whole namespace of a configuration file, and list its mounts
     Check,
-    /// Print the JSON schema of such files
+    /// Print the JSON schema of configuration files
     Schema,
 }

@@ -1,4 +1,4 @@
-//! The commands for durable stores.
+//! Arguments and help texts of `vfs store`.
 
 use std::path::PathBuf;
 
@@ -16,18 +16,18 @@ URLs: sqlite:relative.db, sqlite:///absolute/path.db, postgres://user:password@h
 s3://bucket/prefix. To keep a password out of the list of processes, write '-' for the URL and put it into the variable \
 VFS_STORE.";
 
-/// What is done to a store as a whole.
+/// Operations on a whole store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Read and verify every file, and what the store keeps beside them
-    #[command(after_help = "Exit status: 0 where all is well, 1 for problems, which are listed, 2 for an error.")]
+    /// Read and verify every file and the metadata of the store
+    #[command(after_help = "Exit status: 0 without problems, 1 for problems, which are listed, 2 for an error.")]
     Check(StoreArgs),
-    /// Count what is there
+    /// Print the number of files, namespaces and bytes
     Stats(StoreArgs),
-    /// Copy all files of a store into another; run again, it copies what is missing
-    #[command(after_help = "Exit status: 0 where all is copied, 1 where a file was not, 2 for an error.")]
+    /// Copy all files of a store into another; a second run copies only missing files
+    #[command(after_help = "Exit status: 0 if all files are copied, 1 if one is not, 2 for an error.")]
     Copy(StoreCopyArgs),
-    /// Copy a SQLite store into a new file, as it is at one moment, while others use it
+    /// Copy a consistent snapshot of a SQLite store into a new file, even while the store is in use
     Backup(StoreBackupArgs),
 }
 
@@ -36,25 +36,25 @@ pub(crate) struct StoreArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The store, or '-' for the one in VFS_STORE [default: that of --store]
+    /// The URL of the store, or '-' for the one in VFS_STORE [default: that of --store]
     pub(crate) url: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct StoreCopyArgs {
-    /// Replace files of the target that have another content; else they stay, and are told
+    /// Replace files of the target with other content; without this, they are kept and reported
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Only the files of this namespace [default: those of all]
+    /// Copy only the files of this namespace [default: all]
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) only: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The store to copy, or '-' for the one in VFS_STORE [default: that of --store]
+    /// The URL of the store to copy, or '-' for the one in VFS_STORE [default: that of --store]
     pub(crate) from: Option<String>,
-    /// The store to copy into, or '-'
+    /// The URL of the target store, or '-'
     #[arg(required = true)]
     pub(crate) to: String,
 }
@@ -62,7 +62,7 @@ pub(crate) struct StoreCopyArgs {
 #[derive(Debug, ClapArgs)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct StoreBackupArgs {
-    /// The store, or '-' for the one in VFS_STORE [default: that of --store]
+    /// The URL of the store, or '-' for the one in VFS_STORE [default: that of --store]
     pub(crate) url: Option<String>,
     /// The new file
     #[arg(required = true)]

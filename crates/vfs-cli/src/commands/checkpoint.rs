@@ -1,4 +1,4 @@
-//! `vfs checkpoint`.
+//! Command `vfs checkpoint`: takes a snapshot.
 
 use std::io::Write;
 
@@ -6,23 +6,27 @@ use vfs_core::SnapshotRequest;
 
 use crate::args::CheckpointArgs;
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
-/// What is said where there are none.
+/// The message if no checkpoint layer is configured.
 pub(super) const NO_CHECKPOINTS: &str = "there is no layer of the type 'checkpoints' here; see docs/vfs.example.toml";
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointArgs) -> Result<Exit, Failure> {
-    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layer_selection::select_outermost(
+        &session.configured()?.checkpoints,
+        args.of.mount.as_deref(),
+        NO_CHECKPOINTS,
+    )?;
     let mut request = SnapshotRequest::new();
     request.label = args.label;
-    let taken = layer.snapshot(&session.cx, request).await?;
+    let snapshot = layer.snapshot(&session.cx, request).await?;
     if args.json {
-        out.json(&taken)?;
+        out.json(&snapshot)?;
     } else {
-        let noun = if taken.files == 1 { "file" } else { "files" };
-        writeln!(out, "checkpoint {} ({} {noun}, {} bytes)", taken.id, taken.files, taken.bytes)?;
+        let noun = if snapshot.files == 1 { "file" } else { "files" };
+        writeln!(out, "checkpoint {} ({} {noun}, {} bytes)", snapshot.id, snapshot.files, snapshot.bytes)?;
     }
     Ok(Exit::Success)
 }

@@ -1,4 +1,4 @@
-//! `vfs checkpoints`.
+//! Command `vfs checkpoints`: lists snapshots.
 
 use std::io::Write;
 
@@ -7,23 +7,27 @@ use vfs_core::Snapshots;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointsArgs) -> Result<Exit, Failure> {
-    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
-    let taken = layer.part.snapshots(&session.cx).await.map_err(|error| layer.rebase.error(error))?;
-    let width = taken.iter().map(|snapshot| snapshot.id.as_str().len()).max().unwrap_or_default();
-    for snapshot in &taken {
+    let layer = layer_selection::select_outermost(
+        &session.configured()?.checkpoints,
+        args.of.mount.as_deref(),
+        NO_CHECKPOINTS,
+    )?;
+    let snapshots = layer.layer.snapshots(&session.cx).await.map_err(|error| layer.mapping.error(error))?;
+    let width = snapshots.iter().map(|snapshot| snapshot.id.as_str().len()).max().unwrap_or_default();
+    for snapshot in &snapshots {
         if args.json {
             out.json(snapshot)?;
             continue;
         }
         let time = snapshot.taken_at.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let label = escaped(snapshot.label.as_deref().unwrap_or("-"));
+        let label = escape(snapshot.label.as_deref().unwrap_or("-"));
         let (id, files, bytes) = (snapshot.id.as_str(), snapshot.files, snapshot.bytes);
         writeln!(out, "{id:width$}  {time}  {files:>8} files  {bytes:>12} bytes  {label}")?;
     }

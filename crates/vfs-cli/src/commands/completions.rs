@@ -1,4 +1,4 @@
-//! `vfs completions`.
+//! Command `vfs completions`: prints a completion script.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 pub(super) fn run(out: &mut Output, shell: Shell) -> Result<Exit, Failure> {
-    // The generator panics where it cannot write, so it writes into memory.
+    // The generator panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "vfs", &mut script);
     out.write_all(&script)?;

@@ -1,19 +1,19 @@
-//! `vfs config`.
+//! Command `vfs config`: checks a configuration file, or prints its schema.
 
 use std::io::Write;
 
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) fn check(session: &Session, out: &mut Output) -> Result<Exit, Failure> {
-    let built = session.built()?;
-    for mount in built.composite.mounts() {
-        writeln!(out, "{} is {}", escaped(mount.path.as_str()), escaped(&mount.backend))?;
+    let configured = session.configured()?;
+    for mount in configured.composite.mounts() {
+        writeln!(out, "{} is {}", escape(mount.path.as_str()), escape(&mount.backend))?;
     }
-    writeln!(out, "everything is {}", built.backend)?;
-    writeln!(out, "all of it can be opened")?;
+    writeln!(out, "the namespace is {}", configured.backend)?;
+    writeln!(out, "the configuration is valid")?;
     Ok(Exit::Success)
 }
 

@@ -1,13 +1,13 @@
-//! `vfs discard`.
+//! Command `vfs discard`: discards changes of overlays.
 
 use std::io::Write;
 
 use vfs_core::VfsPath;
 
-use super::diff::{NO_OVERLAY, change_line};
+use super::diff::{NO_OVERLAY, print_change};
 use crate::args::{ChangesArgs, DiscardArgs};
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -18,11 +18,11 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: DiscardArgs) 
         paths.push(VfsPath::root());
     }
     let mut files = 0;
-    for overlay in layers::meant(&session.built()?.overlays, mount.as_deref(), NO_OVERLAY)? {
+    for overlay in layer_selection::select(&session.configured()?.overlays, mount.as_deref(), NO_OVERLAY)? {
         let changes = overlay.discard_paths(&session.cx, &paths).await?.changes;
         files += changes.len();
         for change in &changes {
-            if json { out.json(change)? } else { change_line(out, change)? }
+            if json { out.json(change)? } else { print_change(out, change)? }
         }
     }
     if !json {

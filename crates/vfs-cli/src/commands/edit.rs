@@ -1,19 +1,19 @@
-//! `vfs edit`.
+//! Command `vfs edit`: replaces text in a file.
 
 use std::io::Write;
 
 use vfs_core::{Backend, Content, EditRequest, Error, ErrorDetail, ErrorKind, ReadRequest, VfsPath};
 
 use crate::args::EditArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Upper bound on the lines that an error shows.
+/// Maximum number of lines that an error shows.
 const MAX_LINES: usize = 10;
 
-/// Upper bound on the bytes of each of them.
+/// Maximum number of bytes of each shown line.
 const MAX_LINE_BYTES: usize = 200;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> Result<Exit, Failure> {
@@ -31,8 +31,8 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
     let result = match session.backend.edit(&session.cx, request).await {
         Ok(result) => result,
         Err(error) => {
-            let lines = lines(session, &path, &error).await;
-            let error = advised(error, &path);
+            let lines = related_lines(session, &path, &error).await;
+            let error = add_advice(error, &path);
             return Err(if lines.is_empty() { error.into() } else { Failure::Hinted(error, lines) });
         }
     };
@@ -40,15 +40,15 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
         Some(diff) => out.write_all(diff.as_bytes())?,
         None => {
             let places = if result.occurrences == 1 { "place" } else { "places" };
-            let path = escaped(result.path.as_str());
+            let path = escape(result.path.as_str());
             writeln!(out, "edited {path} ({} {places}, version {})", result.occurrences, result.version)?;
         }
     }
     Ok(Exit::Success)
 }
 
-/// Returns `error` with the options that help against it.
-fn advised(error: Error, path: &VfsPath) -> Error {
+/// Adds the options that avoid `error` to its message.
+fn add_advice(error: Error, path: &VfsPath) -> Error {
     match error.kind() {
         ErrorKind::NotUnique => {
             let advice = "replace all of them with --all, or add the text around one of them to --old and --new";
@@ -58,45 +58,46 @@ fn advised(error: Error, path: &VfsPath) -> Error {
     }
 }
 
-/// Returns the lines that `error`, of an edit of the file `path`, is about: those that have the text, or those most like it.
-async fn lines(session: &Session, path: &VfsPath, error: &Error) -> Vec<String> {
+/// Returns the lines of the file `path` that `error` refers to: those with the text, or the most similar ones.
+async fn related_lines(session: &Session, path: &VfsPath, error: &Error) -> Vec<String> {
     match error.detail() {
         Some(ErrorDetail::NoMatch { nearest, .. }) => nearest
             .iter()
             .take(MAX_LINES)
-            .map(|near| format!("similar line {}: {}", near.line, shown(&near.text)))
+            .map(|near| format!("similar line {}: {}", near.line, truncate_line(&near.text)))
             .collect(),
         Some(ErrorDetail::NotUnique { count, lines, .. }) => {
-            let mut shown = Vec::new();
+            let mut related = Vec::new();
             let mut numbers = lines.clone();
             numbers.dedup();
             for number in numbers.iter().take(MAX_LINES) {
-                shown.push(match line(session, path, *number).await {
+                related.push(match read_line(session, path, *number).await {
                     Some(text) => format!("line {number}: {text}"),
                     None => format!("line {number}"),
                 });
             }
-            // Several places of one line are shown once.
-            let shown_places = lines.iter().filter(|line| numbers.iter().take(MAX_LINES).any(|number| number == *line));
-            let more = count.saturating_sub(shown_places.count() as u64);
+            // Several occurrences in one line are shown once.
+            let shown_occurrences =
+                lines.iter().filter(|line| numbers.iter().take(MAX_LINES).any(|number| number == *line));
+            let more = count.saturating_sub(shown_occurrences.count() as u64);
             if more > 0 {
-                shown.push(format!("and {more} more"));
+                related.push(format!("and {more} more"));
             }
-            shown
+            related
         }
         _ => Vec::new(),
     }
 }
 
 /// Returns the beginning of the line with this 1-based number; `None` if it cannot be read.
-async fn line(session: &Session, path: &VfsPath, number: u64) -> Option<String> {
+async fn read_line(session: &Session, path: &VfsPath, number: u64) -> Option<String> {
     let request = ReadRequest::new(path.clone()).lines(number.checked_sub(1)?, 1).max_bytes(MAX_LINE_BYTES as u64 + 1);
     match session.backend.read(&session.cx, request).await.ok()?.content {
-        Content::Text(text) => Some(shown(text.trim_end_matches(['\r', '\n'])).to_owned()),
+        Content::Text(text) => Some(truncate_line(text.trim_end_matches(['\r', '\n'])).to_owned()),
         Content::Binary { .. } => None,
     }
 }
 
-fn shown(text: &str) -> &str {
+fn truncate_line(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_LINE_BYTES)]
 }

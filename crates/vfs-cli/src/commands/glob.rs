@@ -1,4 +1,4 @@
-//! `vfs glob`.
+//! Command `vfs glob`: finds files by name.
 
 use std::io::Write;
 
@@ -10,13 +10,13 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::Session;
 
-const QUOTE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
+const QUOTE_ADVICE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> Result<Exit, Failure> {
     let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     if !args.rest.is_empty() {
         let count = args.rest.len() + 2;
-        let advice = if is_plain { QUOTE } else { "search one directory at a time" };
+        let advice = if is_plain { QUOTE_ADVICE } else { "search one directory at a time" };
         let message = format!("a pattern and a directory are expected, not {count} arguments; {advice}");
         return Err(Error::invalid_argument(message).into());
     }
@@ -25,24 +25,24 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> 
     request.no_ignore = args.visibility.no_ignore;
     let mut progress = Progress::start();
     let mut search = std::pin::pin!(session.backend.glob(&session.cx, request));
-    let found = loop {
+    let result = loop {
         tokio::select! {
             biased;
-            found = &mut search => break found,
-            () = progress.due() => progress.show("searching"),
+            result = &mut search => break result,
+            () = progress.tick() => progress.show("searching"),
         }
     };
     progress.clear();
-    let found = found.map_err(|error| match error.kind() {
-        // The shell has put two names in the place of the pattern.
-        ErrorKind::NotADirectory if is_plain => Failure::Hinted(error, vec![QUOTE.to_owned()]),
+    let result = result.map_err(|error| match error.kind() {
+        // The shell has expanded the pattern to two names.
+        ErrorKind::NotADirectory if is_plain => Failure::Hinted(error, vec![QUOTE_ADVICE.to_owned()]),
         _ => error.into(),
     })?;
     let style = out.palette.path;
-    for entry in &found.entries {
+    for entry in &result.entries {
         writeln!(out, "{style}{}{style:#}", entry.path)?;
     }
-    exit::warn(&found.problems);
-    exit::warn_truncated(found.truncated);
-    Ok(Exit::found(!found.entries.is_empty()))
+    exit::print_problems(&result.problems);
+    exit::print_truncation(result.truncated);
+    Ok(Exit::from_match(!result.entries.is_empty()))
 }

@@ -1,4 +1,4 @@
-//! `vfs grep`.
+//! Command `vfs grep`: searches text in files.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,16 +10,16 @@ use vfs_core::{
 
 use crate::args::GrepArgs;
 use crate::exit::{self, Exit, Failure};
-use crate::hints;
 use crate::output::Output;
 use crate::printer::{Groups, Printer};
 use crate::progress::Progress;
+use crate::search_hints;
 use crate::session::Session;
 
-/// 16 MiB of one line are printed: lines are shown whole, and memory stays bounded.
+/// Maximum number of bytes of a printed line, 16 MiB: lines are printed whole, and memory is bounded.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// How events are written.
+/// The output format of events.
 #[derive(Debug)]
 enum Format {
     Text(Printer),
@@ -29,7 +29,10 @@ enum Format {
 pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> Result<Exit, Failure> {
     let json = args.json;
     let (patterns, path) = patterns(&args)?;
-    let literal = patterns.iter().find_map(|pattern| hints::literal(pattern, "use -E")).filter(|_| !args.invert);
+    let literal_hint = patterns
+        .iter()
+        .find_map(|pattern| search_hints::literal_pattern_hint(pattern, "use -E"))
+        .filter(|_| !args.invert);
     let request = request(session, args, patterns, path.as_deref())?;
     let mut format = if json {
         Format::Json
@@ -40,18 +43,18 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
     let path = request.path.clone();
     let mut events = session.backend.grep_stream(session.cx.clone(), request);
     let mut progress = Progress::start();
-    let mut found = 0;
-    let mut unreadable = false;
-    let mut left_out = Skipped::default();
+    let mut matches = 0;
+    let mut has_unreadable_files = false;
+    let mut skipped = Skipped::default();
     loop {
         let event = match events.next().now_or_never() {
             Some(event) => event,
             None => tokio::select! {
                 biased;
                 event = events.next() => event,
-                () = progress.due() => {
+                () = progress.tick() => {
                     out.flush()?;
-                    progress.show(&format!("searching, {found} matches"));
+                    progress.show(&format!("searching, {matches} matches"));
                     continue;
                 }
             },
@@ -62,31 +65,32 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
         if matches!(&event, GrepEvent::File(_))
             || matches!(&event, GrepEvent::Match(line) if line.kind == LineKind::Match)
         {
-            found += 1;
+            matches += 1;
         }
         if let GrepEvent::Problem(problem) = &event {
-            unreadable |= is_failure(problem.code);
+            has_unreadable_files |= is_failure(problem.code);
         }
         write_event(out, &mut format, &event)?;
         if let GrepEvent::End(GrepSummary { truncated: truncated @ Some(Truncation::MaxEntries), .. }) = &event {
-            exit::warn_truncated(*truncated);
+            exit::print_truncation(*truncated);
         }
-        if let (GrepEvent::End(summary), 0) = (&event, found) {
-            left_out = summary.skipped;
-            explain_silence(summary);
+        if let (GrepEvent::End(summary), 0) = (&event, matches) {
+            skipped = summary.skipped;
+            print_skipped(summary);
         }
     }
-    if let (Some(hint), 0) = (literal, found) {
-        exit::tell(hint);
+    if let (Some(hint), 0) = (literal_hint, matches) {
+        exit::print_message(hint);
     }
-    if left_out.binary > 0 && is_file(session, &path).await {
-        exit::tell(format_args!("{path} is a binary file and was not searched; --text searches it as text"));
+    if skipped.binary > 0 && is_file(session, &path).await {
+        exit::print_message(format_args!("{path} is a binary file and was not searched; --text searches it as text"));
     }
-    // What could not be read may hold what was searched for: that is not the same as finding nothing.
-    if found == 0 && unreadable { Ok(Exit::Unread) } else { Ok(Exit::found(found > 0)) }
+    // An unreadable file may contain a match, so the result is not "no match".
+    if matches == 0 && has_unreadable_files { Ok(Exit::Incomplete) } else { Ok(Exit::from_match(matches > 0)) }
 }
 
-/// Whether a file of the tree was not searched. Links that lead nowhere or outside, and special files, hold no text of the tree.
+/// Returns whether a problem means that a file of the tree was not searched. Dangling links, links that lead outside and special
+/// files contain no text of the tree.
 fn is_failure(problem: ErrorKind) -> bool {
     !matches!(
         problem,
@@ -98,21 +102,21 @@ fn is_failure(problem: ErrorKind) -> bool {
     )
 }
 
-/// Returns the patterns and the path that the arguments name; with `-e`, the first positional argument is the path.
+/// Returns the patterns and the path from the arguments; with `-e`, the first positional argument is the path.
 fn patterns(args: &GrepArgs) -> Result<(Vec<Pattern>, Option<String>), Failure> {
     let (texts, path) = match (&args.expressions[..], &args.pattern, &args.path) {
-        // The parser requires a pattern in one of the two places; an empty one is refused by the search.
+        // clap requires a pattern in one of the two places. The search refuses an empty one.
         ([], pattern, path) => (vec![pattern.clone().unwrap_or_default()], path),
         (expressions, path, None) => (expressions.to_vec(), path),
         (_, _, Some(_)) => {
-            return Err(Failure::Usage("patterns are given at one place only: with -e, or before the path"));
+            return Err(Failure::Usage("give patterns either with -e or before the path, not both"));
         }
     };
     let kind = if args.extended { Pattern::Regex } else { Pattern::Literal };
     Ok((texts.into_iter().map(kind).collect(), path.clone()))
 }
 
-/// The request that the arguments make.
+/// Returns the request for the arguments.
 fn request(
     session: &Session,
     args: GrepArgs,
@@ -152,31 +156,34 @@ fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::
         (Format::Json, event) => out.json(event),
         (Format::Text(printer), GrepEvent::Match(line)) => {
             if line.cut {
-                exit::tell(format_args!("{}:{}: the line is too long and is cut here", line.path, line.line));
+                exit::print_message(format_args!(
+                    "{}:{}: the line is too long and was truncated",
+                    line.path, line.line
+                ));
             }
-            printer.line(out, line)
+            printer.write_match(out, line)
         }
-        (Format::Text(printer), GrepEvent::File(file)) => printer.file(out, file),
+        (Format::Text(printer), GrepEvent::File(file)) => printer.write_file(out, file),
         (Format::Text(_), GrepEvent::Problem(problem)) => {
-            exit::warn(std::slice::from_ref(problem));
+            exit::print_problems(std::slice::from_ref(problem));
             Ok(())
         }
         (Format::Text(_), _) => Ok(()),
     }
 }
 
-/// Whether `path`, where a search started, is a file, which was named and not found on the way.
+/// Returns whether `path`, the start of a search, is a file.
 async fn is_file(session: &Session, path: &VfsPath) -> bool {
-    let described = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
-    described.is_ok_and(|info| !info.is_dir)
+    let info = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+    info.is_ok_and(|info| !info.is_dir)
 }
 
-/// Tells a person what was left out where nothing was found, so that silence is not mistaken for absence.
-fn explain_silence(summary: &GrepSummary) {
+/// Prints on a terminal which entries a search without a match has skipped.
+fn print_skipped(summary: &GrepSummary) {
     if !io::stderr().is_terminal() {
         return;
     }
-    if let Some(counts) = hints::left_out(&summary.skipped, "--hidden", "--no-ignore", "--text") {
-        exit::tell(format_args!("no match in {} files; left out: {counts}", summary.files_searched));
+    if let Some(counts) = search_hints::count_skipped(&summary.skipped, "--hidden", "--no-ignore", "--text") {
+        exit::print_message(format_args!("no match in {} files; left out: {counts}", summary.files_searched));
     }
 }

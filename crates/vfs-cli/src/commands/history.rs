@@ -1,4 +1,4 @@
-//! `vfs history`.
+//! Command `vfs history`: lists operations that can be undone.
 
 use std::io::Write;
 
@@ -6,14 +6,18 @@ use chrono::SecondsFormat;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::HistoryArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) -> Result<Exit, Failure> {
-    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layer_selection::select_outermost(
+        &session.configured()?.checkpoints,
+        args.of.mount.as_deref(),
+        NO_CHECKPOINTS,
+    )?;
     let history = layer.history(&session.cx).await?;
     for entry in history.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
         if args.json {
@@ -21,8 +25,8 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) 
             continue;
         }
         let time = entry.time.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let actor = escaped(entry.actor.as_deref().unwrap_or("-"));
-        writeln!(out, "{:>6}  {time}  {actor}  {}", entry.number, escaped(&entry.to_string()))?;
+        let actor = escape(entry.actor.as_deref().unwrap_or("-"));
+        writeln!(out, "{:>6}  {time}  {actor}  {}", entry.number, escape(&entry.to_string()))?;
     }
     Ok(Exit::Success)
 }

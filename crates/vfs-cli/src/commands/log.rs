@@ -1,4 +1,4 @@
-//! `vfs log`.
+//! Command `vfs log`: prints or verifies an audit log.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -7,22 +7,22 @@ use chrono::SecondsFormat;
 use vfs_core::Error;
 use vfs_layers::{AuditHead, AuditParts, AuditRecord};
 
-use crate::args::{LogArgs, Place};
-use crate::escape::escaped;
+use crate::args::{BackendArgs, LogArgs};
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
 const NO_AUDIT: &str = "there is no layer of the type 'audit' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(place: &Place, out: &mut Output, args: LogArgs) -> Result<Exit, Failure> {
-    let logs = Session::audit_logs(place).await?;
-    let log = layers::outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
-    let parts = log.part.parts().await?;
+pub(super) async fn run(backend: &BackendArgs, out: &mut Output, args: LogArgs) -> Result<Exit, Failure> {
+    let logs = Session::audit_logs(backend).await?;
+    let log = layer_selection::select_outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
+    let parts = log.layer.parts().await?;
     if args.verify {
-        let verdict = verify(parts, args.until.as_deref()).await?;
-        return Ok(report(out, args.json, &verdict)?);
+        let verification = verify(parts, args.until.as_deref()).await?;
+        return Ok(report(out, args.json, &verification)?);
     }
     show(out, parts, &args).await
 }
@@ -45,43 +45,43 @@ async fn show(out: &mut Output, mut parts: AuditParts, args: &LogArgs) -> Result
     damage.map_or(Ok(Exit::Success), |damage| Err(damage.into()))
 }
 
-/// What a log was found to be.
-enum Verdict {
-    /// It is as it was written, up to this head; and the record with this number has the hash that was given.
+/// The result of the verification of a log.
+enum Verification {
+    /// The hash chain is intact up to this head, and the record with the number `until` has the given hash.
     Intact { head: AuditHead, until: Option<u64> },
-    /// It is not, from this record on.
+    /// The hash chain is broken from this record on.
     Broken { sequence: u64, fault: String },
 }
 
-/// Checks the log file by file, and that it had the head `until` once.
-async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verdict, Error> {
+/// Verifies the hash chain file by file, and that a record has the hash `until`.
+async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verification, Error> {
     let mut head = AuditHead::start();
-    let mut found = until.filter(|until| *until == head.hash).map(|_| head.sequence);
+    let mut sequence = until.filter(|until| *until == head.hash).map(|_| head.sequence);
     while let Some(part) = parts.next_part().await? {
-        let held = part.records.iter().find(|record| until == Some(record.hash.as_str()));
-        found = found.or(held.map(|record| record.sequence));
+        let record = part.records.iter().find(|record| until == Some(record.hash.as_str()));
+        sequence = sequence.or(record.map(|record| record.sequence));
         head = match head.follow(&part.records) {
             Ok(head) => head,
-            Err(broken) => return Ok(Verdict::Broken { sequence: broken.sequence, fault: broken.to_string() }),
+            Err(error) => return Ok(Verification::Broken { sequence: error.sequence, fault: error.to_string() }),
         };
         if let Some(damage) = part.damage {
-            return Ok(Verdict::Broken { sequence: head.sequence + 1, fault: damage.message().to_owned() });
+            return Ok(Verification::Broken { sequence: head.sequence + 1, fault: damage.message().to_owned() });
         }
     }
-    if until.is_some() && found.is_none() {
+    if until.is_some() && sequence.is_none() {
         let fault = format!(
-            "no record up to the last one, number {}, has the hash that was given: the log was cut off before it, or written \
+            "no record up to the last one, number {}, has the given hash: the log was truncated before that record, or written \
              anew",
             head.sequence
         );
-        return Ok(Verdict::Broken { sequence: head.sequence + 1, fault });
+        return Ok(Verification::Broken { sequence: head.sequence + 1, fault });
     }
-    Ok(Verdict::Intact { head, until: found })
+    Ok(Verification::Intact { head, until: sequence })
 }
 
-fn report(out: &mut Output, json: bool, verdict: &Verdict) -> io::Result<Exit> {
-    match verdict {
-        Verdict::Intact { head, until } => {
+fn report(out: &mut Output, json: bool, verification: &Verification) -> io::Result<Exit> {
+    match verification {
+        Verification::Intact { head, until } => {
             if json {
                 let mut value = serde_json::json!({ "sequence": head.sequence, "hash": head.hash });
                 if let Some(until) = until {
@@ -89,19 +89,19 @@ fn report(out: &mut Output, json: bool, verdict: &Verdict) -> io::Result<Exit> {
                 }
                 out.json(&value)?;
             } else {
-                write!(out, "{} records are as they were written; the head is {}", head.sequence, head.hash)?;
+                write!(out, "{} records are intact; the head is {}", head.sequence, head.hash)?;
                 match until {
-                    Some(until) => writeln!(out, "; the given one is that of record {until}")?,
+                    Some(until) => writeln!(out, "; the given hash is that of record {until}")?,
                     None => writeln!(out)?,
                 }
             }
             Ok(Exit::Success)
         }
-        Verdict::Broken { sequence, fault } => {
+        Verification::Broken { sequence, fault } => {
             if json {
                 out.json(&serde_json::json!({ "sequence": sequence, "fault": fault }))?;
             } else {
-                writeln!(out, "{}", escaped(fault))?;
+                writeln!(out, "{}", escape(fault))?;
             }
             Ok(Exit::Refused)
         }
@@ -110,20 +110,20 @@ fn report(out: &mut Output, json: bool, verdict: &Verdict) -> io::Result<Exit> {
 
 fn print_line(out: &mut Output, record: &AuditRecord) -> io::Result<()> {
     let time = record.time.to_rfc3339_opts(SecondsFormat::Millis, true);
-    let actor = escaped(record.actor.as_deref().unwrap_or("-"));
+    let actor = escape(record.actor.as_deref().unwrap_or("-"));
     let AuditRecord { sequence, operation, outcome, .. } = record;
     write!(out, "{sequence:>6}  {time}  {actor}  {}  {operation}", outcome.code())?;
     if let Some(path) = &record.path {
-        write!(out, " {}", escaped(path.as_str()))?;
+        write!(out, " {}", escape(path.as_str()))?;
     }
     if let Some(to) = &record.to {
-        write!(out, " to {}", escaped(to.as_str()))?;
+        write!(out, " to {}", escape(to.as_str()))?;
     }
     if let Some(lost) = record.lost {
         write!(out, ": {lost} records are missing before this one")?;
     }
     match &record.detail {
-        Some(detail) => writeln!(out, ": {}", escaped(detail)),
+        Some(detail) => writeln!(out, ": {}", escape(detail)),
         None => writeln!(out),
     }
 }

@@ -1,4 +1,4 @@
-//! `vfs ls`.
+//! Command `vfs ls`: lists a directory.
 
 use std::io::Write;
 
@@ -23,8 +23,8 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: LsArgs) -> Re
         }
         writeln!(out, "{}{}", entry.path, suffix(entry))?;
     }
-    exit::warn(&listing.problems);
-    exit::warn_truncated(listing.truncated);
+    exit::print_problems(&listing.problems);
+    exit::print_truncation(listing.truncated);
     Ok(Exit::Success)
 }
 

@@ -1,4 +1,4 @@
-//! One file a command.
+//! Commands, one file each, and their dispatch.
 
 mod batch;
 mod checkpoint;
@@ -31,19 +31,18 @@ mod write;
 
 use std::io::Write;
 
-pub(crate) use self::exec::streaming;
-
-use crate::args::{Args, Command, ConfigCommand, Place, PolicyCommand, SandboxCommand};
+use crate::args::{Args, BackendArgs, Command, ConfigCommand, PolicyCommand, SandboxCommand};
 use crate::exit::{Exit, Failure};
-use crate::near;
 use crate::output::Output;
-use crate::session::{Missing, Session};
+use crate::path_suggestions;
+use crate::session::Session;
+use crate::store_argument::MissingStore;
 
-/// Carries out what the arguments ask for.
+/// Runs the command that the arguments select.
 pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     let mut out = Output::stdout();
     let outcome = dispatch(args, &mut out).await;
-    // What was found before a failure is shown, too; and output that is lost is a failure.
+    // Results before a failure are printed, too. A write error of the output is a failure.
     let flushed = out.flush();
     let exit = outcome?;
     flushed?;
@@ -51,22 +50,25 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
-    let Args { place, command } = args;
+    let Args { backend, command } = args;
     let command = match command {
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
-        Command::Store(command) => return store::run(out, command, place.store.as_deref()).await,
+        Command::Store(command) => return store::run(out, command, backend.store.as_deref()).await,
         Command::Jobs(args) => return jobs::run(out, args).await,
-        Command::Log(args) => return log::run(&place, out, args).await,
+        Command::Log(args) => return log::run(&backend, out, args).await,
         Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
-            return sandbox::check(out, place.root.as_deref(), sandbox, json).await;
+            return sandbox::check(out, backend.root.as_deref(), sandbox, json).await;
         }
         command => command,
     };
-    let missing =
-        if matches!(command, Command::Write(_) | Command::Batch(_)) { Missing::Make } else { Missing::Refuse };
-    let session = Session::open(&place, missing).await?;
-    let is_about_files_that_are_there = matches!(
+    let missing = if matches!(command, Command::Write(_) | Command::Batch(_)) {
+        MissingStore::Create
+    } else {
+        MissingStore::Refuse
+    };
+    let session = Session::open(&backend, missing).await?;
+    let expects_existing_path = matches!(
         command,
         Command::Ls(_)
             | Command::Stat(_)
@@ -78,18 +80,23 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
             | Command::Glob(_)
             | Command::Grep(_)
     );
-    let outcome = match on_session(&session, out, command, &place).await {
-        Err(failure) if is_about_files_that_are_there => Err(near::hinted(&session, failure).await),
+    let outcome = match run_on_session(&session, out, command, &backend).await {
+        Err(failure) if expects_existing_path => Err(path_suggestions::add_suggestions(&session, failure).await),
         outcome => outcome,
     };
-    // What was cut short is recorded, too; why it failed goes before why that did.
+    // Audit records of a failed command are flushed, too. The error of the command takes precedence.
     let closed = session.close().await;
     let exit = outcome?;
     closed?;
     Ok(exit)
 }
 
-async fn on_session(session: &Session, out: &mut Output, command: Command, place: &Place) -> Result<Exit, Failure> {
+async fn run_on_session(
+    session: &Session,
+    out: &mut Output,
+    command: Command,
+    backend: &BackendArgs,
+) -> Result<Exit, Failure> {
     match command {
         Command::Ls(args) => ls::run(session, out, args).await,
         Command::Stat(args) => stat::run(session, out, args).await,
@@ -102,7 +109,7 @@ async fn on_session(session: &Session, out: &mut Output, command: Command, place
         Command::Glob(args) => glob::run(session, out, args).await,
         Command::Grep(args) => grep::run(session, out, args).await,
         Command::Batch(args) => batch::run(session, out, args).await,
-        Command::Exec(args) => exec::run(session, out, args, place.keep_job.clone()).await,
+        Command::Exec(args) => exec::run(session, out, args, backend.keep_job.clone()).await,
         Command::Jobs(args) => jobs::run(out, args).await,
         Command::Watch(args) => watch::run(session, out, args).await,
         Command::Mounts(args) => mounts::run(session, out, args),
@@ -114,8 +121,8 @@ async fn on_session(session: &Session, out: &mut Output, command: Command, place
         Command::Checkpoint(args) => checkpoint::run(session, out, args).await,
         Command::Checkpoints(args) => checkpoints::run(session, out, args).await,
         Command::Restore(args) => restore::run(session, out, args).await,
-        Command::Log(args) => log::run(place, out, args).await,
-        Command::Store(command) => store::run(out, command, place.store.as_deref()).await,
+        Command::Log(args) => log::run(backend, out, args).await,
+        Command::Store(command) => store::run(out, command, backend.store.as_deref()).await,
         Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
             sandbox::check(out, session.root.as_deref(), sandbox, json).await
         }

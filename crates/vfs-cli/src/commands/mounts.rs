@@ -1,4 +1,4 @@
-//! `vfs mounts`.
+//! Command `vfs mounts`: lists mounts.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use vfs_composite::{CompositeBackend, MountInfo};
 use vfs_core::{Access, Backend};
 
 use crate::args::JsonArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) fn run(session: &Session, out: &mut Output, args: JsonArgs) -> Result<Exit, Failure> {
-    let mut mounts = match session.built() {
-        Ok(built) => built.composite.mounts(),
+    let mut mounts = match session.configured() {
+        Ok(configured) => configured.composite.mounts(),
         Err(_) => CompositeBackend::new(Arc::clone(&session.backend)).mounts(),
     };
     for mount in &mut mounts {
-        // With the layers around everything, too.
+        // Include the effect of the layers around the namespace.
         mount.capabilities = session.backend.capabilities(&mount.path);
     }
     if args.json {
         mounts.iter().try_for_each(|mount| out.json(mount))?;
         return Ok(Exit::Success);
     }
-    let width = |cell: fn(&MountInfo) -> &str, least: usize| {
-        mounts.iter().map(|mount| escaped(cell(mount)).chars().count()).max().unwrap_or_default().max(least)
+    let width = |cell: fn(&MountInfo) -> &str, min: usize| {
+        mounts.iter().map(|mount| escape(cell(mount)).chars().count()).max().unwrap_or_default().max(min)
     };
     let (path, backend) = (width(|mount| mount.path.as_str(), 4), width(|mount| &mount.backend, 7));
     writeln!(out, "{:path$}  {:backend$}  {:10}  EXECUTOR", "PATH", "BACKEND", "ACCESS")?;
@@ -36,8 +36,8 @@ pub(super) fn run(session: &Session, out: &mut Output, args: JsonArgs) -> Result
         writeln!(
             out,
             "{:path$}  {:backend$}  {access:10}  {executor}",
-            escaped(mount.path.as_str()),
-            escaped(&mount.backend)
+            escape(mount.path.as_str()),
+            escape(&mount.backend)
         )?;
     }
     Ok(Exit::Success)

@@ -1,4 +1,4 @@
-//! `vfs policy`.
+//! Command `vfs policy explain`: explains decisions of policies.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use vfs_core::{Backend as _, ExecuteRequest, ResolveRequest, VfsPath};
 use vfs_policy::{Explanation, RuleEffect};
 
 use crate::args::ExplainArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -19,38 +19,38 @@ pub(super) async fn explain(session: &Session, out: &mut Output, args: ExplainAr
         decisions.extend(self::decisions(session, &args, real)?);
     }
     for decision in &decisions {
-        if args.json { out.json(decision)? } else { writeln!(out, "{}", line(decision, &path))? }
+        if args.json { out.json(decision)? } else { writeln!(out, "{}", explanation_line(decision, &path))? }
     }
-    let outcome = decisions.iter().map(|decision| decision.effect).max_by_key(|effect| strictness(*effect));
+    let outcome = decisions.iter().map(|decision| decision.effect).max_by_key(|effect| precedence(*effect));
     match outcome {
         _ if args.json => {}
-        None => writeln!(out, "{}: allowed, as no policy is around it", escaped(path.as_str()))?,
+        None => writeln!(out, "{}: allowed, because no policy applies", escape(path.as_str()))?,
         Some(effect) if decisions.len() > 1 => {
-            writeln!(out, "{} {}: {}", args.operation, escaped(path.as_str()), word(effect))?;
+            writeln!(out, "{} {}: {}", args.operation, escape(path.as_str()), effect_name(effect))?;
         }
         Some(_) => {}
     }
     Ok(if outcome.is_none_or(|effect| effect == RuleEffect::Allow) { Exit::Success } else { Exit::Refused })
 }
 
-/// Returns one explanation for each permission at `path`: that of the policy which decides, as all policies have to allow it.
+/// Returns one explanation for each permission at `path`: that of the policy that decides, because all policies have to allow it.
 fn decisions(session: &Session, args: &ExplainArgs, path: &VfsPath) -> Result<Vec<Explanation>, Failure> {
-    let (built, actor) = (session.built()?, session.cx.actor());
-    let explained = match &args.command {
-        None => built.explain(actor, &args.operation, path)?,
+    let (configured, actor) = (session.configured()?, session.cx.actor());
+    let explanations = match &args.command {
+        None => configured.explain(actor, &args.operation, path)?,
         Some(_) if !matches!(args.operation.as_str(), "execute" | "execute_stream") => {
-            return Err(Failure::Usage("--command is about 'execute'; leave it out for other operations"));
+            return Err(Failure::Usage("--command needs the operation 'execute'; leave out --command"));
         }
-        Some(command) => built.explain_command(actor, &ExecuteRequest::new(command).cwd(path.clone()))?,
+        Some(command) => configured.explain_command(actor, &ExecuteRequest::new(command).cwd(path.clone()))?,
     };
     let mut decisions: Vec<Explanation> = Vec::new();
-    for explanation in explained {
-        let of_same = |decision: &&mut Explanation| decision.permission == explanation.permission;
-        match decisions.iter_mut().find(of_same) {
+    for explanation in explanations {
+        let has_same_permission = |decision: &&mut Explanation| decision.permission == explanation.permission;
+        match decisions.iter_mut().find(has_same_permission) {
             None => decisions.push(explanation),
             Some(decision) => {
                 let weight = |explanation: &Explanation| {
-                    (strictness(explanation.effect), explanation.rule.is_some() || explanation.name.is_some())
+                    (precedence(explanation.effect), explanation.rule.is_some() || explanation.name.is_some())
                 };
                 if weight(&explanation) > weight(decision) {
                     *decision = explanation;
@@ -61,17 +61,17 @@ fn decisions(session: &Session, args: &ExplainArgs, path: &VfsPath) -> Result<Ve
     Ok(decisions)
 }
 
-/// Returns where `path` leads if a link is in it; `None` for operations on a link itself, and if nobody may know.
+/// Resolves links in `path`; returns `None` without links, for operations on links themselves, and if the path cannot be resolved.
 async fn real_path(session: &Session, operation: &str, path: &VfsPath) -> Result<Option<VfsPath>, Failure> {
     if matches!(operation, "delete" | "rename" | "execute" | "execute_stream") {
         return Ok(None);
     }
-    let composite = &session.built()?.composite;
+    let composite = &session.configured()?.composite;
     let resolved = composite.resolve(&session.cx, ResolveRequest::new(path.clone())).await;
     Ok(resolved.ok().map(|resolved| resolved.path).filter(|real| real != path))
 }
 
-fn strictness(effect: RuleEffect) -> u8 {
+fn precedence(effect: RuleEffect) -> u8 {
     match effect {
         RuleEffect::Allow => 0,
         RuleEffect::Deny => 2,
@@ -79,7 +79,7 @@ fn strictness(effect: RuleEffect) -> u8 {
     }
 }
 
-fn word(effect: RuleEffect) -> &'static str {
+fn effect_name(effect: RuleEffect) -> &'static str {
     match effect {
         RuleEffect::Allow => "allowed",
         RuleEffect::Deny => "denied",
@@ -87,27 +87,27 @@ fn word(effect: RuleEffect) -> &'static str {
     }
 }
 
-/// Returns `explanation` as a line; `asked` is the path that the caller named.
-fn line(explanation: &Explanation, asked: &VfsPath) -> String {
+/// Formats `explanation` as a line; `argument` is the path from the arguments.
+fn explanation_line(explanation: &Explanation, argument: &VfsPath) -> String {
     let Explanation { path, permission, effect, rule, mount, name, reason, .. } = explanation;
-    let mut line = format!("{permission} {}", escaped(path.as_str()));
-    if path != asked {
-        line.push_str(&format!(", where {} leads", escaped(asked.as_str())));
+    let mut line = format!("{permission} {}", escape(path.as_str()));
+    if path != argument {
+        line.push_str(&format!(", the target of {}", escape(argument.as_str())));
     }
     line.push_str(&match (rule, name) {
-        (Some(rule), _) => format!(": {} by rule {rule}", word(*effect)),
-        // Only a rule has a name; one without a number is in no file.
-        (None, Some(_)) => format!(": {} by a rule of vfs", word(*effect)),
-        (None, None) => format!(": {} by default", word(*effect)),
+        (Some(rule), _) => format!(": {} by rule {rule}", effect_name(*effect)),
+        // A rule with a name but without a number is a built-in one.
+        (None, Some(_)) => format!(": {} by a built-in rule", effect_name(*effect)),
+        (None, None) => format!(": {} by default", effect_name(*effect)),
     });
     if let Some(mount) = mount.as_ref().filter(|_| rule.is_some() || name.is_none()) {
-        line.push_str(&format!(" of the mount '{}'", escaped(mount.as_str())));
+        line.push_str(&format!(" of the mount '{}'", escape(mount.as_str())));
     }
     if let Some(name) = name {
-        line.push_str(&format!(" '{}'", escaped(name)));
+        line.push_str(&format!(" '{}'", escape(name)));
     }
     if let Some(reason) = reason {
-        line.push_str(&format!(": {}", escaped(reason)));
+        line.push_str(&format!(": {}", escape(reason)));
     }
     line
 }

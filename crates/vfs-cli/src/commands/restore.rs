@@ -1,4 +1,4 @@
-//! `vfs restore`.
+//! Command `vfs restore`: restores a snapshot.
 
 use std::io::Write;
 
@@ -6,14 +6,18 @@ use vfs_core::{ErrorKind, RestoreRequest, SnapshotId};
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::RestoreArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: RestoreArgs) -> Result<Exit, Failure> {
-    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layer_selection::select_outermost(
+        &session.configured()?.checkpoints,
+        args.of.mount.as_deref(),
+        NO_CHECKPOINTS,
+    )?;
     let request = RestoreRequest::new(SnapshotId::new(args.id.as_str()));
     layer.restore(&session.cx, request).await.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -21,6 +25,6 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: RestoreArgs) 
         }
         _ => error.into(),
     })?;
-    writeln!(out, "restored {}", escaped(&args.id))?;
+    writeln!(out, "restored {}", escape(&args.id))?;
     Ok(Exit::Success)
 }

@@ -1,11 +1,11 @@
-//! `vfs rm`.
+//! Command `vfs rm`: removes files.
 
 use std::io::Write;
 
 use vfs_core::{Backend, DeleteRequest};
 
 use crate::args::RmArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -17,6 +17,6 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: RmArgs) -> Re
     }
     let result = session.backend.delete(&session.cx, request).await?;
     let files = if result.files == 1 { "file" } else { "files" };
-    writeln!(out, "deleted {} ({} {files})", escaped(result.path.as_str()), result.files)?;
+    writeln!(out, "deleted {} ({} {files})", escape(result.path.as_str()), result.files)?;
     Ok(Exit::Success)
 }

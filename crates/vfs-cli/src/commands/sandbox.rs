@@ -1,4 +1,4 @@
-//! `vfs sandbox check`.
+//! Command `vfs sandbox check`: reports what the sandbox enforces.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use vfs_sandbox::os::OsSandbox;
 use crate::args::SandboxArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::session;
+use crate::shell_selection;
 
 pub(super) async fn check(
     out: &mut Output,
@@ -16,8 +16,8 @@ pub(super) async fn check(
     args: SandboxArgs,
     json: bool,
 ) -> Result<Exit, Failure> {
-    session::check_root(root)?;
-    let config = session::sandbox_config(root, args)?;
+    shell_selection::check_root(root)?;
+    let config = shell_selection::sandbox_config(root, args)?;
     let report = OsSandbox::check(config).await?;
     if json {
         out.json(&report)?;

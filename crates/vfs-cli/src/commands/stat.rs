@@ -1,4 +1,4 @@
-//! `vfs stat`.
+//! Command `vfs stat`: prints the metadata of a file.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use vfs_core::{Backend, StatRequest};
 
 use crate::args::StatArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -17,7 +17,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: StatArgs) -> 
         out.json(&info)?;
         return Ok(Exit::Success);
     }
-    writeln!(out, "path:     {}", escaped(info.path.as_str()))?;
+    writeln!(out, "path:     {}", escape(info.path.as_str()))?;
     writeln!(out, "kind:     {}", if info.is_dir { "directory" } else { "file" })?;
     if !info.is_dir {
         writeln!(out, "size:     {} bytes", info.size)?;

@@ -1,4 +1,4 @@
-//! `vfs store`.
+//! Command `vfs store`: administration of durable stores.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use vfs_core::Problem;
 use vfs_store::{ConflictPolicy, CopyOptions, CopyReport, Namespace, SqliteConfig, SqliteStore, Store};
 
 use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
-use crate::escape::escaped;
-use crate::exit::{Exit, Failure, warn};
+use crate::escape::escape;
+use crate::exit::{Exit, Failure, print_problems};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::session::{Missing, store_url};
+use crate::store_argument::{MissingStore, resolve_store_url};
 
-/// Carries out `command` on the store that its arguments name, or else the option `--store`, which is `option`.
+/// Runs `command` on the store from its arguments, or on that of the option `--store`, which is `option`.
 pub(super) async fn run(out: &mut Output, command: StoreCommand, option: Option<&str>) -> Result<Exit, Failure> {
     match command {
         StoreCommand::Check(args) => check(out, args, option).await,
@@ -24,44 +24,46 @@ pub(super) async fn run(out: &mut Output, command: StoreCommand, option: Option<
     }
 }
 
-/// Opens a store that is there: what is looked at is not made.
+/// Opens an existing store.
 async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
-    Ok(vfs_store::open_store(&store_url(url, Missing::Refuse).await?).await?)
+    Ok(vfs_store::open_store(&resolve_store_url(url, MissingStore::Refuse).await?).await?)
 }
 
-/// Returns the one URL that is given, as an argument or by `--store`.
-fn named<'a>(argument: Option<&'a str>, option: Option<&'a str>) -> Result<&'a str, Failure> {
+/// Returns the URL from the argument or the option `--store`; it is an error to give both or none.
+fn select_url<'a>(argument: Option<&'a str>, option: Option<&'a str>) -> Result<&'a str, Failure> {
     match (argument, option) {
         (Some(url), None) | (None, Some(url)) => Ok(url),
         (Some(_), Some(_)) => {
-            Err(Failure::Usage("the store is given twice; leave out --store, or the URL after the command"))
+            Err(Failure::Usage("the store is given twice; leave out either --store or the URL argument"))
         }
-        (None, None) => Err(Failure::Usage("this needs a store; give its URL, or --store; see 'vfs store --help'")),
+        (None, None) => {
+            Err(Failure::Usage("the command needs a store; give its URL, or --store; see 'vfs store --help'"))
+        }
     }
 }
 
 async fn check(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
-    let store = open(named(args.url.as_deref(), option)?).await?;
+    let store = open(select_url(args.url.as_deref(), option)?).await?;
     let report = vfs_store::check(&*store).await?;
     if args.json {
         out.json(&report)?;
     } else {
         for Problem { path, message, .. } in &report.problems {
             let line = format!("{path}: {}", message.strip_prefix("Error: ").unwrap_or(message));
-            writeln!(out, "{}", escaped(&line))?;
+            writeln!(out, "{}", escape(&line))?;
         }
-        let found = match report.problems.len() {
+        let problems = match report.problems.len() {
             0 => "no problem".to_owned(),
             1 => "1 problem".to_owned(),
-            many => format!("{many} problems"),
+            count => format!("{count} problems"),
         };
-        writeln!(out, "{} files, {} bytes, {found}", report.files, report.bytes)?;
+        writeln!(out, "{} files, {} bytes, {problems}", report.files, report.bytes)?;
     }
     Ok(if report.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
 async fn stats(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
-    let store = open(named(args.url.as_deref(), option)?).await?;
+    let store = open(select_url(args.url.as_deref(), option)?).await?;
     let stats = vfs_store::stats(&*store).await?;
     if args.json {
         out.json(&stats)?;
@@ -79,8 +81,8 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
     if let Some(namespace) = &args.only {
         options = options.namespace(Namespace::parse(namespace)?);
     }
-    let from = open(named(args.from.as_deref(), option)?).await?;
-    let to = vfs_store::open_store(&store_url(&args.to, Missing::Make).await?).await?;
+    let from = open(select_url(args.from.as_deref(), option)?).await?;
+    let to = vfs_store::open_store(&resolve_store_url(&args.to, MissingStore::Create).await?).await?;
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |copied: &CopyReport| {
         files.store(copied.files + copied.present, Ordering::Relaxed);
@@ -91,9 +93,9 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
     let copied = loop {
         tokio::select! {
             copied = &mut copying => break copied,
-            () = progress.due() => {
+            () = progress.tick() => {
                 let (files, bytes) = (files.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-                progress.show(&format!("{files} files are there, {bytes} bytes copied"));
+                progress.show(&format!("{files} files, {bytes} bytes copied"));
             }
         }
     };
@@ -102,17 +104,17 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
     if args.json {
         out.json(&copied)?;
     } else {
-        warn(&copied.problems);
+        print_problems(&copied.problems);
         let CopyReport { files, bytes, present, problems, .. } = &copied;
-        writeln!(out, "{files} files copied, {bytes} bytes; {present} were there, {} were not copied", problems.len())?;
+        writeln!(out, "{files} files copied, {bytes} bytes; {present} already present, {} not copied", problems.len())?;
     }
     Ok(if copied.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
 async fn backup(out: &mut Output, args: StoreBackupArgs, option: Option<&str>) -> Result<Exit, Failure> {
-    let url = store_url(named(args.url.as_deref(), option)?, Missing::Refuse).await?;
+    let url = resolve_store_url(select_url(args.url.as_deref(), option)?, MissingStore::Refuse).await?;
     if url.scheme() != "sqlite" {
-        return Err(Failure::Usage("only a SQLite store is backed up into a file; use 'vfs store copy' for others"));
+        return Err(Failure::Usage("only a SQLite store can be backed up; use 'vfs store copy' for other stores"));
     }
     let store = SqliteStore::open(SqliteConfig::from_url(&url)?).await?;
     let bytes = store.backup(&args.file).await?;

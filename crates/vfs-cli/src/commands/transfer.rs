@@ -1,11 +1,11 @@
-//! `vfs mv` and `vfs cp`.
+//! Command `vfs mv` and `vfs cp`: move and copy files.
 
 use std::io::Write;
 
 use vfs_core::{Backend, CopyRequest, Error, ErrorKind, RenameRequest, StatRequest, VfsPath};
 
 use crate::args::TransferArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -18,9 +18,9 @@ pub(super) async fn rename(session: &Session, out: &mut Output, args: TransferAr
     let (from, to) = (request.from.clone(), request.to.clone());
     let result = match session.backend.rename(&session.cx, request).await {
         Ok(result) => result,
-        Err(error) => return Err(refused(session, error, &from, &to).await.into()),
+        Err(error) => return Err(add_advice(session, error, &from, &to).await.into()),
     };
-    writeln!(out, "moved {} to {}", escaped(result.from.as_str()), escaped(result.to.as_str()))?;
+    writeln!(out, "moved {} to {}", escape(result.from.as_str()), escape(result.to.as_str()))?;
     Ok(Exit::Success)
 }
 
@@ -32,23 +32,23 @@ pub(super) async fn copy(session: &Session, out: &mut Output, args: TransferArgs
     let (from, to) = (request.from.clone(), request.to.clone());
     let result = match session.backend.copy(&session.cx, request).await {
         Ok(result) => result,
-        Err(error) => return Err(refused(session, error, &from, &to).await.into()),
+        Err(error) => return Err(add_advice(session, error, &from, &to).await.into()),
     };
     let files = if result.files == 1 { "file" } else { "files" };
-    let (from, to) = (escaped(result.from.as_str()), escaped(result.to.as_str()));
+    let (from, to) = (escape(result.from.as_str()), escape(result.to.as_str()));
     writeln!(out, "copied {from} to {to} ({} {files}, {} bytes)", result.files, result.bytes)?;
     Ok(Exit::Success)
 }
 
-/// Returns `error` with what to write instead, if it is about something that is at the target already.
-async fn refused(session: &Session, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
-    let is_about_target = error.path() == Some(to.as_str());
-    if !is_about_target || !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::IsADirectory) {
+/// Adds what to write instead to an error about an existing target.
+async fn add_advice(session: &Session, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
+    let concerns_target = error.path() == Some(to.as_str());
+    if !concerns_target || !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::IsADirectory) {
         return error;
     }
     let is_dir = async |path: &VfsPath| {
-        let found = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
-        found.is_ok_and(|info| info.is_dir)
+        let info = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+        info.is_ok_and(|info| info.is_dir)
     };
     let inside = from.name().and_then(|name| to.child(name).ok());
     let message = match (is_dir(to).await, inside) {

@@ -1,27 +1,31 @@
-//! `vfs undo`.
+//! Command `vfs undo`: undoes operations.
 
 use std::io::Write;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::UndoArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
-use crate::layers;
+use crate::layer_selection;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
-    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
-    let undone = layer.undo(&session.cx, args.operations).await?;
+    let layer = layer_selection::select_outermost(
+        &session.configured()?.checkpoints,
+        args.of.mount.as_deref(),
+        NO_CHECKPOINTS,
+    )?;
+    let report = layer.undo(&session.cx, args.operations).await?;
     if args.json {
-        out.json(&undone)?;
+        out.json(&report)?;
     } else {
-        for entry in &undone.entries {
-            writeln!(out, "took back {}", escaped(&entry.to_string()))?;
+        for entry in &report.entries {
+            writeln!(out, "undid {}", escape(&entry.to_string()))?;
         }
     }
-    if undone.entries.is_empty() {
-        exit::tell("there is nothing to take back");
+    if report.entries.is_empty() {
+        exit::print_message("there is nothing to undo");
     }
-    Ok(Exit::found(!undone.entries.is_empty()))
+    Ok(Exit::from_match(!report.entries.is_empty()))
 }

@@ -1,4 +1,4 @@
-//! `vfs write`.
+//! Command `vfs write`: writes standard input to a file.
 
 use std::io::{Read, Write};
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use vfs_core::{Backend, Error, ErrorKind, OpenWriterRequest, VfsPath, WriteMode, WriteResult};
 
 use crate::args::WriteArgs;
-use crate::escape::escaped;
+use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
-use crate::streams;
+use crate::standard_streams;
 
-/// The size of a chunk, 4 MiB.
+/// Size of a chunk in bytes, 4 MiB.
 const CHUNK_SIZE: u64 = 4 << 20;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
@@ -26,16 +26,16 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) ->
         Failure::Operation(error) => Failure::Operation(suggest_mode(error, &path)),
         failure => failure,
     })?;
-    let done = if result.created { "created" } else { "wrote" };
-    let path = escaped(result.path.as_str());
-    writeln!(out, "{done} {path} ({} bytes, version {})", result.size, result.version)?;
+    let verb = if result.created { "created" } else { "wrote" };
+    let path = escape(result.path.as_str());
+    writeln!(out, "{verb} {path} ({} bytes, version {})", result.size, result.version)?;
     Ok(Exit::Success)
 }
 
-/// Writes standard input: in one request if it fits in a chunk or is appended, else chunk by chunk.
+/// Writes standard input: in one request if it fits in a chunk or is appended, otherwise chunk by chunk.
 async fn write(session: &Session, request: OpenWriterRequest) -> Result<WriteResult, Failure> {
     let (backend, cx) = (&session.backend, &session.cx);
-    let mut input = streams::stdin()?;
+    let mut input = standard_streams::stdin()?;
     let is_append = request.mode == WriteMode::Append;
     let limit = if is_append { backend.capabilities(&request.path).max_file_size } else { CHUNK_SIZE };
     let first = read_chunk(&mut input, limit.saturating_add(1))?;
@@ -43,7 +43,7 @@ async fn write(session: &Session, request: OpenWriterRequest) -> Result<WriteRes
         return Ok(backend.write(cx, request.into_write(first)).await?);
     }
     if is_append {
-        let message = format!("standard input is over the {limit} bytes that a file may hold here");
+        let message = format!("standard input exceeds the maximum file size of {limit} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(&request.path).into());
     }
     let mut writer = backend.open_writer(cx, request).await?;
@@ -55,14 +55,14 @@ async fn write(session: &Session, request: OpenWriterRequest) -> Result<WriteRes
     Ok(writer.commit().await?)
 }
 
-/// Reads `size` bytes of `input`, or fewer if it ends before.
+/// Reads `size` bytes of `input`, or fewer at its end.
 fn read_chunk(input: &mut impl Read, size: u64) -> Result<Bytes, Failure> {
     let mut chunk = Vec::new();
     input.take(size).read_to_end(&mut chunk).map_err(Failure::Input)?;
     Ok(chunk.into())
 }
 
-/// Names the modes that would have been accepted, if `error` says that the file exists.
+/// Adds the modes for existing files to `error`, if it says that the file exists.
 fn suggest_mode(error: Error, path: &VfsPath) -> Error {
     if error.kind() != ErrorKind::AlreadyExists {
         return error;

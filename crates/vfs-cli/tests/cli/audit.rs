@@ -9,7 +9,7 @@ use crate::{configured, finish, json_lines, tree, with_config};
 const AUDITED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'audit'\nfile = '.vfs/audit.jsonl'\n";
 
 #[test]
-fn the_log_goes_on_from_process_to_process_and_shows_its_records() {
+fn a_log_continues_across_processes() {
     let root = tree(&[("vfs.toml", AUDITED), ("a.txt", "one\n")]);
     let run = |args: &[&str]| with_config(&root, args);
     assert_eq!(run(&["log"]).success(), "");
@@ -29,7 +29,7 @@ fn the_log_goes_on_from_process_to_process_and_shows_its_records() {
     assert_eq!(run(&["log", "-n", "1"]).success().lines().count(), 1);
     let json = json_lines(run(&["log", "--json", "-n", "2"]).success());
     assert_eq!((&json[0]["operation"], &json[1]["matches"]), (&"rename".into(), &1.into()));
-    assert!(run(&["log", "--verify"]).success().starts_with("5 records are as they were written; the head is "));
+    assert!(run(&["log", "--verify"]).success().starts_with("5 records are intact; the head is "));
     let head = json_lines(run(&["log", "--verify", "--json"]).success()).remove(0);
     assert_eq!((&head["sequence"], &head["hash"]), (&5.into(), &json[1]["hash"]));
 }
@@ -54,7 +54,7 @@ fn a_record_that_was_changed_is_found() {
     fs::write(&log, without).expect("a log");
     assert_eq!(with_config(&root, &["log", "--verify"]).refused(), "another record is in the place of record 2\n");
     fs::write(&log, &text[..text.len() - 9]).expect("a log");
-    with_config(&root, &["ls"]).failure("into another directory to begin a new one");
+    with_config(&root, &["ls"]).failure("to start a new one, move its files into another directory");
     assert_eq!(
         with_config(&root, &["log", "--verify"]).refused(),
         "line 3 of the audit log is incomplete: it was truncated\n"
@@ -92,7 +92,7 @@ fn a_log_is_rotated_and_stays_whole_and_out_of_reach() {
         with_config(&root, &["log", "-n", "5"]).success(),
         log.out().lines().skip(2).fold(String::new(), |all, line| all + line + "\n")
     );
-    assert!(with_config(&root, &["log", "--verify"]).success().starts_with("7 records are as they were written"));
+    assert!(with_config(&root, &["log", "--verify"]).success().starts_with("7 records are intact"));
     assert_eq!(with_config(&root, &["ls", "/.vfs"]).success(), "");
     let rotated = on_disk.into_iter().map(|entry| entry.expect("an entry").file_name());
     for name in rotated.map(|name| name.into_string().expect("text")) {
@@ -115,8 +115,8 @@ fn a_saved_head_is_found_in_a_log_that_went_on_and_missed_in_one_that_was_cut() 
     }
     let saved = head();
     with_config(&root, &["read", "/a.txt"]).success();
-    assert!(verify(&start, &[]).success().ends_with("; the given one is that of record 0\n"));
-    assert!(verify(&saved, &[]).success().ends_with("; the given one is that of record 3\n"));
+    assert!(verify(&start, &[]).success().ends_with("; the given hash is that of record 0\n"));
+    assert!(verify(&saved, &[]).success().ends_with("; the given hash is that of record 3\n"));
     let json = json_lines(verify(&saved.to_uppercase(), &["--json"]).success()).remove(0);
     assert_eq!((&json["sequence"], &json["until"]), (&4.into(), &3.into()));
 
@@ -125,7 +125,7 @@ fn a_saved_head_is_found_in_a_log_that_went_on_and_missed_in_one_that_was_cut() 
     let cut: String = text.split_inclusive('\n').take(2).collect();
     fs::write(&log, cut).expect("a log");
     with_config(&root, &["log", "--verify"]).success();
-    assert!(verify(&saved, &[]).refused().contains("the log was cut off before it"));
+    assert!(verify(&saved, &[]).refused().contains("the log was truncated before that record"));
     assert_eq!(json_lines(verify(&saved, &["--json"]).refused())[0]["sequence"], 3);
     verify("12ab", &[]).failure("64 hexadecimal digits");
 }
@@ -153,9 +153,9 @@ fn names_that_would_forge_lines_are_escaped_in_logs_histories_and_commits() {
     assert_eq!(history.success().lines().count(), 1);
     assert!(history.out().contains(who) && history.out().ends_with(&format!("write {shown}\n")), "{history:?}");
     assert!(run(&["stat", path]).success().starts_with(&format!("path:     {shown}\n")));
-    assert_eq!(run(&["undo"]).success(), format!("took back write {shown}\n"));
+    assert_eq!(run(&["undo"]).success(), format!("undid write {shown}\n"));
     let explained = run(&["policy", "explain", "write", path]);
-    assert_eq!(explained.success(), format!("{shown}: allowed, as no policy is around it\n"));
+    assert_eq!(explained.success(), format!("{shown}: allowed, because no policy applies\n"));
 }
 
 const LAYERED: &str = "[default]\ntype = 'local'\nroot = 'project'\n\
@@ -164,7 +164,7 @@ const LAYERED: &str = "[default]\ntype = 'local'\nroot = 'project'\n\
     [[layers]]\ntype = 'audit'\nfile = 'kept/outer.jsonl'\nscope = 'changes'\n";
 
 #[test]
-fn what_people_do_to_layers_is_recorded_in_every_log_around_them() {
+fn operations_on_layers_are_recorded_in_every_log_around_them() {
     let root = tree(&[("vfs.toml", LAYERED), ("project/a.txt", "one\n")]);
     let run = |args: &[&str]| with_config(&root, &[&["--actor", "boss"], args].concat());
     let taken = json_lines(run(&["checkpoint", "--json"]).success()).remove(0);
@@ -202,7 +202,7 @@ fn what_people_do_to_layers_is_recorded_in_every_log_around_them() {
 }
 
 #[test]
-fn a_log_of_the_longest_file_that_can_be_written_is_gone_on_with() {
+fn a_log_of_maximum_size_is_continued() {
     let root = tree(&[("vfs.toml", AUDITED), ("a.txt", "one\n"), ("b.txt", "two\n")]);
     with_config(&root, &["read", "/a.txt"]).success();
     let log = root.path().join(".vfs/audit.jsonl");

@@ -74,7 +74,7 @@ fn every_operation_is_answered_in_order() {
 }
 
 #[test]
-fn faulty_requests_get_their_error_and_change_nothing() {
+fn invalid_requests_fail_and_change_nothing() {
     let root = tree(&[("a", "text\n")]);
     for (line, id, code, reason) in [
         ("nonsense", None, "invalid_argument", "not a request"),
@@ -149,7 +149,7 @@ fn faulty_requests_get_their_error_and_change_nothing() {
 }
 
 #[test]
-fn an_unknown_field_or_operation_names_the_nearest() {
+fn an_unknown_field_or_operation_gets_the_most_similar_name() {
     let root = tree(&[("a", "text\n")]);
     for (line, message) in [
         (r#"{"op":"read","path":"/a","limti":1}"#, "unknown field `limti`; did you mean `limit`?"),
@@ -158,7 +158,7 @@ fn an_unknown_field_or_operation_names_the_nearest() {
         (r#"{"op":"write","path":"/a","contents":"x"}"#, "unknown field `contents`; did you mean `content`?"),
         (r#"{"op":"download","path":["/a"]}"#, "unknown field `path`; did you mean `paths`?"),
         (r#"{"op":"raed","path":"/a"}"#, "unknown op `raed`; did you mean `read`?"),
-        (r#"{"opp":"read","path":"/a"}"#, "missing field `op`; did you mean it by `opp`?"),
+        (r#"{"opp":"read","path":"/a"}"#, "missing field `op`; is `opp` a misspelling of it?"),
         (r#"{"op":"grep","pattern":"x","regex":true}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
         (r#"{"op":"grep","regex":"x"}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
     ] {
@@ -170,13 +170,13 @@ fn an_unknown_field_or_operation_names_the_nearest() {
 }
 
 #[test]
-fn a_line_that_is_not_json_is_refused_in_words_and_by_its_column() {
+fn a_line_that_is_not_json_is_refused_with_its_column() {
     let root = tree(&[]);
     for (line, reason) in [
         ("not json", r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#),
         ("[]", r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#),
         (r#"{"op":"ls""#, "the JSON ends too early, at column 10"),
-        (r#"{"op":ls}"#, "it is not JSON at column 7: expected value"),
+        (r#"{"op":ls}"#, "the JSON is invalid at column 7: expected value"),
         (r#"{"op":7}"#, "invalid type: integer `7`, expected a string"),
     ] {
         let message = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
@@ -325,7 +325,7 @@ pub(crate) fn ends(mut batch: Child) {
 }
 
 #[test]
-fn it_ends_when_nobody_reads_its_answers_any_more() {
+fn a_batch_ends_when_its_output_is_closed() {
     let root = tree(&[("a", "1")]);
     let (mut batch, mut out) = open_batch(&root, &[]);
     let input = batch.stdin.as_mut().expect("it is piped");
@@ -363,7 +363,7 @@ fn a_request_under_way_ends_with_the_reader_of_its_answer() {
 }
 
 #[test]
-fn an_answer_is_bounded_unless_more_is_asked_for() {
+fn an_answer_is_bounded_unless_a_larger_limit_is_given() {
     let lines = "match\n".repeat(10_001);
     let root = tree(&[("many", &lines)]);
     for n in 0..101 {
@@ -394,7 +394,7 @@ fn an_answer_is_bounded_unless_more_is_asked_for() {
 }
 
 #[test]
-fn what_is_known_of_a_path_and_the_names_that_frameworks_use() {
+fn resolve_capabilities_and_framework_field_names_are_supported() {
     let root = tree(&[("d/a", "1\n")]);
     symlink("d", root.path().join("link")).expect("a link");
     assert_eq!(one(&root, r#"{"op":"resolve","path":"/link/a"}"#)["ok"]["path"], "/d/a");

@@ -24,8 +24,8 @@ fn changes_are_taken_back_by_another_process() {
     assert!(told[2].contains("planner") && told[2].ends_with("write /p/new.txt"), "{told:?}");
     assert_eq!(json_lines(run(&["history", "--json", "-n", "1"]).success())[0]["operation"], "rename");
 
-    assert_eq!(run(&["undo"]).success(), "took back rename /p/a.txt to /p/b.txt\n");
-    assert_eq!(run(&["undo", "2"]).success(), "took back edit /p/a.txt\ntook back write /p/new.txt\n");
+    assert_eq!(run(&["undo"]).success(), "undid rename /p/a.txt to /p/b.txt\n");
+    assert_eq!(run(&["undo", "2"]).success(), "undid edit /p/a.txt\nundid write /p/new.txt\n");
     assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one\n");
     assert!(!root.path().join("new.txt").exists());
     run(&["undo", "0"]).failure("expected a whole number from 1");
@@ -79,16 +79,16 @@ fn checkpoints_are_taken_listed_and_restored() {
 }
 
 #[test]
-fn of_several_mounts_one_has_to_be_named() {
+fn with_several_mounts_one_has_to_be_selected() {
     let more = "[[mounts]]\npath = '/q'\ntype = 'memory'\nlayers = [{ type = 'checkpoints', store = '.vfs/q' }]\n";
     let root = tree(&[("vfs.toml", &format!("{KEPT}{more}")), ("a.txt", "one\n")]);
-    with_config(&root, &["checkpoint"]).failure("say which one is meant with --mount");
+    with_config(&root, &["checkpoint"]).failure("select one with --mount");
     assert!(with_config(&root, &["checkpoint", "--mount", "/p"]).success().contains("(1 file, 4 bytes)"));
     assert!(with_config(&root, &["checkpoint", "--mount", "/q"]).success().contains("(0 files, 0 bytes)"));
 }
 
 #[test]
-fn changes_are_taken_back_after_their_commit() {
+fn changes_can_be_undone_after_their_commit() {
     for layers in [
         "{ type = 'overlay', store = '.vfs/ov' }, { type = 'checkpoints', store = '.vfs/cp' }",
         "{ type = 'checkpoints', store = '.vfs/cp' }, { type = 'overlay', store = '.vfs/ov' }",
@@ -112,7 +112,7 @@ fn changes_are_taken_back_after_their_commit() {
 }
 
 #[test]
-fn a_change_by_others_after_a_commit_is_not_taken_back() {
+fn a_change_by_others_after_a_commit_is_not_undone() {
     let text = "[default]\ntype = 'local'\nroot = 'files'\n\
         layers = [{ type = 'overlay', store = '.vfs/ov' }, { type = 'checkpoints', store = '.vfs/cp' }]\n";
     let root = tree(&[("vfs.toml", text), ("files/a.txt", "one\n")]);

@@ -1,4 +1,4 @@
-//! Namespaces that a file describes.
+//! Configured namespaces: `--config` and `vfs config`.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn every_command_works_on_the_whole_namespace() {
 }
 
 #[test]
-fn mounts_lists_what_is_where() {
+fn mounts_lists_paths_backends_and_access() {
     let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
     let listed = with_config(&root, &["mounts"]);
     let rows: Vec<Vec<_>> = listed.success().lines().map(|line| line.split_whitespace().collect()).collect();
@@ -40,7 +40,7 @@ fn mounts_lists_what_is_where() {
 }
 
 #[test]
-fn a_fault_names_the_file_the_line_and_the_key() {
+fn an_error_names_the_file_the_line_and_the_key() {
     let root = tree(&[("vfs.toml", "[default]\ntype = 'memory'\n\n[[layers]]\ntype = 'quota'\nmax_fils = 3\n")]);
     let run = with_config(&root, &["ls"]);
     run.failure("vfs.toml:6:1: layers[0].max_fils: unknown field `max_fils`; did you mean `max_files`?");
@@ -48,9 +48,9 @@ fn a_fault_names_the_file_the_line_and_the_key() {
     with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: root ");
     fs::remove_file(root.path().join("vfs.toml")).expect("it was there");
     with_config(&root, &["ls"])
-        .failure("vfs.toml: it cannot be read: the file does not exist; create it, or name another one");
+        .failure("vfs.toml: the file cannot be read: the file does not exist; create it, or name another one");
     fs::create_dir(root.path().join("vfs.toml")).expect("a directory");
-    with_config(&root, &["ls"]).failure("vfs.toml: it cannot be read: it is a directory; name a file");
+    with_config(&root, &["ls"]).failure("vfs.toml: the file cannot be read: it is a directory; name a file");
 }
 
 #[test]
@@ -78,29 +78,29 @@ fn a_root_that_is_no_directory_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_config_goes_with_no_root_and_is_needed_where_its_parts_are_asked_for() {
+fn config_excludes_root_and_is_required_by_commands_on_layers() {
     let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
     with_config(&root, &["--root", ".", "ls"]).failure("leave out --root and --host");
     with_config(&root, &["ls", "--host"]).failure("leave out --root and --host");
     for command in ["diff", "commit", "discard", "undo", "history", "checkpoint", "checkpoints", "log"] {
-        vfs(&root, &[command]).failure("this needs a vfs.toml");
+        vfs(&root, &[command]).failure("this command needs a vfs.toml");
         with_config(&root, &[command]).failure("there is no layer of the type");
     }
-    vfs(&root, &["policy", "explain", "read", "/"]).failure("this needs a vfs.toml");
+    vfs(&root, &["policy", "explain", "read", "/"]).failure("this command needs a vfs.toml");
 }
 
 #[test]
 fn config_checks_and_shows_the_schema() {
     let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
     let checked = with_config(&root, &["config", "check"]);
-    assert!(checked.success().ends_with("all of it can be opened\n"), "{checked:?}");
+    assert!(checked.success().ends_with("the configuration is valid\n"), "{checked:?}");
     let schema = vfs(&root, &["config", "schema"]);
     let schema: serde_json::Value = serde_json::from_str(schema.success()).expect("JSON");
     assert_eq!(schema["title"], "vfs.toml");
 }
 
 #[test]
-fn directories_that_two_places_show_are_warned_of_on_standard_error() {
+fn a_directory_that_is_reachable_through_two_mounts_is_a_warning() {
     let text = "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'project'\n";
     let root = tree(&[("vfs.toml", text), ("project/a", "")]);
     let run = with_config(&root, &["ls", "/m"]);

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{command, finish, json_lines, tree, vfs, vfs_with_input};
 
 #[test]
-fn what_a_command_prints_and_its_exit_code_are_those_of_vfs() {
+fn output_and_exit_code_are_those_of_the_command() {
     let root = tree(&[("docs/a.txt", "alpha\n")]);
     let run = vfs(&root, &["exec", "--cwd", "/docs", "--", "cat a.txt; echo oops >&2; exit 42"]);
     assert_eq!((run.code, run.out(), run.err.as_str()), (Some(42), "alpha\n", "oops\n"));
@@ -20,7 +20,7 @@ fn words_are_joined_for_the_shell() {
 }
 
 #[test]
-fn a_timeout_keeps_what_was_printed() {
+fn a_timeout_keeps_the_output() {
     let root = tree(&[]);
     // Longer and longer, until the command is started before its time is over.
     let mut runs =
@@ -28,12 +28,12 @@ fn a_timeout_keeps_what_was_printed() {
     let run = runs.find_map(|args| Some(vfs(&root, &args)).filter(|run| !run.out.is_empty())).expect("it prints");
     assert_eq!((run.code, run.out()), (Some(124), "begun\n"));
     assert!(run.err.starts_with("vfs: the command was stopped after "), "{run:?}");
-    assert!(run.err.ends_with(" s; set another time with --timeout\n"), "{run:?}");
+    assert!(run.err.ends_with(" s; set another limit with --timeout\n"), "{run:?}");
     vfs(&root, &["exec", "--timeout", "0", "--", "true"]).failure("above 0");
 }
 
 #[test]
-fn the_environment_is_clean_but_for_what_is_given() {
+fn the_environment_contains_only_given_variables() {
     let root = tree(&[]);
     let mut clean = command(root.path());
     clean.env("VFS_SEEN", "yes").env("VFS_API_KEY", "secret").args(["exec", "--env", "GIVEN=1", "--", "env"]);
@@ -47,7 +47,7 @@ fn the_environment_is_clean_but_for_what_is_given() {
 }
 
 #[test]
-fn input_is_read_where_it_is_asked_for() {
+fn standard_input_is_passed_only_with_the_option() {
     let root = tree(&[]);
     assert_eq!(vfs_with_input(&root, &["exec", "--stdin", "--", "tr a-z A-Z"], b"abc").success(), "ABC");
     assert_eq!(vfs_with_input(&root, &["exec", "--", "cat"], b"abc").success(), "");
@@ -93,7 +93,7 @@ fn a_virtual_shell_sees_these_files_and_no_others() {
 }
 
 #[test]
-fn a_sandbox_starts_in_the_root_and_says_what_a_command_left() {
+fn a_sandbox_starts_in_the_root_and_reports_protected_names_that_a_command_left() {
     let root = tree(&[("src/a.txt", "one\n"), ("src/.env", "secret\n")]);
     let check = vfs(&root, &["sandbox", "check", "--unix-sockets", "--max-scanned-entries", "100"]);
     assert!(check.out().lines().any(|line| line.starts_with("unix_sockets")), "{check:?}");
@@ -113,7 +113,7 @@ fn a_sandbox_starts_in_the_root_and_says_what_a_command_left() {
 }
 
 #[test]
-fn what_cannot_run_commands_says_what_can() {
+fn an_error_without_a_shell_names_the_virtual_shell() {
     let root = tree(&[]);
     let store = format!("sqlite:{}", root.path().join("s.db").display());
     let mut with_store = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));

@@ -35,7 +35,7 @@ fn stat_describes_in_words_or_json() {
 }
 
 #[test]
-fn read_prints_the_bytes_of_the_lines_that_are_asked_for() {
+fn read_prints_the_bytes_of_the_requested_lines() {
     let text = "one\r\ntwo\nthree\x0cstill three\n\nno end";
     let root = tree(&[("t", text), ("empty", "")]);
     for (args, expected) in [
@@ -122,7 +122,7 @@ fn write_has_four_modes() {
 }
 
 #[test]
-fn edit_changes_or_shows_and_refuses_what_is_not_clear() {
+fn edit_changes_or_prints_a_diff_and_refuses_ambiguous_text() {
     let root = tree(&[("a.txt", "x = 1\r\ny = 1\r\n")]);
     let content = || fs::read_to_string(root.path().join("a.txt")).expect("a file");
     let diff = vfs(&root, &["edit", "--dry-run", "--old", "x = 1", "--new", "x = 2", "/a.txt"]);
@@ -146,7 +146,7 @@ fn edit_changes_or_shows_and_refuses_what_is_not_clear() {
 }
 
 #[test]
-fn rm_mv_and_cp_do_what_they_say_and_refuse_the_rest() {
+fn rm_mv_and_cp_change_files_and_refuse_invalid_targets() {
     let root = tree(&[("d/a", "1"), ("d/b", "2"), ("c", "3")]);
     assert_eq!(vfs(&root, &["cp", "d", "e/f"]).success(), "copied /d to /e/f (2 files, 2 bytes)\n");
     vfs(&root, &["cp", "c", "d/a"]).failure("already_exists");

@@ -1,4 +1,4 @@
-//! Help texts, and what misspelt arguments are told.
+//! Help texts, and suggestions for misspelt arguments.
 
 use std::process::{Command, Stdio};
 
@@ -44,7 +44,7 @@ fn suggests(args: &[&str], words: &str) {
 }
 
 #[test]
-fn misspelt_arguments_name_the_nearest() {
+fn misspelt_arguments_get_the_most_similar_name() {
     suggests(&["raed", "/a"], "unrecognized subcommand 'raed'; did you mean 'read'?");
     suggests(&["store", "chekc"], "did you mean 'check'?");
     suggests(&["read", "--ofset", "1", "/a"], "unexpected argument '--ofset' found; did you mean '--offset'?");
@@ -54,7 +54,7 @@ fn misspelt_arguments_name_the_nearest() {
 }
 
 #[test]
-fn a_number_that_is_wrong_is_told_its_range() {
+fn an_invalid_number_is_refused_with_the_valid_range() {
     let any = "expected a whole number from 0 to 18446744073709551615";
     for (args, range) in [
         (&["read", "--limit", "-1", "/a"][..], any),
@@ -110,5 +110,5 @@ fn the_short_description_of_the_help_can_be_opened_and_is_not_wrapped() {
     let text = text.unwrap_or_default();
     assert!(text.lines().all(|line| line.is_empty() || (line.starts_with("  ") && line.len() <= 80)), "{text}");
     let root = tree(&[("vfs.toml", text)]);
-    assert!(with_config(&root, &["config", "check"]).success().ends_with("all of it can be opened\n"));
+    assert!(with_config(&root, &["config", "check"]).success().ends_with("the configuration is valid\n"));
 }

@@ -14,7 +14,7 @@ fn answer(root: &TempDir, request: &Value) -> Value {
 }
 
 #[test]
-fn a_missing_path_names_near_ones() {
+fn a_missing_path_gets_similar_suggestions() {
     let root = tree(&[("src/main.rs", "x\n"), ("src/mail.rs", ""), ("src/lib.rs", ""), ("docs/a", "")]);
     let near = ["vfs: did you mean /src/main.rs or /src/mail.rs?"];
     vfs(&root, &["read", "/src/mian.rs"]).failure_with_hints("not_found: /src/mian.rs", &near[..]);
@@ -29,7 +29,7 @@ fn a_missing_path_names_near_ones() {
 }
 
 #[test]
-fn a_batch_names_near_paths_in_its_errors() {
+fn errors_of_a_batch_have_similar_paths() {
     let root = tree(&[("a/main.rs", "x\n"), ("a/other.rs", "")]);
     for (op, path, near) in [
         ("read", "/a/mian.rs", json!(["/a/main.rs"])),
@@ -122,7 +122,7 @@ fn a_denial_names_the_change_that_needs_to_read() {
 }
 
 #[test]
-fn near_names_tell_nothing_that_a_policy_hides() {
+fn suggestions_reveal_no_path_that_a_policy_hides() {
     let text = "[default]\ntype = 'local'\nroot = 'files'\n[[layers]]\ntype = 'policy'\n\
         rules = [{ effect = 'deny', paths = ['/secret.txt'] }]\n";
     let root = tree(&[("vfs.toml", text), ("files/secret.txt", ""), ("files/secrex.txt", "")]);
@@ -131,7 +131,7 @@ fn near_names_tell_nothing_that_a_policy_hides() {
 }
 
 #[test]
-fn a_literal_that_looks_like_a_regular_expression_says_so() {
+fn a_literal_that_looks_like_a_regular_expression_gets_a_hint() {
     let root = tree(&[("a.txt", "foo and bar\nprice $5 (net)\n"), (".hidden", "zzz")]);
     for pattern in ["foo.*bar", "^foo", "bar$", "foo|bar", r"\bfoo\b", "[a-f]oo", "(foo)+"] {
         let run = vfs(&root, &["grep", pattern]);
@@ -155,7 +155,7 @@ fn a_literal_that_looks_like_a_regular_expression_says_so() {
 }
 
 #[test]
-fn a_refused_edit_shows_the_lines_that_it_is_about() {
+fn a_failed_edit_shows_the_related_lines() {
     let long = "y".repeat(1000);
     let text = format!("x = 1\nfn parse(line: &str) {{\nx = 2\n{long}\n");
     let root = tree(&[("a.txt", &text)]);

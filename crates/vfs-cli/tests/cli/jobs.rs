@@ -108,7 +108,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn a_job_goes_on_and_can_be_followed_to_its_end() {
+fn a_job_runs_in_the_background_and_can_be_followed() {
     let jobs = Jobs::new();
     jobs.gate("go");
     let id = jobs.start("echo one; : < go; echo two; exit 3");
@@ -124,7 +124,7 @@ fn a_job_goes_on_and_can_be_followed_to_its_end() {
 }
 
 #[test]
-fn a_job_that_is_stopped_leaves_no_process() {
+fn a_stopped_job_leaves_no_process() {
     let jobs = Jobs::new();
     let mut was_gone = false;
     // A shell waits for the end of what it killed, but only for a moment, which may be too short on a busy machine.
@@ -162,7 +162,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn what_is_no_job_is_called_so() {
+fn an_unknown_job_id_is_reported() {
     let jobs = Jobs::new();
     for id in ["00000000", "", "..", "../jobs", "a/b", "\u{7}"] {
         for what in ["output", "stop", "forget"] {
@@ -172,7 +172,7 @@ fn what_is_no_job_is_called_so() {
 }
 
 #[test]
-fn a_job_is_one_line_of_a_list_and_reads_as_it_was_given() {
+fn a_job_is_listed_on_one_line_with_its_command_escaped() {
     let jobs = Jobs::new();
     let id = jobs.start("echo \"one\"\necho 'two'");
     jobs.followed(&id);
@@ -182,7 +182,7 @@ fn a_job_is_one_line_of_a_list_and_reads_as_it_was_given() {
 }
 
 #[test]
-fn what_was_printed_is_kept_byte_for_byte() {
+fn output_of_a_job_is_stored_byte_for_byte() {
     let jobs = Jobs::new();
     let id = jobs.start("head -c 3000000 /dev/zero | tr '\\0' a; printf '\\357\\273\\277x\\r\\n\\303\\244\\0y'");
     let mut expected = vec![b'a'; 3_000_000];
@@ -193,7 +193,7 @@ fn what_was_printed_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn asking_about_a_job_does_not_use_it_up() {
+fn many_connections_do_not_exhaust_the_monitor() {
     let jobs = Jobs::new();
     jobs.gate("go");
     let id = jobs.start_after("ulimit -n 96", ": < go; echo two; exit 3");
@@ -206,7 +206,7 @@ fn asking_about_a_job_does_not_use_it_up() {
 }
 
 #[test]
-fn who_connects_and_says_nothing_is_in_nobodys_way() {
+fn idle_connections_do_not_block_others() {
     let jobs = Jobs::new();
     jobs.gate("go");
     let (prints, stays) = (jobs.start(": < go; echo two; exit 3"), jobs.start("sleep 1000"));
@@ -221,7 +221,7 @@ fn who_connects_and_says_nothing_is_in_nobodys_way() {
 }
 
 #[test]
-fn what_cannot_start_is_no_job_and_says_why() {
+fn a_command_that_cannot_start_is_reported_and_is_not_a_job() {
     let jobs = Jobs::new();
     for (args, reason) in [
         (["--cwd", "/missing", "true"], "not_found"),
@@ -259,7 +259,7 @@ fn what_cannot_start_is_no_job_and_says_why() {
 }
 
 #[test]
-fn a_job_whose_id_nobody_was_told_is_taken_back() {
+fn a_job_whose_id_cannot_be_printed_is_removed() {
     let jobs = Jobs::new();
     let mut keeper = jobs.command(&["--keep-job", "0badcafe", "exec", "--background", "--", "sleep 1000"]);
     let mut keeper = keeper.spawn().expect("it runs");
@@ -269,7 +269,7 @@ fn a_job_whose_id_nobody_was_told_is_taken_back() {
 }
 
 #[test]
-fn a_job_is_never_made_of_another() {
+fn an_existing_job_is_never_replaced() {
     let jobs = Jobs::new();
     let id = jobs.start("echo first");
     jobs.followed(&id);
@@ -287,7 +287,7 @@ fn jobs_can_be_in_a_directory_with_a_long_path() {
 }
 
 #[test]
-fn who_follows_a_job_sees_that_its_keeper_was_killed() {
+fn a_follower_reports_a_killed_monitor() {
     let jobs = Jobs::new();
     let id = jobs.start("echo one; sleep 1000");
     let mut follower = jobs.follow(&id);
@@ -304,13 +304,13 @@ fn who_follows_a_job_sees_that_its_keeper_was_killed() {
     let ended = follower.wait_with_output().expect("it ends");
     assert_eq!((rest.as_str(), ended.status.code()), ("", Some(0)));
     let warning = String::from_utf8(ended.stderr).expect("text");
-    assert!(warning.contains(&format!("{id}: the process that kept this job is gone")), "{warning}");
+    assert!(warning.contains(&format!("{id}: the monitor process of the job is gone")), "{warning}");
     assert!(jobs.state(&id).contains("lost"));
     jobs.run(&["jobs", "forget", &id]).success();
 }
 
 #[test]
-fn where_there_never_was_a_job_none_is_listed_and_nothing_made() {
+fn without_jobs_the_list_is_empty_and_nothing_is_created() {
     let jobs = Jobs::below("state");
     assert_eq!(jobs.run(&["jobs"]).success(), "");
     jobs.run(&["jobs", "output", "3f9a04c1"]).failure("there is no such job");
@@ -318,7 +318,7 @@ fn where_there_never_was_a_job_none_is_listed_and_nothing_made() {
 }
 
 #[test]
-fn who_stops_a_job_that_ends_meanwhile_is_told_how_it_ended() {
+fn stopping_a_job_that_ends_meanwhile_reports_its_exit_status() {
     let jobs = Jobs::new();
     let id = jobs.start("exit 3");
     jobs.followed(&id);
@@ -343,7 +343,7 @@ fn who_stops_a_job_that_ends_meanwhile_is_told_how_it_ended() {
 }
 
 #[test]
-fn what_is_no_job_or_cannot_be_read_does_not_hide_the_others() {
+fn invalid_entries_do_not_hide_other_jobs() {
     let jobs = Jobs::new();
     let id = jobs.start("exit 3");
     jobs.followed(&id);
@@ -428,7 +428,7 @@ fn a_keeper_runs_no_part_of_a_command_line() {
         let mut keeper = Command::new(jobs.command(&[]).get_program());
         keeper.env("XDG_STATE_HOME", &jobs.home).current_dir(&jobs.files).args(["--keep-job", "0badcafe"]);
         keeper.stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(&mut keeper, &whole[..cut]).failure("does not hold all arguments of a job");
+        finish(&mut keeper, &whole[..cut]).failure("the arguments of the job are incomplete");
     }
     assert_eq!(jobs.run(&["jobs"]).success(), "");
     assert_eq!(fs::read_dir(jobs.files.path()).expect("it lists").count(), 0);

@@ -169,7 +169,7 @@ fn a_recovery_that_copies_prints_a_notice_first() {
 }
 
 #[test]
-fn a_move_that_cannot_be_settled_is_a_warning_and_no_failure() {
+fn a_move_that_cannot_be_recovered_is_a_warning() {
     let root = namespace(DISKS);
     let step = FILES / 2;
     kill_at(&root, step);

@@ -1,4 +1,4 @@
-//! Changes that are kept apart.
+//! Overlays: `diff`, `commit` and `discard`.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn a_commit_over_the_changes_of_others_lists_them_and_applies_nothing() {
     fs::write(root.path().join("a.txt"), "theirs\n").expect("a file");
     let refused = with_config(&root, &["commit"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.out().starts_with("conflict /a.txt (it was "), "{refused:?}");
+    assert!(refused.out().starts_with("conflict /a.txt (expected version "), "{refused:?}");
     assert!(refused.out().ends_with("committed 0 files\n"));
     assert!(refused.err.starts_with("vfs: conflict: /a.txt: ") && refused.err.lines().count() == 1, "{refused:?}");
     assert!(refused.err.contains("'vfs diff PATH'") && refused.err.contains("'vfs discard PATH'"), "{refused:?}");
@@ -88,7 +88,7 @@ fn a_conflict_is_settled_for_either_side_and_the_rest_is_committed() {
 }
 
 #[test]
-fn the_store_and_the_description_are_out_of_reach() {
+fn the_store_and_the_configuration_are_protected() {
     let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n")]);
     with_config(&root, &["edit", "--old", "one", "--new", "needle", "/a.txt"]).success();
     assert!(root.path().join(".vfs/overlay").exists());
@@ -102,7 +102,7 @@ fn the_store_and_the_description_are_out_of_reach() {
 }
 
 #[test]
-fn commands_run_over_an_overlay_and_cannot_change_the_description() {
+fn commands_run_over_an_overlay_and_cannot_change_the_configuration() {
     let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n")]);
     let exec = |command: &str| with_config(&root, &["exec", "--virtual", "--", command]);
     assert_eq!(exec("echo two >> /a.txt; cat /a.txt").success(), "one\ntwo\n");
@@ -140,7 +140,7 @@ fn a_mount_without_an_overlay_names_those_that_have_one() {
     }
     let around = "[default]\ntype = 'memory'\n[[layers]]\ntype = 'overlay'\n";
     fs::write(root.path().join("vfs.toml"), around).expect("a file");
-    with_config(&root, &["commit", "--mount", "/nope"]).failure("leave out --mount for the one around all files");
+    with_config(&root, &["commit", "--mount", "/nope"]).failure("leave out --mount for the layer of the namespace");
     fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'memory'\n").expect("a file");
     with_config(&root, &["commit", "--mount", "/nope"]).failure("there is no layer of the type 'overlay' here");
 }

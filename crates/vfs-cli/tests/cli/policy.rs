@@ -1,4 +1,4 @@
-//! Rules, and what they say.
+//! Policies and `vfs policy explain`.
 
 use crate::{configured, finish, json_lines, tree, with_config};
 
@@ -31,7 +31,9 @@ fn explain_says_which_rule_decides_and_why() {
     let allowed = explain(&["rename", "/a.txt"]);
     assert!(allowed.success().contains("write /a.txt: allowed by default\n"), "{allowed:?}");
     assert!(
-        explain(&["write", "/vfs.toml"]).refused().contains("denied by a rule of vfs 'configuration': this file says")
+        explain(&["write", "/vfs.toml"])
+            .refused()
+            .contains("denied by a built-in rule 'configuration': this file configures")
     );
     let json = json_lines(explain(&["--json", "read", "/secrets"]).refused());
     let last = json.last().expect("an answer");
@@ -51,8 +53,7 @@ fn explain_has_one_decision_for_each_permission_and_one_in_all() {
     assert_eq!(explain(&["write", "/docs/a.md"]).refused(), "write /docs/a.md: denied by rule 1\n");
     let edit = "read /docs/a.md: allowed by default\nwrite /docs/a.md: denied by rule 1\nedit /docs/a.md: denied\n";
     assert_eq!(explain(&["edit", "/docs/a.md"]).refused(), edit);
-    let linked =
-        "read /link: allowed by default\nread /secrets/key, where /link leads: denied by rule 2\nread /link: denied\n";
+    let linked = "read /link: allowed by default\nread /secrets/key, the target of /link: denied by rule 2\nread /link: denied\n";
     assert_eq!(explain(&["read", "/link"]).refused(), linked);
     assert_eq!(json_lines(explain(&["--json", "write", "/docs/a.md"]).refused()).len(), 1);
 }
@@ -88,5 +89,5 @@ fn explain_judges_a_command_line() {
         open.refused().starts_with("execute /: denied by default: ") && open.out().contains("single commands"),
         "{open:?}"
     );
-    explain(&["read", "/", "--command", "ls"]).failure("--command is about 'execute'");
+    explain(&["read", "/", "--command", "ls"]).failure("--command needs the operation 'execute'");
 }

@@ -20,7 +20,7 @@ fn sources() -> TempDir {
 }
 
 #[test]
-fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
+fn glob_prints_paths_and_its_exit_code_says_whether_any_match() {
     let root = sources();
     for (args, expected) in [
         (&["glob", "*.rs"][..], "/src/lib.rs\n/src/main.rs\n"),
@@ -41,7 +41,7 @@ fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
 }
 
 #[test]
-fn a_glob_that_the_shell_expanded_is_to_be_quoted() {
+fn a_glob_expanded_by_the_shell_gets_advice_to_quote() {
     let root = tree(&[("a.rs", ""), ("b.rs", ""), ("c.rs", "")]);
     let quote = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
     vfs(&root, &["glob", "a.rs", "b.rs", "c.rs"]).failure(quote);
@@ -110,7 +110,7 @@ fn grep_prints_what_ripgrep_prints() {
 }
 
 #[test]
-fn grep_refuses_what_it_cannot_do_with_one_line() {
+fn grep_refuses_invalid_requests_on_one_line() {
     let root = sources();
     for (args, reason) in [
         (&["grep", "-E", "("][..], "Invalid regex pattern:"),
@@ -119,7 +119,7 @@ fn grep_refuses_what_it_cannot_do_with_one_line() {
         (&["grep", "-t", "klingon", "x"], "klingon"),
         (&["grep", "-g", "[a", "x"], "invalid_pattern"),
         (&["grep"], "PATTERN"),
-        (&["grep", "-e", "x", "y", "z"], "with -e, or before the path"),
+        (&["grep", "-e", "x", "y", "z"], "either with -e or before the path"),
         (&["grep", "-e", "x", "-e", ""], "invalid_argument"),
         (&["grep", "-E", "-e", "a)|(?:b", "-e", "x"], "Invalid regex pattern: unopened group, at byte 1"),
         (&["grep", "-C", "-1", "x"], "--context"),
@@ -173,7 +173,7 @@ fn json_is_one_event_a_line() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_a_warning_beside_the_results() {
+fn unreadable_entries_are_warnings_next_to_the_results() {
     let root = sources();
     fs::write(root.path().join(std::ffi::OsStr::from_bytes(b"bad\xff")), "run").expect("a file");
     symlink("loop", root.path().join("loop")).expect("a link");

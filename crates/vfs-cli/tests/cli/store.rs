@@ -52,10 +52,10 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
 
     let copy = |args: &[&str]| bare(&root, &[&["store", "copy"], args].concat(), b"");
     let told = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
-    assert_eq!(told.success(), "1 files copied, 4 bytes; 0 were there, 0 were not copied\n");
+    assert_eq!(told.success(), "1 files copied, 4 bytes; 0 already present, 0 not copied\n");
     copy(&["--only", "amce", "sqlite:a.db", "sqlite:b.db"]).failure("the namespace 'amce' has no values");
     let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
-    assert_eq!(told.success(), "2 files copied, 8 bytes; 1 were there, 0 were not copied\n");
+    assert_eq!(told.success(), "2 files copied, 8 bytes; 1 already present, 0 not copied\n");
     bare(&root, &["--store", "sqlite:b.db", "write", "--mode", "overwrite", "/a"], b"other").success();
     let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
     assert_eq!(told.code, Some(1), "{told:?}");
@@ -69,7 +69,7 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
 }
 
 #[test]
-fn what_a_new_user_gets_wrong_is_told_in_a_line_and_makes_no_file() {
+fn common_mistakes_are_reported_on_one_line_and_create_no_file() {
     let root = tempfile::tempdir().expect("a directory");
     let run = |args: &[&str]| bare(&root, args, b"");
     run(&["store", "check", "sqlite:missing.db"]).failure("there is no store at");

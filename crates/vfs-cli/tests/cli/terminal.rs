@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::{command, finish, tree, vfs, vfs_with_input};
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn a_closed_pipe_ends_a_command_without_an_error() {
     let root = tree(&[]);
     fs::write(root.path().join("long"), "needle\n".repeat(2_000_000)).expect("a file");
     for args in [&["grep", "needle"][..], &["read", "long"], &["grep", "--json", "needle"]] {
@@ -38,7 +38,7 @@ fn a_batch_whose_answers_nobody_reads_ends_quietly_while_its_input_is_open() {
 }
 
 #[test]
-fn output_that_is_lost_is_an_error() {
+fn lost_output_is_an_error() {
     let root = tree(&[("a", "text\n")]);
     for args in [&["read", "a"][..], &["ls"], &["grep", "text"], &["completions", "bash"], &["--help"]] {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");

@@ -82,7 +82,7 @@ impl Drop for Watching<'_> {
 }
 
 #[test]
-fn changes_are_told_as_lines_until_nobody_reads_them() {
+fn changes_are_printed_as_lines_until_the_output_is_closed() {
     let root = tree(&[("files/a", "")]);
     let mut watching = Watching::start(&root, command(root.path()).args(["watch", "/files"]));
     let line = watching.first_line();
@@ -91,7 +91,7 @@ fn changes_are_told_as_lines_until_nobody_reads_them() {
 }
 
 #[test]
-fn what_has_no_change_feed_is_not_watched_in_silence() {
+fn mounts_without_a_change_feed_are_reported() {
     let overlaid = "[default]\ntype = 'local'\nroot = '.'\nlayers = [{ type = 'overlay' }]\n";
     let root = tree(&[("vfs.toml", overlaid)]);
     with_config(&root, &["watch"]).failure("unsupported: /: the mount at '/' has no change feed");
@@ -126,9 +126,7 @@ fn a_watch_of_a_missing_path_says_so_and_waits_for_it() {
     let err = BufReader::new(watching.child.stderr.take().expect("it is piped"));
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || err.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    for expected in
-        ["vfs: nothing is at /fiels yet; changes are reported once something is", "vfs: did you mean /files?"]
-    {
+    for expected in ["vfs: /fiels does not exist yet; changes are reported once it does", "vfs: did you mean /files?"] {
         assert_eq!(lines.recv_timeout(HANG_TIMEOUT).as_deref(), Ok(expected));
     }
     fs::create_dir(root.path().join("fiels")).expect("a directory");

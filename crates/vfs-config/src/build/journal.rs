@@ -1,4 +1,4 @@
-//! The journal of moves across mounts, and the recovery of moves that a crash interrupted.
+//! Write-ahead journal of moves across mounts, and recovery of interrupted moves.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,106 +13,106 @@ use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_local::{LocalBackend, LockMode};
 
-use super::stores::Stores;
-use crate::built::{AuditLog, Place, Placed};
-use crate::config::Config;
-use crate::error::{ConfigError, ConfigErrorKind, unopened_directory};
-use crate::host::StorePlace;
+use super::storage::StorageRegistry;
+use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
+use crate::host::StorageLocation;
+use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
+use crate::namespace_spec::NamespaceSpec;
 use crate::tables::JournalSetting;
 
-/// The directory of the journal, relative to that of the file.
+/// The default directory of the journal, relative to the base directory.
 const DEFAULT_DIRECTORY: &str = ".vfs/moves";
 
-/// The name of the file of its lock.
+/// The name of the lock file in the directory of the journal.
 const LOCK_FILE: &str = "lock";
 
-/// Largest number of unreadable files that are warned of one by one.
+/// Maximum number of unreadable files with a warning of their own.
 const MAX_UNREADABLE_WARNINGS: usize = 8;
 
-/// Time after which an opening moves no further file.
-const YIELD_AFTER: Duration = Duration::from_secs(5);
+/// Time after which recovery starts no further file.
+const RECOVERY_YIELD_AFTER: Duration = Duration::from_secs(5);
 
-/// Longest time that an opening takes to recover moves, which is for a file that takes longer than [`YIELD_AFTER`].
+/// Maximum duration of a recovery. Only a file that takes longer than [`RECOVERY_YIELD_AFTER`] makes use of it.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The journal of a namespace, if it has one.
 #[derive(Debug, Default)]
 pub(super) struct MoveJournal {
-    place: Option<StorePlace>,
+    location: Option<StorageLocation>,
     warnings: Vec<ConfigError>,
 }
 
 impl MoveJournal {
-    /// Opens the journal of `config`, and has `stores` hide it from agents.
+    /// Opens the journal of `spec`, and registers it in `storage` so that it is hidden from agents.
     ///
-    /// The default directory is hidden even if it is not used: a recovery acts on its records below all policies, so nobody may
-    /// write one for a later configuration.
+    /// The default directory is hidden even if it is not used: recovery applies its records below all policies, so an agent must
+    /// not be able to write one for a later configuration.
     pub(super) async fn open(
-        config: &Config,
+        spec: &NamespaceSpec,
         base: &Path,
-        stores: &mut Stores,
+        storage: &mut StorageRegistry,
     ) -> std::result::Result<Self, ConfigError> {
-        let default = config.file().map(|_| base.join(DEFAULT_DIRECTORY));
+        let default = spec.source.file().map(|_| base.join(DEFAULT_DIRECTORY));
         if let Some(default) = &default {
-            stores.hide_journal(default.clone());
+            storage.add_journal(default.clone());
         }
-        match (&config.tables.journal, default) {
+        match (&spec.tables.journal, default) {
             (Some(setting), default) => match setting.get_ref() {
-                JournalSetting::Off => Ok(Self::unused(default.as_deref()).await),
+                JournalSetting::Off => Ok(Self::disabled(default.as_deref()).await),
                 JournalSetting::Directory(directory) => {
-                    let opened = open_directory(&base.join(directory), stores).await;
-                    let place = opened.map_err(|error| {
-                        let mut failed = config.source.error(error.kind, setting.span(), error.message);
+                    let opened = open_directory(&base.join(directory), storage).await;
+                    let location = opened.map_err(|error| {
+                        let mut failed = spec.source.error(error.kind, setting.span(), error.message);
                         failed.cause = error.cause;
                         failed
                     })?;
-                    stores.hide_journal(place.real.clone());
-                    let default = default.filter(|default| *default != place.real);
+                    storage.add_journal(location.real.clone());
+                    let default = default.filter(|default| *default != location.real);
                     let warnings = pending_warning(default.as_deref()).await.into_iter().collect();
-                    Ok(Self { place: Some(place), warnings })
+                    Ok(Self { location: Some(location), warnings })
                 }
             },
-            (None, Some(default)) if !config.tables.mounts.is_empty() => Ok(Self::open_default(&default, stores).await),
-            (None, default) => Ok(Self::unused(default.as_deref()).await),
+            (None, Some(default)) if !spec.tables.mounts.is_empty() => Ok(Self::open_default(&default, storage).await),
+            (None, default) => Ok(Self::disabled(default.as_deref()).await),
         }
     }
 
-    /// Returns no journal.
-    async fn unused(default: Option<&Path>) -> Self {
-        Self { place: None, warnings: pending_warning(default).await.into_iter().collect() }
+    /// Returns a disabled journal, which records nothing.
+    async fn disabled(default: Option<&Path>) -> Self {
+        Self { location: None, warnings: pending_warning(default).await.into_iter().collect() }
     }
 
-    /// Opens the journal in the default directory. The file does not name it, so if it cannot be used there is none.
-    async fn open_default(default: &Path, stores: &Stores) -> Self {
-        match open_directory(default, stores).await {
-            Ok(place) => Self { place: Some(place), warnings: Vec::new() },
+    /// Opens the journal in the default directory. The configuration does not require it, so an unusable directory only disables it.
+    async fn open_default(default: &Path, storage: &StorageRegistry) -> Self {
+        match open_directory(default, storage).await {
+            Ok(location) => Self { location: Some(location), warnings: Vec::new() },
             Err(mut error) => {
                 error.message = format!(
                     "moves between mounts cannot be recovered after a crash: {}; name another directory with `journal`, or \
                      set it to false",
                     error.message
                 );
-                Self { place: None, warnings: vec![error] }
+                Self { location: None, warnings: vec![error] }
             }
         }
     }
 
     /// Returns `composite` with this journal.
     pub(super) fn attach(&self, composite: CompositeBackend) -> Result<CompositeBackend> {
-        let Some(place) = &self.place else { return Ok(composite) };
-        let lock = FileJournalLock { files: place.local.clone(), path: place.path.child(LOCK_FILE)? };
-        Ok(composite.with_locked_journal(place.files(), place.path.clone(), Arc::new(lock)))
+        let Some(location) = &self.location else { return Ok(composite) };
+        let lock = FileJournalLock { files: location.local.clone(), path: location.path.child(LOCK_FILE)? };
+        Ok(composite.with_locked_journal(location.files(), location.path.clone(), Arc::new(lock)))
     }
 
     /// Returns warnings about interrupted moves of a namespace that is read-only, which are not recovered.
     pub(super) async fn leave_records(self) -> Vec<ConfigError> {
         let mut warnings = self.warnings;
-        if let Some(place) = self.place
-            && let Some(records) = count_records(&place).await
+        if let Some(location) = self.location
+            && let Some(records) = count_records(&location).await
         {
             let message = format!(
-                "{records} in '{}' cannot be recovered, as the namespace is read-only; open it with settings in which it is not",
-                place.real.display()
+                "{records} in '{}' cannot be recovered, because the namespace is read-only; open it with settings that permit writes",
+                location.real.display()
             );
             warnings.push(ConfigError::new(ConfigErrorKind::Conflict, message));
         }
@@ -126,119 +126,122 @@ impl MoveJournal {
         observer: Option<Arc<dyn RecoveryObserver>>,
     ) -> (Recovery, Vec<ConfigError>) {
         let mut warnings = self.warnings;
-        let Some(place) = self.place else { return (Recovery::default(), warnings) };
-        let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT).yield_after(YIELD_AFTER);
+        let Some(location) = self.location else { return (Recovery::default(), warnings) };
+        let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT).yield_after(RECOVERY_YIELD_AFTER);
         let options = observer.into_iter().fold(options, RecoveryOptions::observer);
         match composite.recover_with(&OpContext::new(), options).await {
             Ok(recovery) => {
-                warnings.extend(recovery.moves.iter().filter_map(|moved| outcome_warning(moved, &place)));
+                warnings.extend(recovery.moves.iter().filter_map(|moved| outcome_warning(moved, &location)));
                 warnings.extend(deferral_warning(recovery.deferred));
-                warnings.extend(unreadable_warnings(&recovery.unreadable, &place));
+                warnings.extend(unreadable_warnings(&recovery.unreadable, &location));
                 (recovery, warnings)
             }
             Err(error) => {
-                let message = format!("interrupted moves in '{}' cannot be recovered", place.real.display());
-                warnings.push(ConfigError::new(ConfigErrorKind::Open, message).because(error));
+                let message = format!("interrupted moves in '{}' cannot be recovered", location.real.display());
+                warnings.push(ConfigError::new(ConfigErrorKind::Open, message).with_cause(error));
                 (Recovery::default(), warnings)
             }
         }
     }
 }
 
-/// Opens the directory `path` of a journal, and makes it with the file of its lock. Only an existing directory can be hidden
-/// from agents together with its parents.
-async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<StorePlace, ConfigError> {
+/// Opens the directory `path` of a journal, and creates it with its lock file. Only an existing directory can be hidden from
+/// agents together with its parents.
+async fn open_directory(path: &Path, storage: &StorageRegistry) -> std::result::Result<StorageLocation, ConfigError> {
     let failed = |error| {
         let message = format!("the journal of moves '{}' cannot be used", path.display());
-        ConfigError::new(ConfigErrorKind::Open, message).because(error)
+        ConfigError::new(ConfigErrorKind::Open, message).with_cause(error)
     };
-    let place = StorePlace::directory(path).map_err(|error| {
-        let mut failed = ConfigError::new(ConfigErrorKind::Open, unopened_directory("journal", path, &error));
+    let location = StorageLocation::directory(path).map_err(|error| {
+        let mut failed = ConfigError::new(ConfigErrorKind::Open, describe_open_failure("journal", path, &error));
         failed.cause = Some(error);
         failed
     })?;
-    // An agent may have made the link, and the records in the directory that it leads to, or may replace it by a directory with
-    // records of its own.
-    if place.real != normalized(path) {
+    // An agent may have created the link and the records in its target, or may replace the link by a directory with records of
+    // its own.
+    if location.real != normalized(path) {
         let message = format!(
-            "'{}' is reached through a link, which could be replaced; name the directory that it leads to, '{}'",
+            "'{}' is reached through a link, which could be replaced; name the target of the link, '{}'",
             path.display(),
-            place.real.display()
+            location.real.display()
         );
         return Err(ConfigError::new(ConfigErrorKind::Conflict, message));
     }
-    if stores.overlap(&place.real) {
-        let message = format!("the store of a layer is in '{}' or around it", path.display());
+    if storage.overlaps(&location.real) {
+        let message =
+            format!("the store of a layer is inside or around '{}'; choose another directory", path.display());
         return Err(ConfigError::new(ConfigErrorKind::Conflict, message));
     }
     let cx = OpContext::new();
-    let lock = place.path.child(LOCK_FILE).map_err(failed)?;
-    // Records were written under a lock, so that there are locks here; to hold it now would keep another process from recovering.
-    if count_records(&place).await.is_none() {
-        place.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
+    let lock = location.path.child(LOCK_FILE).map_err(failed)?;
+    // If there are records, locks work here, because records are written under a lock. Taking the lock now would keep another
+    // process from recovering.
+    if count_records(&location).await.is_none() {
+        location.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
     }
-    if !place.local.can_create_in(&cx, &place.path).await.map_err(failed)? {
+    if !location.local.can_create_in(&cx, &location.path).await.map_err(failed)? {
         return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
     }
-    Ok(place)
+    Ok(location)
 }
 
 /// Returns a warning about records in the default directory, if it is not the journal of this configuration.
 async fn pending_warning(default: Option<&Path>) -> Option<ConfigError> {
-    let place = StorePlace::directory(default?).ok().filter(|place| Some(place.real.as_path()) == default)?;
-    let records = count_records(&place).await?;
+    let location =
+        StorageLocation::directory(default?).ok().filter(|location| Some(location.real.as_path()) == default)?;
+    let records = count_records(&location).await?;
     let message = format!(
-        "{records} in '{}' cannot be recovered with these settings, as that is not the journal; open those that the moves were \
-         made with, or remove the records if both ends are as they should be",
-        place.real.display()
+        "{records} in '{}' cannot be recovered with these settings, which use another journal or none; use the settings that \
+         the moves were made with, or remove the records if the files at both ends are correct",
+        location.real.display()
     );
     Some(ConfigError::new(ConfigErrorKind::Conflict, message))
 }
 
-/// Returns the number of records in the journal at `place` in words; `None` if there is none.
-async fn count_records(place: &StorePlace) -> Option<String> {
-    let listed = Backend::ls(&place.local, &OpContext::new(), LsRequest::new(place.path.clone())).await.ok()?;
+/// Describes the number of records in the journal at `location`, or returns `None` if there is none.
+async fn count_records(location: &StorageLocation) -> Option<String> {
+    let listing = Backend::ls(&location.local, &OpContext::new(), LsRequest::new(location.path.clone())).await.ok()?;
     let is_record = |entry: &&FileInfo| entry.path.name().is_some_and(|name| name.starts_with("move-"));
-    match listed.entries.iter().filter(is_record).count() {
+    match listing.entries.iter().filter(is_record).count() {
         0 => None,
         1 => Some("1 record of a move between mounts".to_owned()),
         records => Some(format!("{records} records of moves between mounts")),
     }
 }
 
-/// Records in the audit logs around the namespace what became of interrupted moves, for the caller of each and without what was
-/// recorded before; returns a warning if one cannot be written.
+/// Records new outcomes of interrupted moves in the audit logs of the namespace, as operations of the callers of the moves.
+/// Returns a warning if a record cannot be written.
 ///
-/// The logs have no record of such a move, as that is made when an operation ends.
-pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[Placed<AuditLog>]) -> Option<ConfigError> {
+/// The logs have no other record of an interrupted move, because a record is written when an operation ends.
+pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[LayerHandle<AuditLog>]) -> Option<ConfigError> {
     let mut failure = None;
-    for log in audits.iter().filter(|log| log.place == Place::Everywhere) {
+    for log in audits.iter().filter(|log| log.scope == LayerScope::Namespace) {
         for moved in recovery.moves.iter().filter(|moved| moved.is_new) {
             let cx = moved.actor.iter().fold(OpContext::new(), |cx, actor| cx.with_actor(actor.as_str()));
             let cx = moved.session.iter().fold(cx, |cx, session| cx.with_session(session.as_str()));
             let work = async { Ok(moved) };
             let recorded =
-                log.part.audit.record(&cx, AuditOperation::Recover, &moved.from, work, |moved| describe(moved));
+                log.layer.audit.record(&cx, AuditOperation::Recover, &moved.from, work, |moved| describe(moved));
             failure = recorded.await.err().or(failure);
         }
     }
-    let message = "the recovery of interrupted moves is not in the audit log";
-    failure.map(|error| ConfigError::new(ConfigErrorKind::Open, message).because(error))
+    let message = "the recovery of interrupted moves cannot be recorded in the audit log";
+    failure.map(|error| ConfigError::new(ConfigErrorKind::Open, message).with_cause(error))
 }
 
-/// Returns the outcome of recovering `moved` for an audit log.
+/// Returns the outcome of the recovery of `moved` for an audit log.
 fn describe(moved: &RecoveredMove) -> (Outcome, String) {
-    let (outcome, words) = match &moved.outcome {
+    let (outcome, detail) = match &moved.outcome {
         RecoveryOutcome::RolledBack => (Outcome::Ok, "rolled back".to_owned()),
         RecoveryOutcome::FinishedExcept(left) => (Outcome::Ok, format!("finished but for {} paths", left.len())),
         RecoveryOutcome::Unfinished { remaining } => (Outcome::Ok, format!("{remaining} files are left")),
         RecoveryOutcome::Incomplete(error) => (Outcome::Failed(error.kind()), error.message().to_owned()),
         _ => (Outcome::Ok, "finished".to_owned()),
     };
-    (outcome, format!("to {}: {words}", moved.to))
+    (outcome, format!("to {}: {detail}", moved.to))
 }
 
-/// Returns `path` without dots.
+/// Returns `path` without `.` and `..` components.
 fn normalized(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut normalized, component| {
         match component {
@@ -250,7 +253,7 @@ fn normalized(path: &Path) -> PathBuf {
     })
 }
 
-/// The lock of a journal: a file in its directory.
+/// The lock of a journal, a file in its directory.
 #[derive(Debug)]
 struct FileJournalLock {
     files: LocalBackend,
@@ -276,8 +279,8 @@ impl JournalLock for FileJournalLock {
     }
 }
 
-/// Returns the warning about a move that is not, or not all, at its target.
-fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> {
+/// Returns a warning if a move is not, or not completely, at its target.
+fn outcome_warning(moved: &RecoveredMove, location: &StorageLocation) -> Option<ConfigError> {
     let RecoveredMove { from, to, record, outcome, .. } = moved;
     let message = match outcome {
         RecoveryOutcome::FinishedExcept(left) => {
@@ -287,19 +290,19 @@ fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigEr
                 paths => format!(" and {} more", paths - 1),
             };
             format!(
-                "the interrupted move of '{from}' to '{to}' was finished, but for '{first}'{more}, changed since and left there"
+                "the interrupted move of '{from}' to '{to}' was finished, except for '{first}'{more}, which was changed since and left there"
             )
         }
         RecoveryOutcome::Unfinished { remaining } => {
             format!(
-                "the interrupted move of '{from}' to '{to}' is not finished: {remaining} files are left to later commands"
+                "the interrupted move of '{from}' to '{to}' is not finished: later commands move the other {remaining} files"
             )
         }
         RecoveryOutcome::Incomplete(error) => format!(
-            "the move of '{from}' to '{to}' was interrupted and is not settled at '{}': {}; {}",
+            "the move of '{from}' to '{to}' was interrupted and cannot be recovered at '{}': {}; {}",
             error.path().unwrap_or(to.as_str()),
             error.message(),
-            advice(error, &host_path(place, record.as_str())),
+            advice(error, &host_path(location, record.as_str())),
         ),
         _ => return None,
     };
@@ -310,51 +313,52 @@ fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigEr
     Some(warning)
 }
 
-/// Returns the advice about a move that is stuck because of `error`, with its record in the file `record`.
+/// Returns what to do about a move that cannot be recovered because of `error`, and whose record is the file `record`.
 fn advice(error: &Error, record: &Path) -> String {
     let record = record.display();
     match error.kind() {
-        kind if kind.is_temporary() => "the next command tries again".to_owned(),
+        kind if kind.is_temporary() => "the next command retries".to_owned(),
         ErrorKind::Conflict => format!(
-            "nothing is lost: remove or rename whichever of the two ends is out of date, and the next command settles the move; \
-             or remove '{record}' to leave both"
+            "nothing is lost: remove or rename the outdated file at one of the two ends, and the next command recovers the move; \
+             or remove '{record}' to keep both"
         ),
-        // Their messages say what to do.
+        // Messages of these errors say what to do.
         ErrorKind::CrossBackend | ErrorKind::NotFound => format!("the record is '{record}'"),
-        _ => format!("the next command tries again; to leave both ends as they are, remove '{record}'"),
+        _ => format!("the next command retries; to keep both ends as they are, remove '{record}'"),
     }
 }
 
-/// Returns the warning about `deferred` records that are left to a later recovery.
+/// Returns a warning about `deferred` records, which a later recovery handles.
 fn deferral_warning(deferred: usize) -> Option<ConfigError> {
     let moves = match deferred {
         0 => return None,
         1 => "1 move between mounts is".to_owned(),
         deferred => format!("{deferred} moves between mounts are"),
     };
-    let message = format!("{moves} under way in another process, or interrupted and left to a later command");
+    let message = format!("{moves} in progress in another process, or interrupted and left to a later command");
     Some(ConfigError::new(ConfigErrorKind::Open, message))
 }
 
-/// Returns warnings about files in the journal that are not records of moves, or cannot be updated.
-fn unreadable_warnings(errors: &[Error], place: &StorePlace) -> Vec<ConfigError> {
+/// Returns warnings about files in the journal that are not records of moves or cannot be updated.
+fn unreadable_warnings(errors: &[Error], location: &StorageLocation) -> Vec<ConfigError> {
     let warn = |error: &Error| {
-        let file = host_path(place, error.path().unwrap_or_default());
-        let message = format!("'{}' in the journal of moves cannot be used, and stays", file.display());
-        ConfigError::new(ConfigErrorKind::Unreadable, message).because(error.clone())
+        let file = host_path(location, error.path().unwrap_or_default());
+        let message = format!("'{}' in the journal of moves is not a usable record, and is left there", file.display());
+        ConfigError::new(ConfigErrorKind::Unreadable, message).with_cause(error.clone())
     };
     let mut warnings: Vec<_> = errors.iter().take(MAX_UNREADABLE_WARNINGS).map(warn).collect();
     if errors.len() > MAX_UNREADABLE_WARNINGS {
-        let message = format!("{} more files in the journal of moves cannot be used", errors.len() - warnings.len());
+        let message =
+            format!("{} more files in the journal of moves are not usable records", errors.len() - warnings.len());
         warnings.push(ConfigError::new(ConfigErrorKind::Unreadable, message));
     }
     warnings
 }
 
-/// The path on the host of `path` in the backend of the journal.
-fn host_path(place: &StorePlace, path: &str) -> PathBuf {
+/// Returns the host path of `path`, a file of the journal.
+fn host_path(location: &StorageLocation, path: &str) -> PathBuf {
     let name = path.rsplit('/').next().unwrap_or_default();
-    place.real.join(name)
+    location.real.join(name)
 }
 
 #[cfg(test)]
@@ -362,19 +366,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_conflict_is_a_reason_to_remove_an_end() {
+    fn only_the_advice_about_a_conflict_is_to_remove_a_file() {
         let record = Path::new("/srv/.vfs/moves/move-1-0.json");
         for (kind, words, names_record) in [
-            (ErrorKind::Conflict, "whichever of the two ends is out of date", true),
-            (ErrorKind::Unavailable, "the next command tries again", false),
-            (ErrorKind::Timeout, "the next command tries again", false),
-            (ErrorKind::PermissionDenied, "the next command tries again; to leave both ends", true),
+            (ErrorKind::Conflict, "the outdated file at one of the two ends", true),
+            (ErrorKind::Unavailable, "the next command retries", false),
+            (ErrorKind::Timeout, "the next command retries", false),
+            (ErrorKind::PermissionDenied, "the next command retries; to keep both ends", true),
             (ErrorKind::CrossBackend, "the record is", true),
             (ErrorKind::NotFound, "the record is", true),
         ] {
             let advice = advice(&Error::of(kind), record);
             assert!(advice.contains(words) && advice.contains("move-1-0") == names_record, "{kind:?}: {advice}");
-            assert_eq!(advice.contains("out of date"), kind == ErrorKind::Conflict, "{kind:?}");
+            assert_eq!(advice.contains("outdated"), kind == ErrorKind::Conflict, "{kind:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Layers around what is open.
+//! Construction of the layers around mounts and around the namespace.
 
 use std::sync::Arc;
 
@@ -8,72 +8,80 @@ use vfs_layers::{Audit, Cache, ConcurrencyLimit, Quota, QuotaLimits, ReadOnly, R
 use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{Checkpoints, OverlayBackend};
 
-use super::Builder;
-use crate::built::{AuditLog, Place, Placed};
+use super::builder::NamespaceBuilder;
 use crate::check;
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::host;
+use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::parse;
 use crate::tables::{
     AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerTable, OverlayTable, PolicyTable, QuotaTable,
     RetryTable, RulesTable, TimeoutTable,
 };
 
-/// The directory that `layers` show as the root: that of all scopes, one in the other.
-pub(super) fn scope(layers: &[Spanned<LayerTable>]) -> Result<VfsPath, ConfigError> {
+/// Returns the directory that `layers` show as the root: the directories of all `scoped` layers, joined.
+pub(super) fn combined_scope(layers: &[Spanned<LayerTable>]) -> Result<VfsPath, ConfigError> {
     let mut scope = VfsPath::root();
     for layer in layers {
         if let LayerTable::Scoped(scoped) = layer.get_ref() {
             scope = scope.join(scoped.directory.relative()).map_err(|error| {
-                ConfigError::new(ConfigErrorKind::Conflict, "the scopes are too deep").because(error)
+                ConfigError::new(
+                    ConfigErrorKind::Conflict,
+                    "the directories of the `scoped` layers are too deep together",
+                )
+                .with_cause(error)
             })?;
         }
     }
     Ok(scope)
 }
 
-/// Where a layer is that has the layers `further` around it in `place`, which is at `at`.
-pub(super) fn placed(place: Place, at: &VfsPath, further: &[Spanned<LayerTable>]) -> Result<Placed<()>, ConfigError> {
-    Ok(Placed::new((), place, PathMapping::new(at.clone(), scope(further)?)))
+/// Returns the position of a layer at `path` that has the layers `outer` around it.
+pub(super) fn layer_position(
+    scope: LayerScope,
+    path: &VfsPath,
+    outer: &[Spanned<LayerTable>],
+) -> Result<LayerHandle<()>, ConfigError> {
+    Ok(LayerHandle::new((), scope, PathMapping::new(path.clone(), combined_scope(outer)?)))
 }
 
-impl Builder<'_> {
-    /// `files`, which are at `at`, with `layers` around them, the first one innermost.
-    pub(super) async fn around(
+impl NamespaceBuilder<'_> {
+    /// Wraps `files`, the backend at `path`, with `layers`, the first one innermost.
+    pub(super) async fn add_layers(
         &mut self,
         mut files: Arc<dyn Backend>,
         layers: &[Spanned<LayerTable>],
-        place: Place,
-        at: &VfsPath,
+        scope: LayerScope,
+        path: &VfsPath,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         for (index, layer) in layers.iter().enumerate() {
-            let further = &layers[index + 1..];
-            let placed = placed(place, at, further)?;
-            // Below an overlay nothing is changed but by a commit, which is for people and not to be kept out.
-            let is_overlaid = further.iter().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
+            let outer = &layers[index + 1..];
+            let position = layer_position(scope, path, outer)?;
+            // Below an overlay only a commit of an operator changes files, and a read-only layer must not refuse that.
+            let is_overlaid = outer.iter().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
             if !(is_overlaid && matches!(layer.get_ref(), LayerTable::ReadOnly(_))) {
-                files = self.layer(files, layer, placed).await?;
+                files = self.add_layer(files, layer, position).await?;
             }
         }
         Ok(files)
     }
 
-    async fn layer(
+    async fn add_layer(
         &mut self,
         files: Arc<dyn Backend>,
         layer: &Spanned<LayerTable>,
-        placed: Placed<()>,
+        position: LayerHandle<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         Ok(match layer.get_ref() {
-            LayerTable::Audit(table) => self.audit(files, table, placed).await?,
+            LayerTable::Audit(table) => self.add_audit(files, table, position).await?,
             LayerTable::Cache(table) => cache(table).layer(files),
-            LayerTable::Checkpoints(table) => self.checkpoints(files, table, placed)?,
+            LayerTable::Checkpoints(table) => self.add_checkpoints(files, table, position)?,
             LayerTable::ConcurrencyLimit(table) => concurrency_limit(table).layer(files),
-            LayerTable::Overlay(table) => self.overlay(files, table, placed).await?,
-            LayerTable::Policy(table) => self.policy(files, table, placed).await?,
+            LayerTable::Overlay(table) => self.add_overlay(files, table, position).await?,
+            LayerTable::Policy(table) => self.add_policy(files, table, position).await?,
             LayerTable::Quota(table) => {
                 let (files, meter) = quota(table).metered(files);
-                self.parts.quotas.push(placed.with(meter));
+                self.handles.quotas.push(position.with_layer(meter));
                 files
             }
             LayerTable::ReadOnly(_) => ReadOnly.layer(files),
@@ -84,39 +92,39 @@ impl Builder<'_> {
         })
     }
 
-    async fn audit(
+    async fn add_audit(
         &mut self,
         files: Arc<dyn Backend>,
         table: &AuditTable,
-        placed: Placed<()>,
+        position: LayerHandle<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
-        let (store, sink) = (self.stores.of(&table.file)?, self.stores.log(table)?);
+        let (location, sink) = (self.storage.location(&table.file)?, self.storage.audit_sink(table)?);
         let head = sink.head().await.map_err(|error| {
             let message =
-                "the audit log cannot be gone on with; move its files into another directory to begin a new one";
-            self.config.source.error(ConfigErrorKind::Open, table.file.span(), message).because(error)
+                "the audit log cannot be continued; to start a new one, move its files into another directory";
+            self.spec.source.error(ConfigErrorKind::Open, table.file.span(), message).with_cause(error)
         })?;
         let audit = Audit::resuming(sink.clone(), head)
             .scope(table.scope.map(Into::into).unwrap_or_default())
             .on_sink_failure(table.on_failure.map(Into::into).unwrap_or_default());
-        self.parts.overlays.iter_mut().for_each(|overlay| overlay.record_in(&audit, &placed));
-        self.parts.checkpoints.iter_mut().for_each(|checkpoints| checkpoints.record_in(&audit, &placed));
+        self.handles.overlays.iter_mut().for_each(|overlay| overlay.record_in(&audit, &position));
+        self.handles.checkpoints.iter_mut().for_each(|checkpoints| checkpoints.record_in(&audit, &position));
         let files = audit.layer(files);
-        self.parts.audits.push(placed.with(AuditLog { audit, sink, file: store.real.clone() }));
+        self.handles.audits.push(position.with_layer(AuditLog { audit, sink, file: location.real.clone() }));
         Ok(files)
     }
 
-    fn checkpoints(
+    fn add_checkpoints(
         &mut self,
         files: Arc<dyn Backend>,
         table: &CheckpointsTable,
-        placed: Placed<()>,
+        position: LayerHandle<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
-        let store = self.stores.of(&table.store)?;
+        let store = self.storage.location(&table.store)?;
         let mut checkpoints = Checkpoints::new(store.files(), store.path.clone());
-        // To go back is to write, which nobody does to these; and what people have changed there since is to stay.
-        for fixed in self.guard.fixed() {
-            if let Some(path) = placed.within(fixed) {
+        // A restore cannot write these files, and changes that an operator has made to them must stay.
+        for path in self.protection.read_only_paths() {
+            if let Some(path) = position.to_inner(path) {
                 checkpoints = checkpoints.exclude(path);
             }
         }
@@ -124,73 +132,62 @@ impl Builder<'_> {
             checkpoints = checkpoints.max_undo(operations);
         }
         let files = checkpoints.over(files);
-        self.parts.overlays.iter_mut().for_each(|overlay| overlay.keep_undoable_in(&files, &placed));
-        self.parts.checkpoints.push(placed.with(files.clone()));
+        self.handles.overlays.iter_mut().for_each(|overlay| overlay.keep_undoable_in(&files, &position));
+        self.handles.checkpoints.push(position.with_layer(files.clone()));
         Ok(Arc::new(files))
     }
 
-    async fn overlay(
+    async fn add_overlay(
         &mut self,
         files: Arc<dyn Backend>,
         table: &OverlayTable,
-        placed: Placed<()>,
+        position: LayerHandle<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         let mut overlay = match &table.store {
             None => OverlayBackend::new(files),
-            Some(named) => {
-                let store = self.stores.of(named)?;
+            Some(setting) => {
+                let store = self.storage.location(setting)?;
                 let opened = OverlayBackend::open(files, store.files(), store.path.clone()).await;
                 opened.map_err(|error| {
                     let message = format!("the overlay store '{}' cannot be opened", store.real.display());
-                    self.config.source.error(ConfigErrorKind::Open, named.span(), message).because(error)
+                    self.spec.source.error(ConfigErrorKind::Open, setting.span(), message).with_cause(error)
                 })?
             }
         };
         if let Some(budget) = table.budget {
             overlay = overlay.with_budget(budget.0);
         }
-        self.parts.overlays.push(placed.with(overlay.clone()));
+        self.handles.overlays.push(position.with_layer(overlay.clone()));
         Ok(Arc::new(overlay))
     }
 
-    async fn policy(
+    async fn add_policy(
         &mut self,
         files: Arc<dyn Backend>,
         table: &PolicyTable,
-        placed: Placed<()>,
+        position: LayerHandle<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
-        let rules = self.rules(table).await?;
+        let rules = self.load_rules(table).await?;
         let mut policy = Policy::new(Arc::new(rules.clone()));
-        if let Some(approver) = &self.config.approver {
+        if let Some(approver) = &self.spec.approver {
             policy = policy.with_approver(Arc::clone(approver));
         }
         if let Some(timeout) = table.approval_timeout {
             policy = policy.with_approval_timeout(timeout.0);
         }
-        self.parts.policies.push(placed.with(rules));
+        self.handles.policies.push(position.with_layer(rules));
         Ok(policy.layer(files))
     }
 
-    async fn rules(&self, table: &PolicyTable) -> Result<RuleSet, ConfigError> {
+    async fn load_rules(&self, table: &PolicyTable) -> Result<RuleSet, ConfigError> {
         let Some(file) = &table.rules_file else {
             let rules = table.rules.clone().unwrap_or_default();
             let PolicyTable { default, hard_links, not_understood, .. } = *table;
-            let own = RulesTable { default, hard_links, not_understood, rules };
-            return check::rule_set(&self.config.source, &own);
+            let inline = RulesTable { default, hard_links, not_understood, rules };
+            return check::compile_rules(&self.spec.source, &inline);
         };
-        let source = host::source(&self.base.join(file.get_ref())).await?;
-        check::rule_set(&source, &parse::rules(&source)?)
-    }
-}
-
-impl Placed<()> {
-    /// What the place calls `path` of the namespace, where it has it.
-    fn within(&self, path: &VfsPath) -> Option<VfsPath> {
-        self.rebase.to_inner(path).ok()
-    }
-
-    pub(super) fn with<T>(self, part: T) -> Placed<T> {
-        Placed::new(part, self.place, self.rebase)
+        let source = host::read_source(&self.base.join(file.get_ref())).await?;
+        check::compile_rules(&source, &parse::parse_rules(&source)?)
     }
 }
 
@@ -205,8 +202,8 @@ fn concurrency_limit(table: &ConcurrencyTable) -> ConcurrencyLimit {
 }
 
 fn quota(table: &QuotaTable) -> Quota {
-    let per_actor = table.per_actor.as_ref().map_or_else(QuotaLimits::new, |limits| limits.limits());
-    Quota::new(table.overall().limits()).per_actor(per_actor)
+    let per_actor = table.per_actor.as_ref().map_or_else(QuotaLimits::new, |limits| limits.to_limits());
+    Quota::new(table.overall().to_limits()).per_actor(per_actor)
 }
 
 fn retry(table: &RetryTable) -> Retry {

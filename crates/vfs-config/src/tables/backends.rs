@@ -1,4 +1,4 @@
-//! Places for files.
+//! Tables of backends.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,72 +8,72 @@ use vfs_store::StoreUrl;
 
 use crate::values::{HostPath, Size, Time};
 
-/// Where files are.
+/// The backend that holds the files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(tag = "type")]
 pub(crate) enum BackendTable {
-    /// A directory of this machine.
+    /// A directory of the host.
     Local(LocalTable),
-    /// Memory: empty at first, and gone with the process.
+    /// Memory: empty at the start, and lost when the process exits.
     Memory(MemoryTable),
     /// A durable store: SQLite, Postgres, Redis or object storage.
-    Store(DurableTable),
+    Store(StoreBackendTable),
 }
 
-/// A directory of this machine.
+/// A directory of the host.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LocalTable {
-    /// The directory that is shown. It has to exist.
+    /// The directory that is mounted. It has to exist.
     #[schemars(with = "HostPath")]
     pub(crate) root: Spanned<HostPath>,
-    /// What a path may reach. Default: `root`.
-    pub(crate) confinement: Option<ConfinementWord>,
-    /// What an acknowledged write survives. Default: `full`.
-    pub(crate) durability: Option<DurabilityWord>,
-    /// Whether files with more than one name may be read. Default: `allow`.
-    pub(crate) hard_links: Option<HardLinksWord>,
-    /// Whether file systems mounted below the directory belong to it. Default: `cross`.
-    pub(crate) mounts: Option<MountsWord>,
+    /// The files that a path can reach. Default: `root`.
+    pub(crate) confinement: Option<ConfinementSetting>,
+    /// The failures that an acknowledged write survives. Default: `full`.
+    pub(crate) durability: Option<DurabilitySetting>,
+    /// Whether files with several hard links can be read. Default: `allow`.
+    pub(crate) hard_links: Option<HardLinksSetting>,
+    /// Whether other file systems that are mounted below the directory can be reached. Default: `cross`.
+    pub(crate) mounts: Option<MountsSetting>,
     /// How paths are resolved. Default: `automatic`.
-    pub(crate) resolution: Option<ResolutionWord>,
-    /// The largest file that is written, edited, copied or downloaded whole. Default: 256 MiB.
+    pub(crate) resolution: Option<ResolutionSetting>,
+    /// Maximum size of a file that is written, edited, copied or downloaded whole. Default: 256 MiB.
     pub(crate) max_file_size: Option<Size>,
-    /// How long a change waits for another change of the same file. Default: 10s.
+    /// Maximum time that a change waits for another change of the same file. Default: 10s.
     pub(crate) lock_timeout: Option<Time>,
 }
 
-/// Memory.
+/// Files in memory.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemoryTable {
-    /// The largest file. Default: 256 MiB.
+    /// Maximum size of a file. Default: 256 MiB.
     pub(crate) max_file_size: Option<Size>,
-    /// Most bytes of all files together. Default: no bound.
+    /// Maximum total size of all files. Default: no limit.
     pub(crate) max_total_size: Option<Size>,
 }
 
-/// A durable store. It is named by `url`, or by `url_env` where the URL has a secret.
+/// A durable store, with its URL in `url`, or in the environment variable `url_env` if the URL contains a secret.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DurableTable {
-    /// Where it is: `sqlite:memories.db` (relative to the directory of this file, and hidden where that is shown),
-    /// `postgres://user@host/database`, `redis://host/0`, `s3://bucket/prefix`. Parameters after a `?` are the store's own.
+pub(crate) struct StoreBackendTable {
+    /// The URL of the store: `sqlite:memories.db` (relative to the directory of this file, and hidden if that is mounted),
+    /// `postgres://user@host/database`, `redis://host/0`, `s3://bucket/prefix`. Parameters after a `?` are specific to the store.
     #[schemars(with = "Option<String>")]
     pub(crate) url: Option<Spanned<Url>>,
-    /// The variable of the environment that has the URL.
+    /// The environment variable that contains the URL.
     #[schemars(with = "Option<String>")]
     pub(crate) url_env: Option<Spanned<String>>,
-    /// Whose files these are, such as `acme/{actor}`, with the actor and session of each call in the place of `{actor}` and
-    /// `{session}`. Files of another namespace are never seen. Default: one without a name.
+    /// The namespace of the files in the store, such as `acme/{actor}`; `{actor}` and `{session}` are replaced by those of each
+    /// call. Files of other namespaces are out of reach. Default: the namespace without a name.
     #[schemars(with = "Option<String>")]
     pub(crate) namespace: Option<Spanned<String>>,
-    /// The largest file. Default: 256 MiB, or what the store can hold.
+    /// Maximum size of a file. Default: 256 MiB, or the limit of the store.
     pub(crate) max_file_size: Option<Size>,
 }
 
-/// The URL of a store; whatever prints it shows no secret.
+/// The URL of a store, whose `Debug` form contains no secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Url(pub(crate) StoreUrl);
 
@@ -84,61 +84,62 @@ impl<'de> Deserialize<'de> for Url {
     }
 }
 
-macro_rules! words {
-    ($($(#[doc = $doc:literal])+ $name:ident for $type:ident { $($(#[doc = $word_doc:literal])+ $word:ident => $value:ident,)+ })+) => {$(
+/// Defines enums of settings, each with a conversion to an enum of `vfs-local`.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident for $type:ident { $($(#[doc = $value_doc:literal])+ $setting:ident => $value:ident,)+ })+) => {$(
         $(#[doc = $doc])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub(crate) enum $name {
-            $($(#[doc = $word_doc])+ $word,)+
+            $($(#[doc = $value_doc])+ $setting,)+
         }
 
         impl From<$name> for $type {
-            fn from(word: $name) -> Self {
-                match word { $($name::$word => $type::$value,)+ }
+            fn from(setting: $name) -> Self {
+                match setting { $($name::$setting => $type::$value,)+ }
             }
         }
     )+};
 }
 
-words! {
-    /// What a path may reach.
-    ConfinementWord for Confinement {
-        /// Only what lies below the root: the kernel refuses every way out, links included.
+settings! {
+    /// The files that a path can reach.
+    ConfinementSetting for Confinement {
+        /// Only files below the root: the kernel refuses every way out, links included.
         Root => Root,
-        /// Everything that this process may reach: paths are the host's own. No security at all.
+        /// Every file that this process can reach, by its host path. This provides no security.
         None => None,
     }
 
-    /// What an acknowledged write survives.
-    DurabilityWord for Durability {
-        /// A power cut.
+    /// The failures that an acknowledged write survives.
+    DurabilitySetting for Durability {
+        /// A power failure.
         Full => Full,
         /// A crash of the process.
         Atomic => Atomic,
     }
 
-    /// Whether files with more than one name may be read.
-    HardLinksWord for HardLinks {
-        /// They may.
+    /// Whether files with several hard links can be read.
+    HardLinksSetting for HardLinks {
+        /// They can be read.
         Allow => Allow,
-        /// They are refused.
+        /// Reading them is refused.
         Refuse => Refuse,
     }
 
-    /// Whether other file systems belong to the directory.
-    MountsWord for Mounts {
-        /// They do.
+    /// Whether other file systems that are mounted below the directory can be reached.
+    MountsSetting for Mounts {
+        /// They can be reached.
         Cross => Cross,
-        /// They are refused.
+        /// Access to them is refused.
         Stay => Stay,
     }
 
     /// How paths are resolved.
-    ResolutionWord for Resolution {
-        /// By the kernel where it can.
+    ResolutionSetting for Resolution {
+        /// By the kernel if it supports that.
         Automatic => Automatic,
-        /// A component at a time: slower, and just as confined.
+        /// One component at a time: slower, with the same confinement.
         Portable => Portable,
     }
 }

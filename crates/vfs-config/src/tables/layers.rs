@@ -1,4 +1,4 @@
-//! Layers.
+//! Tables of layers.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -9,62 +9,62 @@ use toml::Spanned;
 use vfs_core::{Operation, VfsPath};
 use vfs_layers::{AuditScope, OnSinkFailure, QuotaLimits};
 
-use super::rules::{EffectWord, HardLinksWord, RuleTable};
+use super::rules::{EffectSetting, HardLinksSetting, RuleTable};
 use crate::values::{HostPath, Size, Time, TimeLimit};
 
-/// Something around files.
+/// A layer around files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(tag = "type")]
 pub(crate) enum LayerTable {
-    /// Writes a record of every operation to a file, each tied to the one before. One process at a time: what two append at
-    /// once shows as a broken log.
+    /// Appends a record of every operation to a file, each with the hash of the one before. Use one log in one process at a
+    /// time: records that two processes append at once make `vfs log --verify` fail.
     Audit(AuditTable),
-    /// Keeps the contents of files that were read.
+    /// Caches the contents of files that were read.
     Cache(CacheTable),
-    /// Keeps states of the files to go back to.
+    /// Takes snapshots of the files, and undoes changes.
     Checkpoints(CheckpointsTable),
-    /// Lets so many operations run at once.
+    /// Limits the number of concurrent operations.
     ConcurrencyLimit(ConcurrencyTable),
-    /// Keeps changes apart from the files until they are committed.
+    /// Stores changes separately from the files until they are committed.
     Overlay(OverlayTable),
-    /// Decides about every operation by rules.
+    /// Allows or denies every operation by rules.
     Policy(PolicyTable),
-    /// Limits what is stored, and how often it is asked, by the callers in one process.
+    /// Limits stored bytes and files, and the rate of operations, of the callers in one process.
     Quota(QuotaTable),
-    /// Refuses every change. Further in than an overlay of the same list, it keeps out everything but a commit.
+    /// Refuses every change. Listed before an overlay, it refuses every change except a commit.
     ReadOnly(ReadOnlyTable),
-    /// Tries again what failed for a while.
+    /// Retries operations after transient failures.
     Retry(RetryTable),
-    /// Shows one directory as if it were all. Only around one place, not around the whole namespace.
+    /// Shows one directory as the root. Only possible around a mount or the default backend.
     Scoped(ScopedTable),
-    /// Ends every operation after a time.
+    /// Limits the duration of every operation.
     Timeout(TimeoutTable),
     /// Puts a `tracing` span around every operation.
     Trace(TraceTable),
 }
 
-/// Where a layer keeps what it keeps.
+/// The host path in which a layer stores its data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum StoreTable<'a> {
-    /// A directory of its own.
+pub(crate) enum LayerStorage<'a> {
+    /// A directory that the layer uses alone.
     Directory(&'a Spanned<HostPath>),
-    /// One file.
+    /// A single file.
     File(&'a Spanned<HostPath>),
 }
 
 impl LayerTable {
-    /// Where it keeps what it keeps, if it does.
-    pub(crate) fn store(&self) -> Option<StoreTable<'_>> {
+    /// Returns the host path in which the layer stores its data, if it has one.
+    pub(crate) fn storage(&self) -> Option<LayerStorage<'_>> {
         match self {
-            Self::Audit(audit) => Some(StoreTable::File(&audit.file)),
-            Self::Checkpoints(checkpoints) => Some(StoreTable::Directory(&checkpoints.store)),
-            Self::Overlay(overlay) => overlay.store.as_ref().map(StoreTable::Directory),
+            Self::Audit(audit) => Some(LayerStorage::File(&audit.file)),
+            Self::Checkpoints(checkpoints) => Some(LayerStorage::Directory(&checkpoints.store)),
+            Self::Overlay(overlay) => overlay.store.as_ref().map(LayerStorage::Directory),
             _ => None,
         }
     }
 
-    /// The file of its rules, where it has one.
+    /// Returns the rules file of a policy, if it has one.
     pub(crate) fn rules_file(&self) -> Option<&Spanned<HostPath>> {
         match self {
             Self::Policy(policy) => policy.rules_file.as_ref(),
@@ -73,139 +73,139 @@ impl LayerTable {
     }
 }
 
-/// The record of every operation.
+/// An audit log of operations.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditTable {
-    /// The file that records are appended to, as lines of JSON. It is hidden where it lies in a directory that is shown, and
-    /// so is every file whose name begins with its own and a dot: the log is rotated into such files.
+    /// The file that records are appended to, as lines of JSON. If it is in a mounted directory, it is hidden, and so is every
+    /// file whose name starts with its name and a dot: the log is rotated into such files.
     #[schemars(with = "HostPath")]
     pub(crate) file: Spanned<HostPath>,
-    /// The size at which the log goes on in a new file; `audit.jsonl` becomes `audit.jsonl.120` where its last record is number
-    /// 120. None is ever removed. Default: 4 MiB.
+    /// The size at which the log is rotated: `audit.jsonl` is renamed to `audit.jsonl.120` if its last record has the number 120.
+    /// Rotated files are never removed. Default: 4 MiB.
     pub(crate) rotate_at: Option<Size>,
     /// Which operations are recorded. Default: `all`.
-    pub(crate) scope: Option<ScopeWord>,
-    /// What happens when a record cannot be kept. Default: `refuse`.
-    pub(crate) on_failure: Option<SinkFailureWord>,
+    pub(crate) scope: Option<ScopeSetting>,
+    /// The behaviour if a record cannot be written. Default: `refuse`.
+    pub(crate) on_failure: Option<SinkFailureSetting>,
 }
 
 /// Which operations are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ScopeWord {
-    /// Every one.
+pub(crate) enum ScopeSetting {
+    /// All operations.
     All,
-    /// Changes and commands.
+    /// Changes and commands only.
     Changes,
 }
 
-impl From<ScopeWord> for AuditScope {
-    fn from(word: ScopeWord) -> Self {
-        match word {
-            ScopeWord::All => Self::All,
-            ScopeWord::Changes => Self::Changes,
+impl From<ScopeSetting> for AuditScope {
+    fn from(setting: ScopeSetting) -> Self {
+        match setting {
+            ScopeSetting::All => Self::All,
+            ScopeSetting::Changes => Self::Changes,
         }
     }
 }
 
-/// What happens after a record could not be kept.
+/// The behaviour if a record cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SinkFailureWord {
-    /// No operation begins that could not be recorded.
+pub(crate) enum SinkFailureSetting {
+    /// Operations that cannot be recorded are refused.
     Refuse,
-    /// Operations go on; a record says how many others were lost.
+    /// Operations continue; a later record has the number of lost ones.
     Continue,
 }
 
-impl From<SinkFailureWord> for OnSinkFailure {
-    fn from(word: SinkFailureWord) -> Self {
-        match word {
-            SinkFailureWord::Refuse => Self::Refuse,
-            SinkFailureWord::Continue => Self::Continue,
+impl From<SinkFailureSetting> for OnSinkFailure {
+    fn from(setting: SinkFailureSetting) -> Self {
+        match setting {
+            SinkFailureSetting::Refuse => Self::Refuse,
+            SinkFailureSetting::Continue => Self::Continue,
         }
     }
 }
 
-/// Contents that need not be fetched again.
+/// A cache of file contents.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CacheTable {
-    /// Most bytes of contents that are kept.
+    /// Maximum total size of the cached contents.
     pub(crate) max_bytes: Size,
-    /// The largest file that is kept. Default: 1 MiB.
+    /// Maximum size of a cached file. Default: 1 MiB.
     pub(crate) max_file_size: Option<Size>,
 }
 
-/// States to go back to.
+/// Snapshots and an undo log.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointsTable {
-    /// The directory that states are kept in. It is made, and hidden where it lies in a directory that is shown.
+    /// The directory that snapshots are stored in. It is created if missing, and hidden if it is in a mounted directory.
     #[schemars(with = "HostPath")]
     pub(crate) store: Spanned<HostPath>,
-    /// Most operations that can be taken back. Default: 1000.
+    /// Maximum number of operations that can be undone. Default: 1000.
     pub(crate) max_undo: Option<u64>,
 }
 
-/// So many operations at once.
+/// A limit on concurrent operations.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConcurrencyTable {
-    /// Most operations that run at once.
+    /// Maximum number of operations that run at once.
     pub(crate) operations: NonZeroUsize,
-    /// Most operations that wait; others are refused. Default: any number.
+    /// Maximum number of operations that wait; others are refused. Default: no limit.
     pub(crate) queue: Option<usize>,
 }
 
-/// Changes that are kept apart.
+/// A copy-on-write overlay.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OverlayTable {
-    /// The directory that changes are kept in, for the next process to go on with. It is made, and hidden where it lies in a
-    /// directory that is shown. Default: memory, so that they are gone with the process.
+    /// The directory that changes are stored in, so that the next process has them. It is created if missing, and hidden if it is
+    /// in a mounted directory. Default: changes are in memory, and lost when the process exits.
     #[schemars(with = "Option<HostPath>")]
     pub(crate) store: Option<Spanned<HostPath>>,
-    /// Most bytes of changed files. Default: that of the overlay.
+    /// Maximum total size of changed files. Default: 256 MiB.
     pub(crate) budget: Option<Size>,
 }
 
-/// Rules about who may do what where: here, or in a file of their own.
+/// Access rules, inline or in a file of their own.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyTable {
-    /// A file of rules in TOML, with `default`, `hard_links`, `not_understood` and `rules`, in place of those here.
+    /// A TOML file with `default`, `hard_links`, `not_understood` and `rules`, in place of these keys here.
     #[schemars(with = "Option<HostPath>")]
     pub(crate) rules_file: Option<Spanned<HostPath>>,
-    /// What becomes of what no rule covers. Default: `allow`. Commands always take a rule.
-    pub(crate) default: Option<EffectWord>,
-    /// What becomes of files that have several names. Default: `deny`, where anything is denied at all.
-    pub(crate) hard_links: Option<HardLinksWord>,
-    /// What becomes of command lines that rules with `commands` do not understand. Default: `ask`.
-    pub(crate) not_understood: Option<EffectWord>,
-    /// The rules, in order: the first that covers something decides about it.
+    /// The effect on operations that no rule covers. Default: `allow`. Commands always need a rule.
+    pub(crate) default: Option<EffectSetting>,
+    /// The effect on files with several hard links. Default: `deny`, if any rule denies.
+    pub(crate) hard_links: Option<HardLinksSetting>,
+    /// The effect on command lines that rules with `commands` do not understand. Default: `ask`.
+    pub(crate) not_understood: Option<EffectSetting>,
+    /// The rules; the first one that covers an operation decides about it.
     #[schemars(with = "Option<Vec<RuleTable>>")]
     pub(crate) rules: Option<Vec<Spanned<RuleTable>>>,
-    /// How long an answer to an `ask` rule may take. Default: 5m.
+    /// Maximum time to wait for an approval after an `ask` rule. Default: 5m.
     pub(crate) approval_timeout: Option<Time>,
 }
 
-/// Limits, at least one of them. They hold for the callers in one process: what is stored is counted when the process makes its
-/// first change, so that processes one after the other keep to `max_bytes` and `max_files`, and several at once can pass them
-/// together; `max_operations` and `per_actor` begin anew in each.
+/// At least one limit. Limits apply to the callers in one process. A process counts the stored files at its first change, so
+/// successive processes keep to `max_bytes` and `max_files`, but concurrent ones can exceed them together. `max_operations` and
+/// `per_actor` start from zero in each process.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuotaTable {
-    /// Most bytes of all files together. Default: no limit.
+    /// Maximum total size of all files. Default: no limit.
     pub(crate) max_bytes: Option<Size>,
-    /// Most files. Default: no limit.
+    /// Maximum number of files. Default: no limit.
     pub(crate) max_files: Option<u64>,
-    /// Most bytes of one file. Default: no limit.
+    /// Maximum size of one file. Default: no limit.
     pub(crate) max_file_size: Option<Size>,
-    /// Most operations in a window of time. Default: no limit.
+    /// Maximum rate of operations. Default: no limit.
     pub(crate) max_operations: Option<RateTable>,
-    /// What each actor may use in one process. Default: no limits.
+    /// Limits of each actor in one process. Default: no limits.
     pub(crate) per_actor: Option<LimitsTable>,
 }
 
@@ -213,18 +213,18 @@ pub(crate) struct QuotaTable {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsTable {
-    /// Most bytes that it adds. Default: no limit.
+    /// Maximum number of bytes that the actor adds. Default: no limit.
     pub(crate) max_bytes: Option<Size>,
-    /// Most files that it adds. Default: no limit.
+    /// Maximum number of files that the actor adds. Default: no limit.
     pub(crate) max_files: Option<u64>,
-    /// Most bytes of one file. Default: no limit.
+    /// Maximum size of one file. Default: no limit.
     pub(crate) max_file_size: Option<Size>,
-    /// Most operations in a window of time. Default: no limit.
+    /// Maximum rate of operations. Default: no limit.
     pub(crate) max_operations: Option<RateTable>,
 }
 
 impl QuotaTable {
-    /// The limits of all callers in the process together.
+    /// Returns the limits of all callers in the process together.
     pub(crate) fn overall(&self) -> LimitsTable {
         LimitsTable {
             max_bytes: self.max_bytes,
@@ -237,11 +237,13 @@ impl QuotaTable {
 
 impl LimitsTable {
     pub(crate) fn is_empty(&self) -> bool {
-        let storage = [self.max_bytes.is_some(), self.max_files.is_some(), self.max_file_size.is_some()];
-        !storage.contains(&true) && self.max_operations.is_none()
+        self.max_bytes.is_none()
+            && self.max_files.is_none()
+            && self.max_file_size.is_none()
+            && self.max_operations.is_none()
     }
 
-    pub(crate) fn limits(&self) -> QuotaLimits {
+    pub(crate) fn to_limits(&self) -> QuotaLimits {
         let mut limits = QuotaLimits::new();
         limits.bytes = self.max_bytes.map(|size| size.0);
         limits.files = self.max_files;
@@ -251,55 +253,55 @@ impl LimitsTable {
     }
 }
 
-/// So many operations in a window of time.
+/// A rate of operations.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateTable {
-    /// How many.
+    /// The number of operations in each window.
     pub(crate) count: NonZeroU64,
-    /// In how long a time.
+    /// The length of a window.
     pub(crate) window: TimeLimit,
 }
 
-/// No settings.
+/// A read-only layer, without settings.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadOnlyTable {}
 
-/// Trying again.
+/// Retries with exponential backoff.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryTable {
-    /// Most attempts, the first one included. Default: 4.
+    /// Maximum number of attempts, the first one included. Default: 4.
     pub(crate) attempts: Option<NonZeroU32>,
-    /// The bound of the first wait, from which the others double. Default: 50ms.
+    /// Maximum delay before the first retry; it doubles for each further one. Default: 50ms.
     pub(crate) min_delay: Option<Time>,
-    /// The bound of every wait. Default: 5s.
+    /// Maximum delay before every retry. Default: 5s.
     pub(crate) max_delay: Option<Time>,
 }
 
-/// One directory as all there is.
+/// A directory that is shown as the root.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopedTable {
-    /// The directory that is shown. It need not exist.
+    /// The directory. It need not exist.
     #[schemars(with = "String")]
     pub(crate) directory: VfsPath,
 }
 
-/// An end to every operation.
+/// A limit on the duration of operations.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutTable {
-    /// How long each may take.
+    /// Maximum duration of an operation.
     pub(crate) time: TimeLimit,
-    /// How long single operations may take instead, by their names.
+    /// Maximum duration of single operations, by name, in place of `time`.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TimeLimit>")]
     pub(crate) operations: BTreeMap<Operation, TimeLimit>,
 }
 
-/// No settings.
+/// A tracing layer, without settings.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TraceTable {}

@@ -1,53 +1,53 @@
-//! Rules of a policy.
+//! Tables of policy rules.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use vfs_policy::{HardLinks, Rule, RuleEffect};
 
-/// Rules in order: the first that covers something decides about it.
+/// Access rules; the first one that covers an operation decides about it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RulesTable {
-    /// What becomes of what no rule covers. Default: `allow`. Commands always take a rule.
-    pub(crate) default: Option<EffectWord>,
-    /// What becomes of files that have several names. Default: `deny`, where anything is denied at all.
-    pub(crate) hard_links: Option<HardLinksWord>,
-    /// What becomes of command lines that rules with `commands` do not understand. Default: `ask`.
-    pub(crate) not_understood: Option<EffectWord>,
+    /// The effect on operations that no rule covers. Default: `allow`. Commands always need a rule.
+    pub(crate) default: Option<EffectSetting>,
+    /// The effect on files with several hard links. Default: `deny`, if any rule denies.
+    pub(crate) hard_links: Option<HardLinksSetting>,
+    /// The effect on command lines that rules with `commands` do not understand. Default: `ask`.
+    pub(crate) not_understood: Option<EffectSetting>,
     /// The rules.
     #[serde(default)]
     #[schemars(with = "Vec<RuleTable>")]
     pub(crate) rules: Vec<Spanned<RuleTable>>,
 }
 
-/// A rule.
+/// An access rule.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleTable {
-    /// What it says of what it covers.
-    effect: EffectWord,
-    /// What it is called in explanations.
+    /// The effect on the operations that the rule covers.
+    effect: EffectSetting,
+    /// The name of the rule in explanations.
     name: Option<String>,
-    /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `grep`, ...). Default: all, but
-    /// for `execute`, which has to be named to be allowed.
+    /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `grep`, ...). Default: all; but to
+    /// allow `execute`, name it.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(crate) operations: Vec<Spanned<String>>,
-    /// Globs. One without a `/` is matched against names at any depth; one with a `/` against whole paths. Each covers what
-    /// it matches and everything below. Default: everything.
+    /// Globs. A glob without a `/` is matched against names at any depth, a glob with a `/` against whole paths. Each covers the
+    /// paths that match and everything below. Default: all paths.
     #[serde(default)]
     paths: Vec<String>,
-    /// Command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with some is about running commands and
-    /// nothing else. One that allows covers a line only if every command in it is one of these; one that denies or asks
-    /// covers it if any may be. Of expansions, assignments, the shell's grammar, and programs that run others, such as
-    /// `env` and `xargs`, it understands nothing: see `not_understood`. Default: any.
+    /// Patterns of command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with patterns applies to commands
+    /// only. A rule that allows covers a line if every command in the line matches a pattern; a rule that denies or asks covers
+    /// a line if any command may match. Expansions, assignments, the shell's grammar, and programs that run others, such as
+    /// `env` and `xargs`, are not understood: see `not_understood`. Default: any command.
     #[serde(default)]
     commands: Vec<String>,
-    /// Globs of who asks. Default: everybody.
+    /// Globs of actors. Default: all actors.
     #[serde(default)]
     actors: Vec<String>,
-    /// Why, in words for the model or for who is asked.
+    /// The reason, which is shown to the model and to approvers.
     reason: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl RuleTable {
     pub(crate) fn to_rule(&self) -> Rule {
         let mut rule = Rule::new(self.effect.into());
         rule.name.clone_from(&self.name);
-        rule.operations = self.operations.iter().map(|word| word.get_ref().clone()).collect();
+        rule.operations = self.operations.iter().map(|operation| operation.get_ref().clone()).collect();
         rule.paths.clone_from(&self.paths);
         rule.commands.clone_from(&self.commands);
         rule.actors.clone_from(&self.actors);
@@ -64,44 +64,44 @@ impl RuleTable {
     }
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum EffectWord {
-    /// It may be done.
+pub(crate) enum EffectSetting {
+    /// The operation is allowed.
     Allow,
-    /// It may not.
+    /// The operation is denied.
     Deny,
-    /// Somebody has to approve it.
+    /// An approver has to allow the operation.
     Ask,
 }
 
-impl From<EffectWord> for RuleEffect {
-    fn from(word: EffectWord) -> Self {
-        match word {
-            EffectWord::Allow => Self::Allow,
-            EffectWord::Deny => Self::Deny,
-            EffectWord::Ask => Self::Ask,
+impl From<EffectSetting> for RuleEffect {
+    fn from(setting: EffectSetting) -> Self {
+        match setting {
+            EffectSetting::Allow => Self::Allow,
+            EffectSetting::Deny => Self::Deny,
+            EffectSetting::Ask => Self::Ask,
         }
     }
 }
 
-/// What becomes of files that have several names.
+/// The effect on files with several hard links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PolicyHardLinks")]
-pub(crate) enum HardLinksWord {
-    /// They are not read: one of the other names may be a denied one.
+pub(crate) enum HardLinksSetting {
+    /// They cannot be read: another of their names may be denied.
     Deny,
-    /// They are read by the rules for the name that is asked for.
+    /// They are subject to the rules for the name in the request.
     Allow,
 }
 
-impl From<HardLinksWord> for HardLinks {
-    fn from(word: HardLinksWord) -> Self {
-        match word {
-            HardLinksWord::Deny => Self::Deny,
-            HardLinksWord::Allow => Self::Allow,
+impl From<HardLinksSetting> for HardLinks {
+    fn from(setting: HardLinksSetting) -> Self {
+        match setting {
+            HardLinksSetting::Deny => Self::Deny,
+            HardLinksSetting::Allow => Self::Allow,
         }
     }
 }

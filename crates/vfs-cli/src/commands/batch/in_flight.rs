@@ -1,4 +1,4 @@
-//! The registry of requests without an answer, by id.
+//! Registry of the requests in flight, by id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,32 +10,32 @@ use vfs_core::CancelToken;
 /// Cancellation tokens of requests without an answer, by request id. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct InFlight {
-    all: CancelToken,
+    parent: CancelToken,
     tokens: Arc<Mutex<Tokens>>,
 }
 
-/// By id, serialised again, so that ids which differ only in spaces or escapes are equal. Ids may be in use more than once.
+/// Tokens by serialised id, so that ids which differ only in spaces or escapes are equal. Several requests can have one id.
 type Tokens = HashMap<String, Vec<(u64, CancelToken)>>;
 
 /// Registration of one request, removed on drop.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct Registration {
     /// Cancels the request.
     pub(super) token: CancelToken,
-    registered: Option<(String, u64, InFlight)>,
+    key: Option<(String, u64, InFlight)>,
 }
 
 impl InFlight {
-    /// Creates an empty registry. Cancelling `all` cancels every request.
-    pub(super) fn new(all: CancelToken) -> Self {
-        Self { all, tokens: Arc::default() }
+    /// Creates an empty registry. Cancelling `parent` cancels every request.
+    pub(super) fn new(parent: CancelToken) -> Self {
+        Self { parent, tokens: Arc::default() }
     }
 
-    /// Registers a request; one without an id can only be cancelled by `all`.
-    pub(super) fn register(&self, id: Option<&RawValue>) -> Entry {
-        let token = self.all.child();
+    /// Registers a request; one without an id can only be cancelled by its parent token.
+    pub(super) fn register(&self, id: Option<&RawValue>) -> Registration {
+        let token = self.parent.child();
         let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
-        let registered = id.map(|id| {
+        let key = id.map(|id| {
             let id = id.to_string();
             let mut tokens = self.tokens();
             let same = tokens.entry(id.clone()).or_default();
@@ -44,7 +44,7 @@ impl InFlight {
             drop(tokens);
             (id, number, self.clone())
         });
-        Entry { token, registered }
+        Registration { token, key }
     }
 
     /// Cancels the requests with this id, and returns whether there is one.
@@ -60,9 +60,9 @@ impl InFlight {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
-        let Some((id, number, in_flight)) = self.registered.take() else { return };
+        let Some((id, number, in_flight)) = self.key.take() else { return };
         let mut tokens = in_flight.tokens();
         if let Some(same) = tokens.get_mut(&id) {
             same.retain(|(other, _)| *other != number);

@@ -1,23 +1,23 @@
-//! Results as JSON, in memory that is bounded and reserved fallibly.
+//! JSON encoder with bounded, fallible allocation.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use vfs_core::{Error, ErrorKind, Result, buffer};
 
-/// 512 MiB, the most bytes of one result as JSON.
-const MAX_RESULT: usize = 512 << 20;
+/// Maximum size of a result as JSON in bytes, 512 MiB.
+const MAX_RESULT_SIZE: usize = 512 << 20;
 
-/// Room for the results of most requests, in bytes.
-const FIRST_CAPACITY: usize = 1 << 10;
+/// Initial capacity in bytes, sufficient for most results.
+const INITIAL_CAPACITY: usize = 1 << 10;
 
-/// Returns `result` as JSON.
+/// Encodes `result` as JSON.
 ///
 /// # Errors
 ///
-/// `too_large`: the JSON is over the limit, or there is no memory for it.
+/// `too_large`: the JSON exceeds the limit, or no memory is available.
 pub(super) fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
-    encode_within(result, MAX_RESULT)
+    encode_within(result, MAX_RESULT_SIZE)
 }
 
 fn encode_within(result: &impl Serialize, max: usize) -> Result<Vec<u8>> {
@@ -31,23 +31,23 @@ fn encode_within(result: &impl Serialize, max: usize) -> Result<Vec<u8>> {
 }
 
 struct JsonBuffer {
-    /// Never has room for more than `max` bytes.
+    /// The capacity never exceeds `max`.
     bytes: Vec<u8>,
     max: usize,
-    /// Why it took no more.
+    /// The reason of a failed write.
     error: Option<Error>,
 }
 
 impl JsonBuffer {
-    /// Makes room for `additional` bytes more, at least as much as there is already.
+    /// Reserves at least `additional` bytes, and doubles the capacity if possible.
     #[cold]
     fn grow(&mut self, additional: usize) -> io::Result<()> {
         let length = self.bytes.len();
         let grown = if additional > self.max.saturating_sub(length) {
-            let message = format!("the answer is over {} bytes as JSON; ask for less at once", self.max);
+            let message = format!("the answer exceeds {} bytes as JSON; request less at once", self.max);
             Err(Error::new(ErrorKind::TooLarge, message))
         } else {
-            let doubled = additional.max(length).max(FIRST_CAPACITY).min(self.max - length);
+            let doubled = additional.max(length).max(INITIAL_CAPACITY).min(self.max - length);
             buffer::reserve(&mut self.bytes, doubled)
         };
         grown.map_err(|error| {
@@ -64,7 +64,7 @@ impl Write for JsonBuffer {
         Ok(bytes.len())
     }
 
-    /// JSON comes in pieces of a few bytes, so all that is done for each is one comparison and the copy.
+    /// The serializer writes a few bytes at a time, so each write is only one comparison and a copy.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.bytes.capacity() - self.bytes.len() {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_result_over_the_limit_is_refused() {
-        let long = "x".repeat(3 * FIRST_CAPACITY);
+        let long = "x".repeat(3 * INITIAL_CAPACITY);
         assert_eq!(encode_within(&long, long.len() + 2).expect("it fits").len(), long.len() + 2);
         encode_within(&[&long, &long], 2 * long.len() + 6).expect_err("it does not fit");
         let whole = encode_within(&"0123456789", 12).expect("it fits");

@@ -1,13 +1,13 @@
-//! Lines of bounded length out of an unbounded input.
+//! Reader of lines with a maximum length.
 
 use std::io::{self, BufRead};
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// All of it, without its ending.
+    /// The whole line, without its line break.
     Whole(Vec<u8>),
-    /// It was over the limit, and was passed over without being kept.
+    /// The line exceeds the maximum length and was skipped.
     TooLong,
 }
 
@@ -21,8 +21,8 @@ impl Line {
     }
 }
 
-/// The next line of at most `limit` bytes, or `None` at the end of the input. The last line needs no ending.
-pub(super) fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+/// Reads the next line of at most `limit` bytes; returns `None` at the end of the input. The last line needs no line break.
+pub(super) fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Some(Vec::new());
     let mut started = false;
     loop {
@@ -55,7 +55,7 @@ mod tests {
     use std::io::BufReader;
 
     #[test]
-    fn long_lines_are_passed_over_and_the_next_is_whole() {
+    fn a_long_line_is_skipped_and_the_next_line_is_read_whole() {
         for (input, expected) in [
             ("", vec![]),
             ("ab", vec![Some("ab")]),
@@ -68,7 +68,7 @@ mod tests {
             for capacity in [1, 3, 100] {
                 let mut reader = BufReader::with_capacity(capacity, input.as_bytes());
                 let mut lines = Vec::new();
-                while let Some(line) = next(&mut reader, 4).expect("memory does not fail") {
+                while let Some(line) = read_line(&mut reader, 4).expect("memory does not fail") {
                     lines.push(line);
                 }
                 let expected: Vec<_> = expected

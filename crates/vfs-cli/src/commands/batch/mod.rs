@@ -1,11 +1,11 @@
-//! `vfs batch`: JSON requests in, JSON answers out, one a line.
+//! Command `vfs batch`: answers JSON requests from standard input, one per line.
 
 mod answer;
-mod commands;
+mod command_runner;
 mod in_flight;
 mod json;
 mod lines;
-mod perform;
+mod operations;
 mod queue;
 mod request;
 mod transfer;
@@ -14,35 +14,62 @@ use std::io::{self, Write};
 
 use futures::stream::{self, Stream, StreamExt as _};
 
-use self::answer::Answer;
-use self::commands::CommandRunner;
+use self::answer::{Answer, OperationError};
+use self::command_runner::CommandRunner;
+use self::queue::{ParsedLine, QueuedRequest};
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, wait_until_closed};
+use crate::path_suggestions;
 use crate::session::Session;
-use crate::streams;
+use crate::standard_streams;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) -> Result<Exit, Failure> {
-    streams::check_stdin()?;
+    standard_streams::check_stdin()?;
     let commands = CommandRunner::open(session, &args).await?;
     let queue = queue::start(session.cx.cancel_token())?;
     let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
-    let answers = queue.map(|queued| async { Ok(answer::to(session, &commands, queued?).await) });
+    let answers = queue.map(|queued| async { Ok(answer_request(session, &commands, queued?).await) });
     let answers = answers.buffer_unordered(usize::from(args.jobs));
-    let written = write(out, answers).await;
+    let result = write_answers(out, answers).await;
     let closed = commands.close(session).await;
-    let exit = written?;
+    let exit = result?;
     closed?;
     Ok(exit)
 }
 
+/// Performs a queued request and returns its answer.
+async fn answer_request(session: &Session, commands: &CommandRunner, queued: QueuedRequest) -> Answer {
+    let QueuedRequest { line, permit } = queued;
+    drop(permit);
+    let (mut request, registration) = match line {
+        ParsedLine::Request(request, registration) => (request, registration),
+        ParsedLine::Answered(answer) => return answer,
+    };
+    let id = request.id.take();
+    // Operations that create a file or test for one refer to exactly this path, so suggestions are no help.
+    let needs_exact_path =
+        matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat" | "resolve"));
+    let cx = session.cx.clone().with_cancel_token(registration.token.clone());
+    match operations::perform(session, commands, cx, request).await {
+        Err(error) if !needs_exact_path => {
+            let near = path_suggestions::similar_paths(session, &error).await;
+            Answer::with_error(id, OperationError { error, near })
+        }
+        outcome => Answer::new(id, outcome),
+    }
+}
+
 /// Writes each answer as soon as it is ready.
-async fn write(out: &mut Output, answers: impl Stream<Item = Result<Answer, io::Error>>) -> Result<Exit, Failure> {
+async fn write_answers(
+    out: &mut Output,
+    answers: impl Stream<Item = Result<Answer, io::Error>>,
+) -> Result<Exit, Failure> {
     let mut answers = std::pin::pin!(answers);
     let mut closed = std::pin::pin!(wait_until_closed());
     loop {
         let answer = tokio::select! {
-            // Dropping the requests in flight cancels them.
+            // Returning drops the requests in flight, which cancels them.
             error = &mut closed => return Err(Failure::Output(error)),
             answer = answers.next() => answer,
         };

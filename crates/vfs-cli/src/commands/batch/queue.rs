@@ -1,4 +1,4 @@
-//! The read-ahead queue of requests; a cancellation is found while earlier requests run.
+//! Bounded read-ahead queue of requests, so that a cancellation takes effect while earlier requests run.
 
 use std::io::{self, BufReader};
 use std::sync::Arc;
@@ -9,65 +9,65 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use vfs_core::{CancelToken, Error, ErrorKind, Result};
 
 use super::answer::Answer;
-use super::in_flight::{Entry, InFlight};
+use super::in_flight::{InFlight, Registration};
 use super::json::encode;
 use super::lines::{self, Line};
-use super::perform::Performed;
+use super::operations::OperationOutput;
 use super::request::{self, Request};
 use crate::exit::Failure;
 
-/// Upper bound on the length of a request, 64 MiB.
-const MAX_LINE: usize = 64 << 20;
+/// Maximum length of a request in bytes, 64 MiB.
+const MAX_LINE_LENGTH: usize = 64 << 20;
 
-/// Upper bound on the number of requests that are read ahead.
-const MAX_QUEUED: usize = 256;
+/// Capacity of the queue in requests.
+const QUEUE_CAPACITY: usize = 256;
 
-/// Upper bound on the memory of the requests that are read ahead, 128 MiB in units of [`UNIT`]. A single request may exceed it.
-const MAX_QUEUED_UNITS: usize = 2 * MAX_LINE / UNIT;
+/// Maximum memory of queued requests, 128 MiB in units of [`UNIT`]. A single request may exceed it.
+const MAX_QUEUED_UNITS: usize = 2 * MAX_LINE_LENGTH / UNIT;
 
-/// Unit in which queued bytes are counted, since a semaphore counts in 32 bits.
+/// Number of bytes of a semaphore permit, because a semaphore counts in 32 bits.
 const UNIT: usize = 1 << 10;
 
 /// Estimated ratio of the memory of parsed fields to the length of their line, in the worst case.
 const MAX_GROWTH: usize = 16;
 
-/// A line of input and its share of the queue.
-pub(super) struct Queued {
-    pub(super) incoming: Incoming,
+/// A line of input and its share of the memory of the queue.
+pub(super) struct QueuedRequest {
+    pub(super) line: ParsedLine,
     /// Permit for the memory of the request; dropped when the request starts.
     pub(super) permit: OwnedSemaphorePermit,
 }
 
 /// A parsed line.
-pub(super) enum Incoming {
+pub(super) enum ParsedLine {
     /// An operation to perform.
-    Request(Request, Entry),
-    /// A line that needs no operation: it is invalid, or cancels another request.
+    Request(Request, Registration),
+    /// The answer to a line that is invalid or cancels another request.
     Answered(Answer),
 }
 
 /// Starts the thread that reads standard input. Cancelling `cancel` cancels every request.
-pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<Queued>>, Failure> {
-    let (sender, receiver) = mpsc::channel(MAX_QUEUED);
+pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<QueuedRequest>>, Failure> {
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let in_flight = InFlight::new(cancel.child());
-    let read = move || read(&sender, &in_flight);
+    let read = move || read_lines(&sender, &in_flight);
     std::thread::Builder::new().name("stdin".into()).spawn(read).map_err(Failure::Runtime)?;
     Ok(receiver)
 }
 
 /// Sends every line that is not empty, until the input ends or fails, or the receiver is dropped.
-fn read(sender: &mpsc::Sender<io::Result<Queued>>, in_flight: &InFlight) {
+fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFlight) {
     let permits = Arc::new(Semaphore::new(MAX_QUEUED_UNITS));
     let mut input = BufReader::with_capacity(256 << 10, io::stdin());
-    while let Some(line) = lines::next(&mut input, MAX_LINE).transpose() {
+    while let Some(line) = lines::read_line(&mut input, MAX_LINE_LENGTH).transpose() {
         let queued = match line {
             Ok(Line::Whole(text)) if text.trim_ascii().is_empty() => continue,
             Ok(line) => {
                 let units = (line.len() / (UNIT / MAX_GROWTH) + 1).min(MAX_QUEUED_UNITS);
                 let units = u32::try_from(units).unwrap_or(u32::MAX);
-                // Nobody closes the semaphore.
+                // The semaphore is never closed.
                 let Ok(permit) = block_on(Arc::clone(&permits).acquire_many_owned(units)) else { return };
-                Ok(Queued { incoming: incoming(line, in_flight), permit })
+                Ok(QueuedRequest { line: parse_line(line, in_flight), permit })
             }
             Err(error) => Err(error),
         };
@@ -78,25 +78,25 @@ fn read(sender: &mpsc::Sender<io::Result<Queued>>, in_flight: &InFlight) {
     }
 }
 
-fn incoming(line: Line, in_flight: &InFlight) -> Incoming {
+fn parse_line(line: Line, in_flight: &InFlight) -> ParsedLine {
     let text = match line {
         Line::Whole(text) => text,
-        Line::TooLong => return Incoming::Answered(Answer::refused(None, too_long())),
+        Line::TooLong => return ParsedLine::Answered(Answer::invalid(None, line_too_long())),
     };
     let (mut request, parsed) = request::parse(&text);
     if let Err(error) = parsed {
-        return Incoming::Answered(Answer::refused(request.id, error));
+        return ParsedLine::Answered(Answer::invalid(request.id, error));
     }
     if request.op.as_deref() == Some("cancel") {
         let outcome = cancel(&mut request, in_flight);
-        return Incoming::Answered(Answer::new(request.id, outcome));
+        return ParsedLine::Answered(Answer::new(request.id, outcome));
     }
-    let entry = in_flight.register(request.id.as_deref());
-    Incoming::Request(request, entry)
+    let registration = in_flight.register(request.id.as_deref());
+    ParsedLine::Request(request, registration)
 }
 
 /// Cancels the requests whose id is in the field `request`.
-fn cancel(request: &mut Request, in_flight: &InFlight) -> Result<Performed> {
+fn cancel(request: &mut Request, in_flight: &InFlight) -> Result<OperationOutput> {
     let target = request.fields.remove("request");
     if let Some(name) = request.fields.keys().next() {
         return Err(Error::invalid_argument(format!(
@@ -106,9 +106,12 @@ fn cancel(request: &mut Request, in_flight: &InFlight) -> Result<Performed> {
     let target = target
         .ok_or_else(|| Error::invalid_argument("missing field `request`; give the id of the request to cancel"))?;
     let result = encode(&json!({ "cancelled": in_flight.cancel(&target) }))?;
-    Ok(Performed { result, hint: None })
+    Ok(OperationOutput { result, hint: None })
 }
 
-fn too_long() -> Error {
-    Error::new(ErrorKind::TooLarge, format!("the line is over {MAX_LINE} bytes; send the content in smaller pieces"))
+fn line_too_long() -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("the line is over {MAX_LINE_LENGTH} bytes; send the content in smaller pieces"),
+    )
 }

@@ -1,4 +1,4 @@
-//! A line as a request: its id, its operation and its fields.
+//! Parser of requests: id, operation and fields.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use vfs_config::suggest;
 use vfs_core::{Error, Result, VfsPath};
 
-/// The fields of a request beside `id`, `op` and `timeout_ms`.
+/// The fields of a request other than `id`, `op` and `timeout_ms`.
 pub(super) type Fields = Map<String, Value>;
 
 /// A request, as far as its line could be parsed.
@@ -21,7 +21,7 @@ pub(super) struct Request {
     pub(super) op: Option<String>,
     /// The timeout of the operation in milliseconds, or `null` for none.
     pub(super) timeout_ms: Option<Option<u64>>,
-    /// Everything else.
+    /// All other fields.
     pub(super) fields: Fields,
 }
 
@@ -30,22 +30,23 @@ pub(super) fn parse(line: &[u8]) -> (Request, Result<()>) {
     let mut request = Request::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let outcome = (&mut request).deserialize(&mut json).and_then(|()| json.end());
-    let described = |error| Error::invalid_argument(format!("the line is not a request: {}", fault(line, &error)));
-    (request, outcome.map_err(described))
+    let invalid =
+        |error| Error::invalid_argument(format!("the line is not a request: {}", describe_error(line, &error)));
+    (request, outcome.map_err(invalid))
 }
 
-/// Describes what is wrong with `line`, which was refused with `error`.
-fn fault(line: &[u8], error: &serde_json::Error) -> String {
+/// Describes the parse error of `line`.
+fn describe_error(line: &[u8], error: &serde_json::Error) -> String {
     if line.trim_ascii_start().first() != Some(&b'{') {
         return r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#.to_owned();
     }
     let text = error.to_string();
-    // The number of the line is that within the request, which is always 1.
+    // Remove the line number, which is always 1.
     let reason = text.rsplit_once(" at line ").map_or(&*text, |(reason, _)| reason);
     let reason = reason.replace("expected ident", "expected `null`, `true` or `false`");
     match error.classify() {
         Category::Eof => format!("the JSON ends too early, at column {}", error.column()),
-        Category::Syntax => format!("it is not JSON at column {}: {reason}", error.column()),
+        Category::Syntax => format!("the JSON is invalid at column {}: {reason}", error.column()),
         Category::Data | Category::Io => reason,
     }
 }
@@ -67,13 +68,13 @@ impl<'de> Visitor<'de> for &mut Request {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            let again = match name.as_str() {
+            let is_duplicate = match name.as_str() {
                 "id" => self.id.replace(map.next_value()?).is_some(),
                 "op" => self.op.replace(map.next_value()?).is_some(),
                 "timeout_ms" => self.timeout_ms.replace(map.next_value()?).is_some(),
                 _ => self.fields.insert(name.clone(), map.next_value()?).is_some(),
             };
-            if again {
+            if is_duplicate {
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
         }
@@ -81,7 +82,7 @@ impl<'de> Visitor<'de> for &mut Request {
     }
 }
 
-/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded.
+/// Normalises the paths among `fields` with `parse`, whose error is more precise than that of the deserializer.
 pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
     for name in ["path", "from", "to", "cwd"] {
         if let Some(Value::String(text)) = fields.get_mut(name) {
@@ -91,8 +92,8 @@ pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<Vf
     Ok(())
 }
 
-/// Renames `file_path`, as agent frameworks call it, to `path`.
-pub(super) fn name_path(fields: &mut Fields) {
+/// Accepts `file_path`, the name in agent frameworks, for `path`.
+pub(super) fn accept_file_path(fields: &mut Fields) {
     if fields.get("path").is_none_or(Value::is_null)
         && let Some(path) = fields.remove("file_path")
     {
@@ -100,15 +101,15 @@ pub(super) fn name_path(fields: &mut Fields) {
     }
 }
 
-/// The fields as the request type `T`.
+/// Deserializes the fields as the request type `T`.
 pub(super) fn decode<T: DeserializeOwned>(fields: Fields) -> Result<T> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         let field = error.path().to_string();
         let message = error.into_inner().to_string();
         let message = suggest::reword(&message, &[]).unwrap_or(message);
-        // An error about the object as a whole names the field in its message.
-        let named = field == "." || message.contains(&format!("`{field}`"));
-        Error::invalid_argument(if named { message } else { format!("`{field}`: {message}") })
+        // Errors about the whole object name the field in their message.
+        let has_field_name = field == "." || message.contains(&format!("`{field}`"));
+        Error::invalid_argument(if has_field_name { message } else { format!("`{field}`: {message}") })
     })
 }
 
@@ -117,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faulty_lines_are_refused_and_keep_the_id_that_came_before_the_fault() {
+    fn invalid_lines_are_refused_with_the_id_before_the_error() {
         let seven = Some("7");
         for (line, id, reason) in [
             (&b"nonsense"[..], None, "a request is a JSON object, such as"),
             (b"[]", None, "a request is a JSON object"),
             (b"7", None, "a request is a JSON object"),
             (br#"{"id":7,"op":"read""#, seven, "the JSON ends too early, at column 19"),
-            (br#"{"id":7,"op":nope}"#, seven, "not JSON at column 15: expected `null`, `true` or `false`"),
+            (br#"{"id":7,"op":nope}"#, seven, "invalid at column 15: expected `null`, `true` or `false`"),
             (br#"{"id":7,"path":"\ud800"}"#, seven, "hex escape"),
             (b"{\"id\":7,\"path\":\"\xff\"}", seven, "invalid unicode"),
             (br#"{"id":7,"op":3}"#, seven, "expected a string"),
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_kept_to_the_letter() {
+    fn ids_are_repeated_byte_for_byte() {
         for id in ["7", "-0", "1e400", "123456789012345678901234567890", "null", r#"{"a": [1]}"#, r#""\u0041""#] {
             let (request, outcome) = parse(format!(r#"{{"id":{id},"op":"stat"}}"#).as_bytes());
             outcome.expect("it is a request");

@@ -1,4 +1,4 @@
-//! Uploads and downloads: each file answers for itself, one whose path does not parse included.
+//! Uploads and downloads of several files, each with a result of its own.
 
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
@@ -8,49 +8,49 @@ use vfs_core::{
     Result, StatRequest, VfsPath,
 };
 
-use super::request::{Fields, decode, name_path};
+use super::request::{Fields, accept_file_path, decode};
 use crate::session::Session;
 
-/// 256 MiB, the most bytes that several files of one download have together.
-const MAX_DOWNLOAD: u64 = 256 << 20;
+/// Maximum total size of several files in one download in bytes, 256 MiB.
+const MAX_DOWNLOAD_SIZE: u64 = 256 << 20;
 
-/// How many files are looked at together for their sizes.
-const STATS_AT_ONCE: usize = 16;
+/// Maximum number of concurrent `stat` calls.
+const MAX_CONCURRENT_STATS: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Upload {
+pub(super) struct UploadRequest {
     files: Vec<Fields>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Download {
+pub(super) struct DownloadRequest {
     paths: Vec<String>,
 }
 
-/// The answers, in the order of the request.
+/// The results, in the order of the request.
 #[derive(Serialize)]
-pub(super) struct Answers<T> {
-    files: Vec<Item<T>>,
+pub(super) struct TransferResults<T> {
+    files: Vec<TransferResult<T>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item<T> {
-    Answered(T),
-    Refused(Refused),
+enum TransferResult<T> {
+    Transferred(T),
+    Invalid(InvalidPath),
 }
 
-/// A file whose path does not parse, in the form of the operation's own failures.
+/// A file whose path is invalid, in the form of a failed transfer.
 #[derive(Serialize)]
-struct Refused {
+struct InvalidPath {
     path: String,
     error: FileOperationError,
     cause: Error,
 }
 
-impl Refused {
+impl InvalidPath {
     fn new(path: &str, cause: Error) -> Self {
         let path = cause.path().unwrap_or(path).to_owned();
         Self { path, error: FileOperationError::from_kind(cause.kind()), cause }
@@ -58,58 +58,66 @@ impl Refused {
 }
 
 /// Uploads the files whose paths parse.
-pub(super) async fn upload(session: &Session, cx: &OpContext, request: Upload) -> Result<Answers<FileUploadResponse>> {
+pub(super) async fn upload(
+    session: &Session,
+    cx: &OpContext,
+    request: UploadRequest,
+) -> Result<TransferResults<FileUploadResponse>> {
     let mut files = Vec::new();
-    let mut refused = Vec::new();
+    let mut invalid = Vec::new();
     for mut fields in request.files {
-        name_path(&mut fields);
+        accept_file_path(&mut fields);
         let parsed = match fields.get("path") {
             Some(Value::String(text)) => match session.path(text) {
                 Ok(path) => Some(path),
                 Err(error) => {
-                    refused.push(Some(Refused::new(text, error)));
+                    invalid.push(Some(InvalidPath::new(text, error)));
                     continue;
                 }
             },
-            // Left to `decode`, which says what is missing.
+            // `decode` reports the missing path.
             _ => None,
         };
         if let Some(path) = parsed {
             fields.insert("path".into(), path.as_str().into());
         }
         files.push(decode::<FileUpload>(fields)?);
-        refused.push(None);
+        invalid.push(None);
     }
-    let answers = session.backend.upload_files(cx, files).await;
-    Ok(merge(refused, answers))
+    let results = session.backend.upload_files(cx, files).await;
+    Ok(merge(invalid, results))
 }
 
-/// Downloads the files whose paths parse, and of these the first that fit into [`MAX_DOWNLOAD`] together.
-pub(super) async fn download(session: &Session, cx: &OpContext, request: Download) -> Answers<FileDownloadResponse> {
+/// Downloads the files whose paths parse, and of these the first that fit into [`MAX_DOWNLOAD_SIZE`] together.
+pub(super) async fn download(
+    session: &Session,
+    cx: &OpContext,
+    request: DownloadRequest,
+) -> TransferResults<FileDownloadResponse> {
     let parsed: Vec<_> = request.paths.iter().map(|text| session.path(text)).collect();
     let mut sizes = sizes(session, cx, &parsed).await.into_iter();
-    let mut room = MAX_DOWNLOAD;
+    let mut remaining = MAX_DOWNLOAD_SIZE;
     let mut paths: Vec<VfsPath> = Vec::new();
-    let mut refused = Vec::new();
+    let mut invalid = Vec::new();
     for (text, path) in request.paths.iter().zip(parsed) {
-        let fitting = path.and_then(|path| {
-            room = room.checked_sub(sizes.next().unwrap_or(0)).ok_or_else(|| too_much(&path))?;
+        let accepted = path.and_then(|path| {
+            remaining = remaining.checked_sub(sizes.next().unwrap_or(0)).ok_or_else(|| download_too_large(&path))?;
             Ok(path)
         });
-        refused.push(match fitting {
+        invalid.push(match accepted {
             Ok(path) => {
                 paths.push(path);
                 None
             }
-            Err(error) => Some(Refused::new(text, error)),
+            Err(error) => Some(InvalidPath::new(text, error)),
         });
     }
-    let answers = session.backend.download_files(cx, paths).await;
-    merge(refused, answers)
+    let results = session.backend.download_files(cx, paths).await;
+    merge(invalid, results)
 }
 
-/// Returns the size of each file that has a path. One file alone is bounded by its backend, so its size is not asked for;
-/// and what cannot be described is left to the download, which says why.
+/// Returns the size of each file with a valid path. A single file is bounded by the limit of its backend, so its size is not
+/// determined. If `stat` fails, the download reports the error.
 async fn sizes(session: &Session, cx: &OpContext, paths: &[Result<VfsPath>]) -> Vec<u64> {
     let paths = paths.iter().flatten();
     if paths.clone().nth(1).is_none() {
@@ -119,24 +127,25 @@ async fn sizes(session: &Session, cx: &OpContext, paths: &[Result<VfsPath>]) -> 
         let info = session.backend.stat(cx, StatRequest::new(path.clone())).await;
         info.map_or(0, |info| info.size)
     };
-    stream::iter(paths).map(size).buffered(STATS_AT_ONCE).collect().await
+    stream::iter(paths).map(size).buffered(MAX_CONCURRENT_STATS).collect().await
 }
 
-fn too_much(path: &VfsPath) -> Error {
-    let message =
-        format!("the files of this request have over {MAX_DOWNLOAD} bytes together; download this one by itself");
+fn download_too_large(path: &VfsPath) -> Error {
+    let message = format!(
+        "the files of this request exceed {MAX_DOWNLOAD_SIZE} bytes together; download this file in a request of its own"
+    );
     Error::new(ErrorKind::TooLarge, message).with_path(path)
 }
 
-/// Puts each answer where no refusal stands.
-fn merge<T>(refused: Vec<Option<Refused>>, answers: Vec<T>) -> Answers<T> {
-    let mut answers = answers.into_iter();
-    let files = refused
+/// Combines invalid paths and results, in the order of the request.
+fn merge<T>(invalid: Vec<Option<InvalidPath>>, results: Vec<T>) -> TransferResults<T> {
+    let mut results = results.into_iter();
+    let files = invalid
         .into_iter()
-        .filter_map(|refused| match refused {
-            Some(refused) => Some(Item::Refused(refused)),
-            None => answers.next().map(Item::Answered),
+        .filter_map(|invalid| match invalid {
+            Some(invalid) => Some(TransferResult::Invalid(invalid)),
+            None => results.next().map(TransferResult::Transferred),
         })
         .collect();
-    Answers { files }
+    TransferResults { files }
 }

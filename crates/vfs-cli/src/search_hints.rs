@@ -1,25 +1,23 @@
-//! Advice for a search that found nothing.
+//! Hints for searches without a match.
 
 use vfs_core::{Pattern, Skipped};
 
-/// Upper bound on the bytes of a pattern that are repeated.
-const MAX_SHOWN: usize = 200;
+/// Maximum number of bytes of a pattern that a hint repeats.
+const MAX_PATTERN_BYTES: usize = 200;
 
-/// Returns that `pattern` was searched for literally though it looks like a regular expression, which `instead` says how to search
-/// for; `None` if it does not look like one.
-pub(crate) fn literal(pattern: &Pattern, instead: &str) -> Option<String> {
+/// Returns a hint if the literal text `pattern` looks like a regular expression; `instead` says how to search for one.
+pub(crate) fn literal_pattern_hint(pattern: &Pattern, instead: &str) -> Option<String> {
     match pattern {
         Pattern::Literal(text) if looks_like_regex(text) => {
-            let shown = &text[..text.floor_char_boundary(MAX_SHOWN)];
+            let shown = &text[..text.floor_char_boundary(MAX_PATTERN_BYTES)];
             Some(format!("no match for the literal text '{shown}'; for a regular expression {instead}"))
         }
         _ => None,
     }
 }
 
-/// Returns how many entries a search left out, and what includes those that can be: `hidden`, `no_ignore` and `text` name the
-/// options.
-pub(crate) fn left_out(skipped: &Skipped, hidden: &str, no_ignore: &str, text: &str) -> Option<String> {
+/// Returns how many entries a search has skipped, each with the option that includes them: `hidden`, `no_ignore` or `text`.
+pub(crate) fn count_skipped(skipped: &Skipped, hidden: &str, no_ignore: &str, text: &str) -> Option<String> {
     let counts = [
         (skipped.hidden, format!("hidden ({hidden})")),
         (skipped.ignored, format!("ignored ({no_ignore})")),
@@ -27,14 +25,14 @@ pub(crate) fn left_out(skipped: &Skipped, hidden: &str, no_ignore: &str, text: &
         (skipped.too_large, "too large".to_owned()),
         (skipped.links, "links".to_owned()),
     ];
-    let named: Vec<_> =
+    let parts: Vec<_> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
-    (!named.is_empty()).then(|| named.join(", "))
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Whether a text has what is common in regular expressions and rare in other texts.
+/// Returns whether a text has character sequences that are common in regular expressions and rare in other texts.
 ///
-/// Single brackets, parentheses, dots and operators are common in source code, and no sign of a regular expression.
+/// Single brackets, parentheses, dots and operators do not count, because they are common in source code.
 fn looks_like_regex(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b')' | b'(' | b'\\');

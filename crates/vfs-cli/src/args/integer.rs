@@ -1,11 +1,11 @@
-//! Whole numbers as arguments.
+//! Parser of integer arguments.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Returns a parser of whole numbers in `range`, whose error names the range.
-pub(super) fn whole<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+/// Returns a parser of integers in `range`, whose error names the range.
+pub(super) fn integer_in<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
 {

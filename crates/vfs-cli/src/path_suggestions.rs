@@ -1,4 +1,4 @@
-//! Suggestions for paths at which nothing is.
+//! Suggestions for paths that do not exist.
 
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
@@ -13,17 +13,17 @@ const MAX_COMPARED: u64 = 1000;
 /// Upper bound on the paths that are suggested.
 const MAX_SUGGESTED: usize = 3;
 
-/// Returns paths that may have been meant by the missing one that `error` names: the file that has this path in a sandbox, or
-/// else those beside it with a similar name, the most similar first.
+/// Returns suggestions for the missing path of `error`: the file with this path in a sandbox, or else entries of the same
+/// directory with similar names, the most similar first.
 ///
-/// The backend of the session lists the directory, so that a policy hides from suggestions what it hides from listings. An
-/// error of the listing means that nothing is suggested.
-pub(crate) async fn paths(session: &Session, error: &Error) -> Vec<VfsPath> {
+/// The directory is listed through the backend of the session, so suggestions contain no path that a policy hides. If the
+/// listing fails, there are no suggestions.
+pub(crate) async fn similar_paths(session: &Session, error: &Error) -> Vec<VfsPath> {
     if error.kind() != ErrorKind::NotFound {
         return Vec::new();
     }
     let Some(missing) = error.path().and_then(|path| VfsPath::parse(path).ok()) else { return Vec::new() };
-    if let Some(path) = in_sandbox(session, &missing).await {
+    if let Some(path) = outside_sandbox(session, &missing).await {
         return vec![path];
     }
     let (Some(directory), Some(name)) = (missing.parent(), missing.name()) else { return Vec::new() };
@@ -35,19 +35,19 @@ pub(crate) async fn paths(session: &Session, error: &Error) -> Vec<VfsPath> {
     near.into_iter().filter_map(|name| missing.parent()?.child(name).ok()).collect()
 }
 
-/// Returns `failure` with the paths that may have been meant.
-pub(crate) async fn hinted(session: &Session, failure: Failure) -> Failure {
+/// Adds suggestions for a missing path to `failure`.
+pub(crate) async fn add_suggestions(session: &Session, failure: Failure) -> Failure {
     let Failure::Operation(error) = failure else { return failure };
-    let hints = hints(session, &error).await;
+    let hints = suggestion_lines(session, &error).await;
     if hints.is_empty() { Failure::Operation(error) } else { Failure::Hinted(error, hints) }
 }
 
-/// Returns lines with the paths that may have been meant in place of the missing one that `error` names.
-pub(crate) async fn hints(session: &Session, error: &Error) -> Vec<String> {
-    if let Some(path) = host_path(session, error).await {
+/// Returns the suggestions for the missing path of `error` as lines.
+pub(crate) async fn suggestion_lines(session: &Session, error: &Error) -> Vec<String> {
+    if let Some(path) = from_host_path(session, error).await {
         return vec![format!("paths start at the root of the files; write {path}")];
     }
-    let paths = paths(session, error).await;
+    let paths = similar_paths(session, error).await;
     let names: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
     match &names[..] {
         [] => Vec::new(),
@@ -56,22 +56,22 @@ pub(crate) async fn hints(session: &Session, error: &Error) -> Vec<String> {
     }
 }
 
-/// Returns the path of the file that `missing` is the path of in a sandbox, where the root is not `/`.
-async fn in_sandbox(session: &Session, missing: &VfsPath) -> Option<VfsPath> {
+/// Converts `missing` from a path in a sandbox, where the root is not `/`; returns `None` if that path does not exist either.
+async fn outside_sandbox(session: &Session, missing: &VfsPath) -> Option<VfsPath> {
     let below = missing.as_str().strip_prefix(SandboxConfig::WORKSPACE)?.strip_prefix('/')?;
-    there(session, VfsPath::root().join(below).ok()?).await
+    existing(session, VfsPath::root().join(below).ok()?).await
 }
 
-/// Returns `path` if it exists and may be looked at; for a suggestion, no error matters.
-async fn there(session: &Session, path: VfsPath) -> Option<VfsPath> {
+/// Returns `path` if it exists and the caller can `stat` it.
+async fn existing(session: &Session, path: VfsPath) -> Option<VfsPath> {
     session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
     Some(path)
 }
 
-/// Returns the path of the file that the missing path of `error` names if it is taken as a path of this machine.
-async fn host_path(session: &Session, error: &Error) -> Option<VfsPath> {
+/// Converts the missing path of `error` from a host path; returns `None` if that file does not exist either.
+async fn from_host_path(session: &Session, error: &Error) -> Option<VfsPath> {
     if error.kind() != ErrorKind::NotFound {
         return None;
     }
-    there(session, session.path_of_host_path(error.path()?)?).await
+    existing(session, session.path_of_host_path(error.path()?)?).await
 }

@@ -1,11 +1,11 @@
-//! The commands that run commands.
+//! Arguments and help texts of `vfs exec`, `vfs jobs` and `vfs sandbox`.
 
 use std::env::VarError;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::number::whole;
+use super::integer::integer_in;
 
 pub(super) const EXEC_EXAMPLES: &str = "\
 Without --sandbox and --virtual, COMMAND runs on this machine as your user and is not confined by --root: it can read and \
@@ -13,14 +13,14 @@ write whatever you can. --root only sets the directory it starts in.
 
 Examples:
   vfs exec --inherit-env -- cargo test     on this machine, as your user, with your PATH, starting in the root
-  vfs exec --sandbox -- 'make && ./a.out'  where nothing outside the root can be written, without a network
+  vfs exec --sandbox -- 'make && ./a.out'  with the root writable, and no network
   vfs exec --sandbox --timeout 10 -- 'curl example.org; echo $?'
   vfs --store sqlite:agents.db exec --virtual -- 'grep -r deadline /notes | wc -l'
-  vfs exec --background -- 'make watch'    prints the id of a job; 'vfs jobs' says how it goes
+  vfs exec --background -- 'make watch'    prints the id of a job; 'vfs jobs' prints its state
 
 The words of COMMAND are joined by spaces and read by a shell, as ssh does it: quote what the shell is to see. The \
 environment is clean, PATH too, so that programs below your home directory are not found: --env sets variables, and \
---inherit-env passes on those of this one that do not look like secrets.
+--inherit-env passes on variables that do not look like secrets.
 
 Commands start in the root, where relative paths lead to the same files as in other commands of vfs. An absolute path such as \
 /src/a.rs is that in --virtual; in --sandbox, where the root stands beside the directories of the system, it is \
@@ -36,53 +36,53 @@ error.";
 
 pub(super) const JOBS_EXAMPLES: &str = "\
 Examples:
-  vfs jobs                                 those that run and those that ended
+  vfs jobs                                 all jobs
   vfs jobs output 3f9a04c1 --follow
   vfs jobs stop 3f9a04c1
-  vfs jobs forget 3f9a04c1                 one that has ended
+  vfs jobs forget 3f9a04c1                 a job that has ended
 
-A job is 'running', has 'exited' with a code, was ended by a 'signal', 'timed out' or was 'stopped'; it is 'lost' where the \
-process that kept it was killed, and its command with it. Until it is forgotten it is in vfs/jobs below XDG_STATE_HOME or \
-~/.local/state, with at most 1 GiB of what it printed.";
+A job is 'running', has 'exited' with a code, was ended by a 'signal', 'timed out' or was 'stopped'; it is 'lost' if its \
+monitor process was killed, together with the command. Until 'vfs jobs forget', its record is in vfs/jobs below XDG_STATE_HOME \
+or ~/.local/state, with at most 1 GiB of output.";
 
 pub(super) const SANDBOX_EXAMPLES: &str = "\
-'vfs sandbox check' starts a process in a sandbox and tries what it must not be able to do.
+'vfs sandbox check' starts a process in a sandbox and tries forbidden operations.
 
-With the options of 'vfs exec --sandbox' it says what a sandbox with these enforces.
+Its options are those of 'vfs exec --sandbox'.
 
-Exit status: 0 where all that is required is enforced, 1 where something is not, 2 for an error.";
+Exit status: 0 if every required guarantee is enforced, 1 if one is not, 2 for an error.";
 
-/// What a sandbox is to be.
+/// Options of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct SandboxArgs {
-    /// Hold the command by Landlock and a filter of system calls alone, where namespaces are forbidden, as in most containers:
-    /// it sees the root at its path on this machine, '.git' and '.env' are not protected, and /tmp cannot be written
+    /// Use only Landlock and a system call filter, where namespaces are forbidden, as in most containers: the command sees the
+    /// root at its host path, '.git' and '.env' are not protected, and /tmp cannot be written
     #[arg(long, conflicts_with_all = ["allow_visible_processes", "allow_unprotected_names"])]
     pub(crate) landlock: bool,
-    /// Let the sandbox reach the network of this machine
+    /// Allow access to the network of the host
     #[arg(long)]
     pub(crate) network: bool,
-    /// Let the sandbox make unix sockets; those that are below the root when it starts stay out of reach
+    /// Allow new unix sockets; those that exist below the root at the start stay out of reach
     #[arg(long)]
     pub(crate) unix_sockets: bool,
-    /// Run where the processes outside cannot be hidden, with their arguments, nor the name of this machine
+    /// Run even if processes outside, their arguments and the host name cannot be hidden
     #[arg(long)]
     pub(crate) allow_visible_processes: bool,
-    /// Run where '.git' and '.env' can be protected in the root only, and not in the directories below it
+    /// Run even if '.git' and '.env' can be protected in the root only, and not below
     #[arg(long)]
     pub(crate) allow_unprotected_names: bool,
-    /// Search so many entries for what is protected before a command starts [default: 1000000]
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
+    /// Maximum number of entries to search for protected names before a command starts [default: 1000000]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = integer_in(0..=u64::MAX))]
     pub(crate) max_scanned_entries: Option<u64>,
 }
 
 /// The shell that runs commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct ShellArgs {
-    /// In a sandbox: only the root can be written, and there is no network
+    /// Run in a sandbox: only the root is writable, and there is no network
     #[arg(long, conflicts_with = "virtual_shell")]
     pub(crate) sandbox: bool,
-    /// Without a process: by an interpreter that sees these files and nothing else
+    /// Run in a virtual shell: an interpreter without a process, which sees these files only
     #[arg(long = "virtual")]
     pub(crate) virtual_shell: bool,
     #[command(flatten)]
@@ -93,44 +93,43 @@ pub(crate) struct ShellArgs {
 pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) shell: ShellArgs,
-    /// End it after so many seconds [default: 120; none with --background]
+    /// Stop the command after SECONDS [default: 120; none with --background]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Print the id of a job and do not wait for it
+    /// Start a background job and print its id
     #[arg(long, conflicts_with = "json")]
     pub(crate) background: bool,
-    /// The directory it runs in [default: the root]
+    /// The working directory [default: the root]
     #[arg(long, value_name = "PATH")]
     pub(crate) cwd: Option<String>,
-    /// Set a variable; NAME alone passes its value on from this environment, so that no list of processes shows it; may be
-    /// given more than once
+    /// Set a variable; NAME alone passes on its value from this environment, so that the value is not in the list of processes;
+    /// repeatable
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Pass on the variables of this environment that do not look like secrets
+    /// Pass on all variables of this environment that do not look like secrets
     #[arg(long)]
     pub(crate) inherit_env: bool,
-    /// Let it read standard input, all of which is read first
+    /// Pass standard input to the command, after reading all of it
     #[arg(long)]
     pub(crate) stdin: bool,
-    /// Print one line of JSON at the end: 'output', which has what was printed to both outputs in the order of arrival, and
-    /// how the command ended
+    /// Print one line of JSON at the end: 'output', with both outputs in order of arrival, and the exit status
     #[arg(long)]
     pub(crate) json: bool,
     /// With --json: print 'stdout' and 'stderr' in place of 'output'
     #[arg(long, requires = "json")]
     pub(crate) separate: bool,
-    /// With --json: keep at most so many bytes of each output, from its beginning and its end [default: 100000]
-    #[arg(long, value_name = "BYTES", requires = "json", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX))]
+    /// With --json: maximum number of bytes of each output, from its start and its end [default: 100000]
+    #[arg(long, value_name = "BYTES", requires = "json", allow_negative_numbers = true, value_parser = integer_in(1..=u64::MAX))]
     pub(crate) max_output: Option<u64>,
     /// The command
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-/// Looks after commands in the background.
+/// Arguments of `vfs jobs`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobsArgs {
-    /// Print one line of JSON for each
+    /// Print one line of JSON per job
     #[arg(long)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -139,32 +138,32 @@ pub(crate) struct JobsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
-    /// Print what a job has printed
+    /// Print the output of a job
     Output {
-        /// Begin after so many bytes
-        #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
+        /// Number of bytes to skip
+        #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = integer_in(0..=u64::MAX))]
         from: u64,
-        /// Go on until it ends
+        /// Continue until the job ends
         #[arg(long, short)]
         follow: bool,
-        /// The job
+        /// The id of the job
         id: String,
     },
-    /// End all processes of a job
+    /// Stop all processes of a job
     Stop {
-        /// The job
+        /// The id of the job
         id: String,
     },
-    /// Remove what is kept of a job that has ended
+    /// Remove the record and output of a job that has ended
     Forget {
-        /// The job
+        /// The id of the job
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Say what this machine can enforce, and why not
+    /// Report what a sandbox on this host enforces
     Check {
         #[command(flatten)]
         sandbox: SandboxArgs,

@@ -1,4 +1,4 @@
-//! Standard input and output, with an error if one was closed when the process started.
+//! Standard input and output, with errors for closed descriptors.
 
 use std::io::{self, Read, StdinLock};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use crate::exit::Failure;
 static IS_INPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 static IS_OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Records which streams are closed. In `main` that is too late: the standard library has opened `/dev/null` in their place, which
+/// Records which streams are closed. `main` is too late: by then the standard library has opened `/dev/null` in their place, which
 /// is also how callers pass an empty input.
-// It is two system calls and two atomic stores, which need no part of the standard library.
+// The function makes two system calls and two atomic stores, so it does not depend on an initialised standard library.
 #[ctor::ctor(unsafe)]
 fn record_closed_streams() {
     let closed = vfs_shell::closed_streams();
@@ -18,7 +18,7 @@ fn record_closed_streams() {
     IS_OUTPUT_CLOSED.store(closed.output, Ordering::Relaxed);
 }
 
-/// Locks standard input. A closed one is an error and not an empty input: the caller meant to pass something.
+/// Locks standard input. A closed standard input is an error and not an empty input.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub(crate) fn check_stdin() -> Result<(), Failure> {
     if !IS_INPUT_CLOSED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let message = "it is closed; redirect it from a file, or from /dev/null for an empty input";
+    let message = "the descriptor is closed; redirect it from a file, or from /dev/null for an empty input";
     Err(Failure::Input(io::Error::new(io::ErrorKind::NotConnected, message)))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn check_stdin() -> Result<(), Failure> {
 /// # Errors
 ///
 /// [`Failure::Input`] if it is closed, cannot be read, or is not UTF-8.
-pub(crate) fn text() -> Result<String, Failure> {
+pub(crate) fn read_text() -> Result<String, Failure> {
     let mut text = String::new();
     stdin()?.read_to_string(&mut text).map_err(Failure::Input)?;
     Ok(text)
@@ -53,5 +53,5 @@ pub(crate) fn check_stdout() -> io::Result<()> {
     if !IS_OUTPUT_CLOSED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::NotConnected, "it is closed; redirect it to a file, or to /dev/null"))
+    Err(io::Error::new(io::ErrorKind::NotConnected, "the descriptor is closed; redirect it to a file, or to /dev/null"))
 }

@@ -1,19 +1,20 @@
-//! Secrets of URLs in messages: a URL may stand where another value belongs, and what says so must not repeat its password.
+//! Redaction of credentials in URLs inside messages.
 
-/// `text` with the user, password and parameters of the URLs in it masked.
+/// Returns `text` with the user, password and parameters of all URLs redacted.
 ///
-/// A secret may hold any character, so that where a URL ends cannot be known. If in doubt, too much is masked.
-pub(crate) fn masked(text: &str) -> String {
-    let mut masked = String::with_capacity(text.len());
+/// A URL can be anywhere in a message, for example if it was written in place of another value. A password can contain any
+/// character, so the end of a URL is ambiguous; in doubt, more text is redacted.
+pub(crate) fn redact_urls(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = scheme_end(rest) {
         let (before, url) = rest.split_at(start);
-        masked.push_str(before);
-        // An example in a message is no secret.
+        redacted.push_str(before);
+        // Examples in messages contain no secret.
         let is_example = url.starts_with("user@") || url.starts_with("user:password@");
         let url = match url.rfind('@').filter(|_| !is_example) {
             Some(at) => {
-                masked.push_str("***");
+                redacted.push_str("***");
                 &url[at..]
             }
             None => url,
@@ -21,18 +22,18 @@ pub(crate) fn masked(text: &str) -> String {
         let end = url.find(char::is_whitespace).unwrap_or(url.len());
         match url[..end].find('?') {
             Some(query) => {
-                masked.push_str(&url[..query]);
-                masked.push_str("?***");
+                redacted.push_str(&url[..query]);
+                redacted.push_str("?***");
             }
-            None => masked.push_str(&url[..end]),
+            None => redacted.push_str(&url[..end]),
         }
         rest = &url[end..];
     }
-    masked.push_str(rest);
-    masked
+    redacted.push_str(rest);
+    redacted
 }
 
-/// Where the first scheme of a URL in `text` ends, with its `:` or `://`.
+/// Returns the end of the first URL scheme in `text`, including its `:` or `://`.
 fn scheme_end(text: &str) -> Option<usize> {
     for (colon, _) in text.match_indices(':') {
         let scheme =
@@ -44,7 +45,7 @@ fn scheme_end(text: &str) -> Option<usize> {
         if after.starts_with("//") {
             return Some(colon + 3);
         }
-        // Without the slashes it is one only if it has a user.
+        // Without slashes, only a text with a user counts as a URL.
         let word = after.split(char::is_whitespace).next().unwrap_or_default();
         if word.contains('@') {
             return Some(colon + 1);
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_url_is_left_that_may_be_a_secret() {
+    fn no_part_of_a_url_that_may_be_secret_is_left() {
         for (text, shown) in [
             ("it is `postgres://u:s3cret@h/db?x=s3cret`, no", "it is `postgres://***@h/db?*** no"),
             ("redis://s3cret@h/0", "redis://***@h/0"),
@@ -71,7 +72,7 @@ mod tests {
             ("no URL: write 'name@host'", "no URL: write 'name@host'"),
             ("é://ü@h", "é://ü@h"),
         ] {
-            assert_eq!(masked(text), shown);
+            assert_eq!(redact_urls(text), shown);
         }
     }
 }

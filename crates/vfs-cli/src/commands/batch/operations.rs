@@ -1,4 +1,4 @@
-//! Dispatch of requests to the operations of the backend.
+//! Dispatch of requests to operations of the backend.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
-use super::commands::{COMMAND_OPERATIONS, CommandRunner};
+use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
 use super::json::encode;
-use super::request::{Fields, Request, decode, name_path, parse_paths};
+use super::request::{Fields, Request, accept_file_path, decode, parse_paths};
 use super::transfer;
-use crate::hints;
+use crate::search_hints;
 use crate::session::Session;
 
 const OPERATIONS: [&str; 19] = [
@@ -36,50 +36,50 @@ const OPERATIONS: [&str; 19] = [
     "stop_job",
 ];
 
-/// The operations in words.
-fn operations() -> String {
+/// Returns the names of all operations as a phrase.
+fn operation_names() -> String {
     let [names @ .., last] = &OPERATIONS;
     format!("{} or {last}", names.join(", "))
 }
 
-/// The error of a request without an operation, which may have it in a misspelt field.
+/// Creates the error of a request without `op`, which may be in a misspelt field.
 fn missing_operation(fields: &Fields) -> Error {
     let misspelt = fields.keys().find(|name| !similar(name, ["op"], 1).is_empty());
     Error::invalid_argument(match misspelt {
-        Some(name) => format!("missing field `op`; did you mean it by `{name}`?"),
-        None => format!("missing field `op`: it is {}", operations()),
+        Some(name) => format!("missing field `op`; is `{name}` a misspelling of it?"),
+        None => format!("missing field `op`, which is one of: {}", operation_names()),
     })
 }
 
-/// The error of a request for `op`, which is no operation.
+/// Creates the error of a request with an unknown `op`.
 fn unknown_operation(op: &str) -> Error {
     Error::invalid_argument(match similar(op, OPERATIONS, 1).first() {
         Some(near) => format!("unknown op `{op}`; did you mean `{near}`?"),
-        None => format!("unknown op `{op}`: it is {}", operations()),
+        None => format!("unknown op `{op}`; it is one of: {}", operation_names()),
     })
 }
 
-/// The error of a grep with a field `regex`.
-const REGEX_FIELD: &str = r#"unknown field `regex`; a regular expression is written "pattern":{"regex":"..."}"#;
+/// The message about a grep with a field `regex`.
+const REGEX_FIELD_ERROR: &str = r#"unknown field `regex`; a regular expression is written "pattern":{"regex":"..."}"#;
 
-/// How a request searches for a regular expression.
-const INSTEAD: &str = r#"write {"regex": ...} as the pattern"#;
+/// Advice on how to search for a regular expression.
+const REGEX_ADVICE: &str = r#"write {"regex": ...} as the pattern"#;
 
-/// Upper bound on the entries of one answer.
+/// Maximum number of entries of one answer.
 const MAX_ENTRIES: u64 = 1_000_000;
 
-/// Default of `limit`: most entries or matches of one answer.
-const DEFAULT_ENTRIES: u64 = 10_000;
+/// Default of `limit`, the maximum number of entries or matches of one answer.
+const DEFAULT_LIMIT: u64 = 10_000;
 
-/// Default of `max_result_bytes`: most bytes of the lines and paths of one grep, 4 MiB.
-const DEFAULT_RESULT_BYTES: u64 = 4 << 20;
+/// Default of `max_result_bytes`, the maximum size of the lines and paths of one grep, 4 MiB.
+const DEFAULT_MAX_RESULT_BYTES: u64 = 4 << 20;
 
-/// Returns the limit of a request with this `limit`, within the bounds.
-fn bounded(limit: Option<u64>) -> u64 {
-    limit.unwrap_or(DEFAULT_ENTRIES).min(MAX_ENTRIES)
+/// Returns the effective limit of a request with this `limit`.
+fn effective_limit(limit: Option<u64>) -> u64 {
+    limit.unwrap_or(DEFAULT_LIMIT).min(MAX_ENTRIES)
 }
 
-/// Returns advice for an answer that was truncated at a default bound.
+/// Returns a hint for an answer that was truncated at a default limit.
 fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Option<String> {
     let more = match truncated {
         Some(Truncation::Limit) => "`limit`",
@@ -90,8 +90,8 @@ fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Opt
     requested.is_none().then(advice)
 }
 
-/// The result of an operation as JSON, and advice beside it.
-pub(super) struct Performed {
+/// The result of an operation as JSON, with an optional hint.
+pub(super) struct OperationOutput {
     pub(super) result: Vec<u8>,
     pub(super) hint: Option<String>,
 }
@@ -102,22 +102,22 @@ pub(super) async fn perform(
     commands: &CommandRunner,
     cx: OpContext,
     request: Request,
-) -> Result<Performed> {
+) -> Result<OperationOutput> {
     let Request { id: _, op, timeout_ms, mut fields } = request;
     let op = op.ok_or_else(|| missing_operation(&fields))?;
     if !COMMAND_OPERATIONS.contains(&op.as_str()) {
-        name_path(&mut fields);
+        accept_file_path(&mut fields);
     }
     let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
     let timeout = timeout_ms.flatten().map(Duration::from_millis);
-    let performed = if COMMAND_OPERATIONS.contains(&op.as_str()) {
+    let result = if COMMAND_OPERATIONS.contains(&op.as_str()) {
         perform_command(session, commands, cx, &op, fields, timeout).await
     } else {
         let cx = timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
         perform_file_operation(session, &cx, &op, fields).await
     };
-    performed.map_err(|error| match (error.path(), path) {
-        // An error about the request itself names the path of the request, too.
+    result.map_err(|error| match (error.path(), path) {
+        // Errors about the request as a whole also have its path.
         (None, Some(path)) => error.with_path_text(&path),
         _ => error,
     })
@@ -130,13 +130,18 @@ async fn perform_command(
     op: &str,
     mut fields: Fields,
     timeout: Option<Duration>,
-) -> Result<Performed> {
+) -> Result<OperationOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let result = commands.perform(session, cx, op, fields, timeout).await?;
-    Ok(Performed { result, hint: None })
+    Ok(OperationOutput { result, hint: None })
 }
 
-async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut fields: Fields) -> Result<Performed> {
+async fn perform_file_operation(
+    session: &Session,
+    cx: &OpContext,
+    op: &str,
+    mut fields: Fields,
+) -> Result<OperationOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let backend = &session.backend;
     let mut hint = None;
@@ -144,7 +149,7 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
         "stat" => encode(&backend.stat(cx, decode(fields)?).await?),
         "ls" => {
             let mut request: LsRequest = decode(fields)?;
-            let requested = request.limit.replace(bounded(request.limit));
+            let requested = request.limit.replace(effective_limit(request.limit));
             let listed = backend.ls(cx, request).await?;
             hint = truncation_hint(requested, listed.truncated);
             encode(&listed)
@@ -157,12 +162,12 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
         "copy" | "cp" => encode(&backend.copy(cx, decode(fields)?).await?),
         "glob" => {
             let mut request: GlobRequest = decode(fields)?;
-            let requested = request.limit.replace(bounded(request.limit));
+            let requested = request.limit.replace(effective_limit(request.limit));
             let found = backend.glob(cx, request).await?;
             hint = truncation_hint(requested, found.truncated);
             encode(&found)
         }
-        "grep" if fields.contains_key("regex") => Err(Error::invalid_argument(REGEX_FIELD)),
+        "grep" if fields.contains_key("regex") => Err(Error::invalid_argument(REGEX_FIELD_ERROR)),
         "grep" => return grep(session, cx, decode(fields)?).await,
         "upload_files" | "upload" => encode(&transfer::upload(session, cx, decode(fields)?).await?),
         "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),
@@ -172,7 +177,7 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
         }
         other => Err(unknown_operation(other)),
     }?;
-    Ok(Performed { result, hint })
+    Ok(OperationOutput { result, hint })
 }
 
 /// The fields of `capabilities`.
@@ -182,22 +187,23 @@ struct CapabilitiesRequest {
     path: Option<VfsPath>,
 }
 
-/// Searches; without a match, the hint says how else to ask.
-async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<Performed> {
-    let literal = if request.invert { None } else { hints::literal(&request.pattern, INSTEAD) };
+/// Searches text; without a match, the result has a hint about other searches.
+async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<OperationOutput> {
+    let literal_hint =
+        if request.invert { None } else { search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE) };
     let (limit, max_bytes) = (request.limit, request.max_result_bytes);
-    request.limit.get_or_insert(DEFAULT_ENTRIES);
-    request.max_result_bytes.get_or_insert(DEFAULT_RESULT_BYTES);
+    request.limit.get_or_insert(DEFAULT_LIMIT);
+    request.max_result_bytes.get_or_insert(DEFAULT_MAX_RESULT_BYTES);
     let found = session.backend.grep(cx, request).await?;
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
         let requested = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
-        return Ok(Performed { result, hint: truncation_hint(requested, found.truncated) });
+        return Ok(OperationOutput { result, hint: truncation_hint(requested, found.truncated) });
     }
-    let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`", r#"`binary`: "text""#);
-    let left_out = left_out.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
-    let hints: Vec<_> = literal.into_iter().chain(left_out).collect();
-    Ok(Performed { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
+    let skipped = search_hints::count_skipped(&found.skipped, "`hidden`", "`no_ignore`", r#"`binary`: "text""#);
+    let skipped = skipped.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
+    let hints: Vec<_> = literal_hint.into_iter().chain(skipped).collect();
+    Ok(OperationOutput { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
 }
 
 #[cfg(test)]
@@ -205,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_bounded_entries_whatever_is_asked_for() {
-        assert_eq!([None, Some(3), Some(u64::MAX)].map(bounded), [10_000, 3, 1_000_000]);
+    fn the_number_of_entries_is_bounded_for_every_limit() {
+        assert_eq!([None, Some(3), Some(u64::MAX)].map(effective_limit), [10_000, 3, 1_000_000]);
     }
 }

@@ -1,4 +1,4 @@
-//! Operations that run commands, and the jobs they started.
+//! Operations on commands and jobs of a batch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,33 +10,34 @@ use vfs_core::{
     StopJobRequest,
 };
 
-use super::super::exec::Printed;
+use super::super::exec::ExecuteOutput;
 use super::json::encode;
 use super::request::{Fields, decode};
 use crate::args::{BatchArgs, ShellArgs};
 use crate::exit::Failure;
-use crate::session::{Session, ShellKind};
+use crate::session::Session;
+use crate::shell_selection::ShellKind;
 
 /// Runs the commands of a batch, if `--allow exec` permits that.
 pub(super) struct CommandRunner {
     backend: Option<Arc<dyn Backend>>,
     args: ShellArgs,
-    /// Jobs of this batch, which are stopped when it ends.
-    started: Mutex<Vec<JobId>>,
+    /// Jobs of this batch, which are stopped at its end.
+    jobs: Mutex<Vec<JobId>>,
 }
 
 /// Operations on commands and jobs.
 pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output", "stop_job"];
 
 #[derive(Serialize)]
-struct Jobs {
+struct JobList {
     jobs: Vec<Job>,
 }
 
 impl CommandRunner {
-    /// Opens the shell that the arguments name; none without `--allow exec`.
+    /// Opens the shell that the arguments select, if they have `--allow exec`.
     pub(super) async fn open(session: &Session, args: &BatchArgs) -> Result<Self, Failure> {
-        let kind = ShellKind::of(args.shell)?;
+        let kind = ShellKind::from_args(args.shell)?;
         let backend = match args.allow {
             Some(_) => Some(session.with_shell(kind).await?),
             None if args.shell != ShellArgs::default() => {
@@ -44,11 +45,11 @@ impl CommandRunner {
             }
             None => None,
         };
-        Ok(Self { backend, args: args.shell, started: Mutex::default() })
+        Ok(Self { backend, args: args.shell, jobs: Mutex::default() })
     }
 
-    /// Performs `op`, one of [`COMMAND_OPERATIONS`]. A command in the foreground is stopped after `timeout`, and its answer has the
-    /// output until then; for every other operation, `timeout` is the deadline.
+    /// Performs `op`, one of [`COMMAND_OPERATIONS`]. A foreground command is stopped after `timeout`, and its answer has the output
+    /// until then; for every other operation, `timeout` is the deadline.
     pub(super) async fn perform(
         &self,
         session: &Session,
@@ -65,7 +66,8 @@ impl CommandRunner {
                 .ok_or_else(|| Error::invalid_argument("missing field `job`; give the id of a job"))?;
             fields.insert("id".to_owned(), job);
         }
-        let bounded = |cx: OpContext| timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
+        let with_deadline =
+            |cx: OpContext| timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
         match op {
             "execute" => {
                 if fields.get("cwd").is_none_or(Value::is_null) {
@@ -79,25 +81,25 @@ impl CommandRunner {
                         .map_err(|failure| Error::invalid_argument(failure.to_string()))?;
                 }
                 if request.run == RunMode::Background {
-                    let started = shell.execute(&bounded(cx), request).await?;
-                    self.started.lock().unwrap_or_else(PoisonError::into_inner).extend(started.job.clone());
-                    return encode(&started);
+                    let response = shell.execute(&with_deadline(cx), request).await?;
+                    self.jobs.lock().unwrap_or_else(PoisonError::into_inner).extend(response.job.clone());
+                    return encode(&response);
                 }
                 if timeout.is_some_and(|timeout| timeout.is_zero()) {
                     return Err(Error::of(ErrorKind::Timeout));
                 }
                 request.timeout = match (timeout, request.timeout) {
-                    (Some(timeout), Some(own)) => Some(timeout.min(own)),
-                    (timeout, own) => timeout.or(own),
+                    (Some(timeout), Some(requested)) => Some(timeout.min(requested)),
+                    (timeout, requested) => timeout.or(requested),
                 };
-                encode(&Printed::new(&shell.execute(&cx, request).await?))
+                encode(&ExecuteOutput::new(&shell.execute(&cx, request).await?))
             }
             "jobs" => {
                 decode::<JobsRequest>(fields)?;
-                encode(&Jobs { jobs: shell.jobs(&bounded(cx), JobsRequest::new()).await? })
+                encode(&JobList { jobs: shell.jobs(&with_deadline(cx), JobsRequest::new()).await? })
             }
-            "job_output" => encode(&shell.job_output(&bounded(cx), decode(fields)?).await?),
-            _ => encode(&shell.stop_job(&bounded(cx), decode(fields)?).await?),
+            "job_output" => encode(&shell.job_output(&with_deadline(cx), decode(fields)?).await?),
+            _ => encode(&shell.stop_job(&with_deadline(cx), decode(fields)?).await?),
         }
     }
 
@@ -105,24 +107,24 @@ impl CommandRunner {
     ///
     /// # Errors
     ///
-    /// The first failure; the other jobs are stopped all the same.
+    /// Returns the first failure, after all jobs were stopped.
     pub(super) async fn close(&self, session: &Session) -> Result<()> {
-        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+        let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(shell) = self.backend.as_deref().and_then(|backend| backend.as_shell()) else { return Ok(()) };
-        let mut closed = Ok(());
-        for job in started {
+        let mut result = Ok(());
+        for job in jobs {
             match shell.stop_job(&session.cx, StopJobRequest::new(job)).await {
                 // The job has ended already.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                ended => closed = closed.and(ended.map(drop)),
+                stopped => result = result.and(stopped.map(drop)),
             }
         }
-        closed
+        result
     }
 
     fn shell(&self) -> Result<&dyn Shell> {
         let backend = self.backend.as_deref().ok_or_else(|| {
-            Error::new(ErrorKind::PolicyDenied, "this batch may not run commands; start it with --allow exec")
+            Error::new(ErrorKind::PolicyDenied, "this batch cannot run commands; start it with --allow exec")
         })?;
         backend.as_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, "no shell is available for these files"))
     }
