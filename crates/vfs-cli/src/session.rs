@@ -8,7 +8,7 @@ use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::{Confinement, LocalBackend};
-use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, UnixSockets};
+use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
@@ -94,8 +94,8 @@ impl ShellKind {
     pub(crate) fn of(args: ShellArgs) -> Result<Self, Failure> {
         if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
             return Err(Failure::Usage(
-                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
-                 --max-scanned-entries need --sandbox",
+                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names, \
+                 --max-scanned-entries and --self-test need --sandbox",
             ));
         }
         Ok(match (args.sandbox, args.virtual_shell) {
@@ -271,6 +271,9 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
     }
     if args.allow_unprotected_names {
         config.required.remove(&Belt::ProtectedNames);
+    }
+    if args.self_test {
+        config = config.self_test(SelfTest::Always);
     }
     if let Some(entries) = args.max_scanned_entries {
         config = config.max_scanned_entries(entries);

@@ -25,17 +25,20 @@ mod programs;
 mod report;
 mod rules;
 mod sandbox;
+mod self_test;
 mod setup;
 mod signals;
+mod stamp;
 mod system;
 mod tree_scan;
-mod trial;
 mod workspace;
 
 pub use self::backend::OsSandboxBackend;
 pub use self::belt::{Belt, Mechanism};
 pub use self::commands::SandboxCommands;
-pub use self::config::{Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, UnixSockets};
+pub use self::config::{
+    Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
+};
 pub use self::helper::become_confine_if_asked;
 pub use self::report::{Finding, Holding, SandboxReport};
 pub use self::sandbox::OsSandbox;

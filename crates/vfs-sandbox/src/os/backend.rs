@@ -47,7 +47,7 @@ impl OsSandbox {
     fn files(&self, mount: &Held) -> Result<Arc<dyn Backend>> {
         let mut files: Arc<dyn Backend> = Arc::new(mount.files.clone());
         let config = self.config();
-        let rules: Vec<Rule> = (config.protected.iter())
+        let rules: Vec<Rule> = (mount.protected.iter())
             .map(|protected| rule(literal(protected.path.as_str()), protected.protection))
             // A pattern without a `/` is about a name at any depth.
             .chain(config.protected_names.iter().map(|protected| rule(literal(&protected.name), protected.protection)))

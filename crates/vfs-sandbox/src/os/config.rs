@@ -102,8 +102,8 @@ pub struct Protected {
 /// Where the helper program is that puts Landlock on inside namespaces.
 ///
 /// It is copied when the sandbox is opened, so that nobody can swap it later. A program that others may write to, or
-/// that commands are shown by a mount, is not used, unless it is the one that runs: that one is copied as it was
-/// started.
+/// that commands are shown by a mount, is not used, unless it is the one that runs: that one is used as it was started, and
+/// copied only where the kernel lets somebody write to it (Linux 6.11 and 6.12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Helper {
@@ -115,6 +115,19 @@ pub enum Helper {
     At(PathBuf),
     /// Nowhere: Landlock is not used inside namespaces.
     Unused,
+}
+
+/// When opening a sandbox runs its self-test: a command that tries what it must not be able to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SelfTest {
+    /// If no equal sandbox has passed it since the system was started. Equal are sandboxes with the same settings, opened by the
+    /// same program and user, with the same capabilities, in the same namespaces with the same mounts, with the same bubblewrap.
+    /// A self-test that failed is always run again. Under a filter of system calls, as in most containers, this is the same as
+    /// [`Always`](Self::Always).
+    #[default]
+    Cached,
+    /// Each time.
+    Always,
 }
 
 /// The settings of an [`OsSandbox`](super::OsSandbox).
@@ -173,6 +186,8 @@ pub struct SandboxConfig {
     /// write, and outside of every mount. Default: `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin`, or in `PATH`; one
     /// that somebody could have changed is passed over.
     pub bubblewrap: Option<PathBuf>,
+    /// When the self-test runs. Default: if no equal sandbox has passed it since the system was started.
+    pub self_test: SelfTest,
 }
 
 /// The repository, which is a directory but in work trees of another one.
@@ -229,6 +244,7 @@ impl SandboxConfig {
             required: Belt::REQUIRED.iter().copied().collect(),
             helper: Helper::default(),
             bubblewrap: None,
+            self_test: SelfTest::default(),
         }
     }
 
@@ -358,6 +374,13 @@ impl SandboxConfig {
     #[must_use]
     pub fn bubblewrap(mut self, program: impl Into<PathBuf>) -> Self {
         self.bubblewrap = Some(program.into());
+        self
+    }
+
+    /// Sets when the self-test runs.
+    #[must_use]
+    pub fn self_test(mut self, self_test: SelfTest) -> Self {
+        self.self_test = self_test;
         self
     }
 

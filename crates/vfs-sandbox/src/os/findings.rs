@@ -5,8 +5,8 @@ use super::config::{Network, SandboxConfig, UnixSockets};
 use super::confine::possible_processes;
 use super::report::{Finding, Holding, SandboxReport};
 use super::rules;
+use super::self_test::{Deed, Deeds};
 use super::setup::{Setup, Way};
-use super::trial::{Deed, Deeds};
 
 /// What a sandbox enforces whose command could do `deeds`.
 pub(super) fn report(setup: &Setup, deeds: &Deeds, no_namespaces: Option<&str>) -> SandboxReport {

@@ -13,6 +13,7 @@ use super::config::{Mount, Protected, Protection, SandboxConfig};
 use super::namespaces::few_descriptors;
 use super::placeholders::{Placeholders, There};
 use super::programs::{is_same, place};
+use super::stamp::{Exposed, exposed_below};
 use super::system::System;
 
 /// A mount whose directory is held open, so that commands and file tools mean the same one whatever is renamed.
@@ -22,6 +23,10 @@ pub(super) struct Held {
     pub(super) access: Access,
     pub(super) files: LocalBackend,
     pub(super) root: OwnedFd,
+    /// The protected paths, and those of the directory of stamps, below this mount.
+    pub(super) protected: Vec<Protected>,
+    /// Whether the directory of stamps is, or would be, below this mount.
+    pub(super) exposes_stamps: bool,
     /// Where the host had it when it was opened.
     pub(super) directory: PathBuf,
 }
@@ -72,6 +77,10 @@ impl Held {
         for tool in tools {
             // One that is not there is not shown.
             let Ok(real) = real(tool) else { continue };
+            if exposed_below(&real) != Exposed::Below(Vec::new()) {
+                let message = format!("the tools at {} {EXPOSES_STAMPS}", tool.display());
+                return Err(Error::invalid_argument(message));
+            }
             if let Some(mount) = held.iter().find(|mount| mount.meets(&real)) {
                 let message = format!(
                     "the tools at {} and the directory of this mount have files in common, which one would show \
@@ -96,8 +105,10 @@ impl Held {
     }
 
     async fn open(mount: &Mount, settings: &SandboxConfig) -> Result<Self> {
+        let stamps = real(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_stamps(&directory))?;
+        let protected: Vec<_> = settings.protected.iter().cloned().chain(stamps.iter().cloned()).collect();
         // What file tools may reach is looked at where it really is, as commands can swap links meanwhile.
-        let config = settings.protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
+        let config = protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
             config.protect(protected.path.clone(), protected.protection)
         });
         let config = settings
@@ -108,7 +119,17 @@ impl Held {
         let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
         let directory = place(&root)
             .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not there").with_source(errno))?;
-        Ok(Self { at: mount.at.clone(), access: mount.access, files, root, directory })
+        if exposed_stamps(&directory)? != stamps {
+            return Err(Error::new(ErrorKind::Busy, "the directory was replaced while it was opened; try again"));
+        }
+        let exposes_stamps = !stamps.is_empty();
+        Ok(Self { at: mount.at.clone(), access: mount.access, files, root, protected, exposes_stamps, directory })
+    }
+
+    /// Where the host has it, and which directory it is, whatever is in it.
+    pub(super) fn identity(&self) -> (&Path, Option<(u64, u64)>) {
+        let status = rustix::fs::fstat(&self.root).ok();
+        (&self.directory, status.map(|status| (status.st_dev, status.st_ino)))
     }
 
     /// Whether commands see it where the host has it.
@@ -118,14 +139,10 @@ impl Held {
 
     /// What keeps the protected paths, each before what is below it, by their paths below the mount. What is not there
     /// is left out, or with `placeholders` made for the time being where commands could make it.
-    pub(super) fn kept(
-        &self,
-        protected: &[Protected],
-        placeholders: Option<&Placeholders>,
-    ) -> Result<Vec<(String, Kept, OwnedFd)>> {
+    pub(super) fn kept(&self, placeholders: Option<&Placeholders>) -> Result<Vec<(String, Kept, OwnedFd)>> {
         let placeholders = placeholders.filter(|_| self.access == Access::ReadWrite);
         let mut kept = BTreeMap::new();
-        let mut protected: Vec<_> = protected.iter().collect();
+        let mut protected: Vec<_> = self.protected.iter().collect();
         protected.sort_by(|one, other| one.path.cmp(&other.path));
         for one in protected {
             self.look_for(one, placeholders, &mut kept).map_err(|error| error.with_path(&self.path_of(one)))?;
@@ -198,6 +215,20 @@ impl Held {
 
     fn path_of(&self, protected: &Protected) -> VfsPath {
         self.at.join(protected.path.relative()).unwrap_or_else(|_| self.at.clone())
+    }
+}
+
+const EXPOSES_STAMPS: &str = "would show commands the directory in which sandboxes record that their self-test passed; show a \
+                              directory beside it or below it";
+
+/// Returns the paths of the directory of stamps below `directory`, to be hidden.
+fn exposed_stamps(directory: &Path) -> Result<Vec<Protected>> {
+    match exposed_below(directory) {
+        Exposed::Below(paths) => {
+            let hidden = |path| Protected { path, protection: Protection::Hidden };
+            Ok(paths.into_iter().map(hidden).collect())
+        }
+        Exposed::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_STAMPS}"))),
     }
 }
 

@@ -11,12 +11,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, CWD, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, statat};
+use rustix::io::Errno;
 
 use super::config::{self, Network};
 use super::confine::limit_processes;
 use super::held::Held;
 use super::rules::{Grant, Rules};
+use super::stamp::FileVersion;
 use super::{copied, filter, nested_covers, programs, signals};
 
 const ASKED: &str = "--vfs-confine";
@@ -239,8 +241,8 @@ pub fn become_confine_if_asked() {
 /// The program that runs, whatever has become of its path.
 const RUNNING: &str = "/proc/self/exe";
 
-/// The helper, as a copy that nobody can change, or why there is none.
-pub(super) fn found(helper: &config::Helper, mounts: &[Held]) -> Result<OwnedFd, String> {
+/// The helper as a file that nobody can change, and the version of the program that it is; or why there is none.
+pub(super) fn found(helper: &config::Helper, mounts: &[Held]) -> Result<(OwnedFd, Option<FileVersion>), String> {
     const NAME: &str = "vfs-confine";
     let advice = |why: String| format!("{why}; put {NAME} next to the program or in PATH, or name it in the settings");
     let place = match helper {
@@ -252,7 +254,18 @@ pub(super) fn found(helper: &config::Helper, mounts: &[Held]) -> Result<OwnedFd,
             programs::find(NAME, beside, mounts).map_err(advice)?
         }
     };
-    copied::copy(&place).map_err(|error| format!("the helper cannot be copied: {error}"))
+    let version = FileVersion::at(&place);
+    let file = if place == Path::new(RUNNING) { running() } else { copied::copy(&place) };
+    Ok((file.map_err(|error| format!("the helper cannot be copied: {error}"))?, version))
+}
+
+/// The program that runs. A copy of it is as large as the program, and needed only if somebody could write to the file: while a
+/// program runs, the kernel refuses that with `ETXTBSY`, but for Linux 6.11 and 6.12.
+fn running() -> std::io::Result<OwnedFd> {
+    match rustix::fs::open(RUNNING, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::TXTBSY) => Ok(rustix::fs::open(RUNNING, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?),
+        _ => copied::copy(Path::new(RUNNING)),
+    }
 }
 
 /// Whether this is the program that runs: it is trusted already.

@@ -7,7 +7,6 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Problem};
 
-use super::config::Protected;
 use super::held::{Held, Kept};
 use super::tree_scan::{EntryKind, ScanEntry};
 
@@ -40,15 +39,10 @@ impl Leftovers {
 
     /// Returns a problem for each of `entries` that is to be reported and was not yet. If there are more than one response
     /// names, the rest is counted, and named by later responses.
-    pub(super) fn new_problems(
-        &self,
-        mounts: &[Held],
-        protected: &[Protected],
-        entries: &[(usize, ScanEntry)],
-    ) -> Vec<Problem> {
+    pub(super) fn new_problems(&self, mounts: &[Held], entries: &[(usize, ScanEntry)]) -> Vec<Problem> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
-        let covered = covered_files(mounts, protected, entries);
+        let covered = covered_files(mounts, entries);
         let mut problems = Vec::new();
         let mut unnamed = 0_usize;
         for numbered @ (number, entry) in entries.iter().filter(|(_, entry)| is_reported(entry)) {
@@ -117,12 +111,12 @@ fn file_id(status: &Stat) -> FileId {
 
 /// Returns the files that are covered in commands, if there is a link to compare with them. Those of a mount that cannot be read
 /// are missing, so more links are reported.
-fn covered_files(mounts: &[Held], protected: &[Protected], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
+fn covered_files(mounts: &[Held], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
     if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
         return HashSet::new();
     }
     let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));
-    let kept = mounts.iter().filter_map(|mount| mount.kept(protected, None).ok()).flatten();
+    let kept = mounts.iter().filter_map(|mount| mount.kept(None).ok()).flatten();
     let kept = kept.filter(|(_, what, _)| *what != Kept::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
     found.chain(kept.map(|status| file_id(&status))).collect()
 }

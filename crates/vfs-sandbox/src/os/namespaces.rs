@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use super::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, envi
 use super::nested_covers::{self, NestedCover, NestedEntry};
 use super::placeholders::Placeholders;
 use super::rules::{Grant, Rules};
+use super::stamp::{FileVersion, Stamp, Stamps};
 use super::system::{System, written};
 use super::tree_scan::{EntryKind, ScanEntry};
 use super::{copied, filter, programs};
@@ -54,6 +56,7 @@ pub(super) struct Namespaces {
     /// The helper, a copy of it, and what it does, or why there is none.
     helper: Result<(OwnedFd, Task), String>,
     placeholders: Placeholders,
+    description: String,
 }
 
 /// One command, as namespaces need to know it.
@@ -87,6 +90,7 @@ impl Namespaces {
         landlock: Result<(), String>,
         processes: Option<u64>,
         isolation: Isolation,
+        stamps: Option<&Arc<Stamps>>,
     ) -> Result<Self, String> {
         let Isolation { outside, nested } = isolation;
         let program = match &config.bubblewrap {
@@ -94,13 +98,9 @@ impl Namespaces {
             None => programs::find("bwrap", None, mounts)
                 .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
         };
-        let said = Command::new(&program)
-            .arg("--help")
-            .env_clear()
-            .output()
-            .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
-        let knows = |option: &str| said.contains(option);
+        let version = FileVersion::at(&program);
+        let help = help_of(&program, &version, stamps)?;
+        let knows = |option: &str| help.contains(option);
         let root = rustix::process::getuid().is_root();
         let identity = if root { Identity::Ordinary } else { Identity::Same };
         // Bubblewrap disables them by a file of /proc, which it cannot write where it may mount none.
@@ -111,6 +111,11 @@ impl Namespaces {
         let system = System::found(config.network);
         let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
         let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper, mounts)?, task)));
+        let description = format!(
+            "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
+            helper.as_ref().map(|((_, version), task)| (version, task))
+        );
+        let helper = helper.map(|((file, _), task)| (file, task));
         let placeholders = Placeholders::new()
             .map_err(|errno| format!("there is no memory for a file that commands hold: {errno}"))?;
         Ok(Self {
@@ -126,7 +131,13 @@ impl Namespaces {
             helper,
             system,
             placeholders,
+            description,
         })
+    }
+
+    /// What a self-test in these namespaces depends on beside the settings and the system.
+    pub(super) fn description(&self) -> &str {
+        &self.description
     }
 
     /// Whether what covers a protected path is what was looked at, or why it may be something else.
@@ -193,7 +204,7 @@ impl Namespaces {
         if self.helper.is_ok() {
             files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
         }
-        let (covers, covered) = self.covers(config, mounts, &mut given)?;
+        let (covers, covered) = self.covers(mounts, &mut given)?;
         let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut given)?;
         let plan = Plan {
             system: &self.system,
@@ -260,7 +271,7 @@ impl Namespaces {
     }
 
     /// What is put over the tree, and how the helper knows that it is there.
-    fn covers(&self, config: &SandboxConfig, mounts: &[Held], given: &mut Given) -> Result<(Covers, Vec<Check>)> {
+    fn covers(&self, mounts: &[Held], given: &mut Given) -> Result<(Covers, Vec<Check>)> {
         let (mut covers, mut checks) = (Vec::new(), Vec::new());
         let status = |held: &OwnedFd| {
             rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
@@ -279,7 +290,7 @@ impl Namespaces {
             checks.push((mount.at.as_str().into(), Covered::By { device, inode: root.st_ino }));
             let root = bound(duplicate(&mount.root)?, "", given);
             covers.push((mount.at.as_str().to_owned(), with_access(root)));
-            for (path, what, held) in mount.kept(&config.protected, Some(&self.placeholders))? {
+            for (path, what, held) in mount.kept(Some(&self.placeholders))? {
                 let there = status(&held)?;
                 let covered = Covered::By { device: there.st_dev, inode: there.st_ino };
                 let made = Covered::ByOtherThan { device };
@@ -297,6 +308,24 @@ impl Namespaces {
         }
         Ok((covers, checks))
     }
+}
+
+/// Returns what bubblewrap prints about its options, which may be recorded in a stamp.
+fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
+    let stamp = stamps.map(|stamps| stamps.stamp("bubblewrap", &format!("{program:?} {version:?}")));
+    if let Some(help) = stamp.as_ref().and_then(Stamp::load) {
+        return Ok(String::from_utf8_lossy(&help).into_owned());
+    }
+    let output = Command::new(program)
+        .arg("--help")
+        .env_clear()
+        .output()
+        .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
+    let help = [output.stdout, output.stderr].concat();
+    if let Some(stamp) = stamp.filter(|_| output.status.success()) {
+        stamp.store(&help);
+    }
+    Ok(String::from_utf8_lossy(&help).into_owned())
 }
 
 /// What the helper covers of these entries, outer ones before what is in them, which follows them directly. `socket` covers

@@ -13,14 +13,15 @@ use vfs_shell::{Launch, Launcher};
 
 use super::belt::{Belt, Mechanism};
 use super::bubblewrap::Outside;
-use super::config::SandboxConfig;
+use super::config::{SandboxConfig, SelfTest};
 use super::findings;
 use super::groups::Groups;
 use super::held::Held;
 use super::namespaces::{Isolation, few_descriptors};
 use super::report::{Holding, SandboxReport};
+use super::self_test::{self, SelfTestResult};
 use super::setup::Setup;
-use super::trial;
+use super::stamp::Stamps;
 
 /// A place of this system for commands of somebody who is not trusted.
 ///
@@ -76,7 +77,8 @@ impl OsSandbox {
     /// overlap, that have files of the host in common with each other or with tools, or that lie where the system is;
     /// those of opening their directories. `busy` if too few file descriptors are left.
     pub async fn open(config: SandboxConfig) -> Result<Self> {
-        let (setup, report) = tried(config).await?;
+        let stamps = Stamps::open(config.self_test);
+        let (setup, report) = tried(config, stamps).await?;
         match setup {
             Some(setup) if report.missing().next().is_none() => {
                 // From here on, file tools and commands may write.
@@ -96,11 +98,14 @@ impl OsSandbox {
 
     /// Tells what a sandbox with these settings would enforce here, also where it would not open.
     ///
+    /// The self-test runs, whatever the [settings](SandboxConfig::self_test) say.
+    ///
     /// # Errors
     ///
     /// As [`open`](Self::open), but for what is not enforced.
     pub async fn check(config: SandboxConfig) -> Result<SandboxReport> {
-        tried(config).await.map(|(_, report)| report)
+        let stamps = Stamps::open(SelfTest::Always);
+        tried(config, stamps).await.map(|(_, report)| report)
     }
 
     /// What it enforces.
@@ -140,41 +145,45 @@ fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
 }
 
 /// The best sandbox that works here, and what it enforces.
-async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
+async fn tried(config: SandboxConfig, stamps: Option<Arc<Stamps>>) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
     check_descriptors(&config)?;
     let mounts = Arc::new(Held::open_all(&config).await?);
     // Else it would look as if commands could not be started in namespaces, and they would be held by less.
     for mount in mounts.iter() {
-        mount.kept(&config.protected, None)?;
+        mount.kept(None)?;
     }
     let config = Arc::new(config);
     let mut reason = "the settings leave namespaces out".to_owned();
     if config.mechanisms.contains(&Mechanism::Namespaces) {
-        match in_namespaces(&config, &mounts).await? {
-            Ok((setup, deeds)) => {
-                let report = findings::report(&setup, &deeds, None);
+        match in_namespaces(&config, &mounts, stamps.as_ref()).await? {
+            Ok((setup, result)) => {
+                let report = findings::report(&setup, &result.deeds, None);
+                result.record(report.missing().next().is_none());
                 return Ok((Some(setup), report));
             }
             Err(why) => reason = format!("{why}; {}", advice()),
         }
     }
-    match started(&config, &mounts, &Setup::direct).await? {
-        Ok((setup, deeds)) => {
-            let report = findings::report(&setup, &deeds, Some(&reason));
+    match started(&config, &mounts, &Setup::direct, stamps.as_ref()).await? {
+        Ok((setup, result)) => {
+            let report = findings::report(&setup, &result.deeds, Some(&reason));
+            result.record(report.missing().next().is_none());
             Ok((Some(setup), report))
         }
         Err(why) => Ok((None, findings::nothing(&config, &format!("{reason}; {why}")))),
     }
 }
 
-/// Fails if few descriptors are left: trials of the sandbox would fail for that reason, and the report would say that the
+/// Fails if few descriptors are left: its self-test would fail for that reason, and the report would say that the
 /// system lacks namespaces.
 fn check_descriptors(config: &SandboxConfig) -> Result<()> {
     /// More than a command needs beside what its mounts and protected paths take.
     const SPARE: usize = 56;
     /// Protected paths are protected below each mount, which holds two descriptors for each while a command starts.
     const EACH: usize = 2;
-    let spare = SPARE + config.mounts.len() * (4 + EACH * config.protected.len());
+    /// Paths of the directory of stamps that are hidden below a mount; mostly there are none.
+    const STAMPS: usize = 2;
+    let spare = SPARE + config.mounts.len() * (4 + EACH * (config.protected.len() + STAMPS));
     let spare = (0..spare).map(|_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
     match spare.collect::<Result<Vec<_>, _>>() {
         Err(errno @ (Errno::MFILE | Errno::NFILE)) => Err(few_descriptors().with_source(errno)),
@@ -198,46 +207,60 @@ fn advice() -> String {
 }
 
 /// What could be started, or why it could not be, so that something else may be tried.
-type Started = Result<(Arc<Setup>, trial::Deeds), String>;
+type Started = Result<(Arc<Setup>, SelfTestResult), String>;
 
 type Making<'a> = &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String> + Sync);
 
 /// A sandbox of namespaces; where they do not work otherwise, and need not hide processes, one that does not.
-async fn in_namespaces(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>) -> Result<Started> {
-    let why = match isolated(config, mounts, Outside::Hidden).await? {
+async fn in_namespaces(
+    config: &Arc<SandboxConfig>,
+    mounts: &Arc<Vec<Held>>,
+    stamps: Option<&Arc<Stamps>>,
+) -> Result<Started> {
+    let why = match isolated(config, mounts, Outside::Hidden, stamps).await? {
         Err(why) if !config.requires(Belt::HiddenProcesses) => why,
         decided => return Ok(decided),
     };
-    Ok(isolated(config, mounts, Outside::Visible).await?.map_err(|_| why))
+    Ok(isolated(config, mounts, Outside::Visible, stamps).await?.map_err(|_| why))
 }
 
 /// A sandbox of namespaces; where the helper cannot make mounts in them, one in which it makes none.
-async fn isolated(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, outside: Outside) -> Result<Started> {
+async fn isolated(
+    config: &Arc<SandboxConfig>,
+    mounts: &Arc<Vec<Held>>,
+    outside: Outside,
+    stamps: Option<&Arc<Stamps>>,
+) -> Result<Started> {
     let with = |nested: Result<(), String>| {
         let isolation = Isolation { outside, nested };
         move |config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups| {
-            Setup::in_namespaces(config, mounts, groups, isolation.clone())
+            Setup::in_namespaces(config, mounts, groups, isolation.clone(), stamps)
         }
     };
-    let why = match started(config, mounts, &with(Ok(()))).await? {
+    let why = match started(config, mounts, &with(Ok(())), stamps).await? {
         Err(why) => why,
         decided => return Ok(decided),
     };
     let unmade = format!("the helper cannot make mounts here: {why}");
-    Ok(started(config, mounts, &with(Err(unmade))).await?.map_err(|_| why))
+    Ok(started(config, mounts, &with(Err(unmade)), stamps).await?.map_err(|_| why))
 }
 
 /// A sandbox in which a command could be started, and what that could do. A control group that cannot be entered is
 /// done without.
-async fn started(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, make: Making<'_>) -> Result<Started> {
+async fn started(
+    config: &Arc<SandboxConfig>,
+    mounts: &Arc<Vec<Held>>,
+    make: Making<'_>,
+    stamps: Option<&Arc<Stamps>>,
+) -> Result<Started> {
     let groups = Groups::make(config.memory_bytes, config.processes);
     let grouped = groups.memory.is_ok() || groups.processes.is_ok();
-    let why = match tried_with(config, mounts, make, groups).await? {
+    let why = match tried_with(config, mounts, make, groups, stamps).await? {
         Err(why) if grouped => why,
         decided => return Ok(decided),
     };
     let groups = Groups::none(&format!("control groups do not work here: {why}"));
-    tried_with(config, mounts, make, groups).await
+    tried_with(config, mounts, make, groups, stamps).await
 }
 
 async fn tried_with(
@@ -245,10 +268,11 @@ async fn tried_with(
     mounts: &Arc<Vec<Held>>,
     make: Making<'_>,
     groups: Groups,
+    stamps: Option<&Arc<Stamps>>,
 ) -> Result<Started> {
     let setup = match make(config, mounts, groups) {
         Ok(setup) => Arc::new(setup),
         Err(why) => return Ok(Err(why)),
     };
-    Ok(trial::run(&setup).await?.map(|deeds| (setup, deeds)))
+    Ok(self_test::result(&setup, stamps).await?.map(|result| (setup, result)))
 }

@@ -10,7 +10,7 @@ use vfs_shell::Launch;
 
 use super::belt::Mechanism;
 use super::bubblewrap::Session;
-use super::config::SandboxConfig;
+use super::config::{SandboxConfig, SelfTest};
 use super::confine::{Asked, Confine, Privileges};
 use super::direct;
 use super::filter::{self, Reach, Stage};
@@ -19,6 +19,7 @@ use super::held::Held;
 use super::leftovers::Leftovers;
 use super::namespaces::{Isolation, Namespaces, Wanted, check_length};
 use super::rules;
+use super::stamp::Stamps;
 use super::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 
 /// What starts commands.
@@ -51,6 +52,7 @@ impl Setup {
         mounts: &Arc<Vec<Held>>,
         groups: Groups,
         isolation: Isolation,
+        stamps: Option<&Arc<Stamps>>,
     ) -> Result<Self, String> {
         let filters = [Stage::Command, Stage::Covering].map(|stage| filter_for(config, Reach::Namespaces, stage));
         let [program, covering] = filters;
@@ -59,7 +61,7 @@ impl Setup {
         let processes = config.processes.filter(|_| groups.processes.is_err());
         let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
-        let namespaces = Namespaces::find(config, mounts, filters, known, processes, isolation)?;
+        let namespaces = Namespaces::find(config, mounts, filters, known, processes, isolation, stamps)?;
         let asked = if namespaces.landlock().is_ok() { Asked::Ignored } else { Asked::Heeded };
         let confine = Confine { groups: entries(&groups)?, asked, ..Confine::default() };
         Ok(Self {
@@ -79,6 +81,12 @@ impl Setup {
     pub(super) fn direct(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups) -> Result<Self, String> {
         if let Some(mount) = mounts.iter().find(|mount| !mount.is_in_place()) {
             return Err(format!("without namespaces, commands cannot see a directory of the host as {}", mount.at));
+        }
+        if let Some(mount) = mounts.iter().find(|mount| mount.exposes_stamps) {
+            let at = &mount.at;
+            return Err(format!(
+                "without namespaces, nothing hides the directory below {at} in which sandboxes record passed self-tests"
+            ));
         }
         let program = filter_for(config, direct::reach(config.network), Stage::Command);
         let landlock = landlock_for(config);
@@ -102,6 +110,18 @@ impl Setup {
             scan_rules: ScanRules::without_paths(config),
             leftovers: Leftovers::default(),
         })
+    }
+
+    /// Describes everything in this setup on which the result of a self-test depends.
+    pub(super) fn description(&self) -> String {
+        let config = self.config.as_ref().clone().self_test(SelfTest::default());
+        let way = match &self.way {
+            Way::Namespaces(namespaces) => namespaces.description(),
+            Way::Direct => "direct",
+        };
+        let mounts: Vec<_> = self.mounts.iter().map(|mount| (&mount.at, mount.access, mount.identity())).collect();
+        let bounds = (&self.groups.memory, &self.groups.processes, &self.filter, &self.landlock);
+        format!("{config:?} {mounts:?} {way} {bounds:?}")
     }
 
     /// What to start for `req`. `bait` is a file beyond what may be read, for trials.
@@ -204,7 +224,7 @@ impl Setup {
             return Vec::new();
         }
         match self.scan(cx) {
-            Ok(entries) => self.leftovers.new_problems(&self.mounts, &self.config.protected, &entries),
+            Ok(entries) => self.leftovers.new_problems(&self.mounts, &entries),
             Err(error) => vec![error.into()],
         }
     }

@@ -9,6 +9,7 @@ mod overlays;
 mod placeholders;
 mod programs;
 mod protection;
+mod self_test;
 mod shown;
 mod sockets;
 
@@ -96,6 +97,10 @@ const TRIALS: &[(&str, Run)] = &[
     ("what_a_command_leaves_running_is_gone", || runtime().block_on(shown::leftovers())),
     ("without_the_helper_namespaces_and_the_filter_hold", || runtime().block_on(opening::without_helper())),
     ("without_namespaces_landlock_and_the_filter_hold", || runtime().block_on(opening::without_namespaces())),
+    ("a_self_test_that_passed_is_not_repeated", || runtime().block_on(self_test::recorded())),
+    ("a_self_test_that_failed_is_repeated", || runtime().block_on(self_test::failed())),
+    ("stamps_are_hidden_from_commands_and_file_tools", || runtime().block_on(self_test::hidden())),
+    ("stamps_are_hidden_through_other_mounts", || runtime().block_on(self_test::hidden_alias())),
     ("a_report_is_read_back_as_it_was_written", || runtime().block_on(opening::reports())),
     ("an_overlay_is_worked_on_and_collected", || runtime().block_on(overlays::overlay())),
     ("what_changed_on_both_sides_is_a_conflict", || runtime().block_on(overlays::conflicts())),

@@ -22,6 +22,7 @@ use super::filter;
 use super::held::Held;
 use super::namespaces::DECOY;
 use super::setup::{Setup, Way};
+use super::stamp::{Stamp, Stamps};
 
 /// A file that namespaces show and Landlock does not.
 const BAIT: &str = "/run/vfs-bait";
@@ -79,12 +80,56 @@ impl Deed {
 /// What a command could do.
 pub(super) type Deeds = BTreeSet<Deed>;
 
+/// What a self-test found, and the stamp to record it in.
+#[derive(Debug)]
+pub(super) struct SelfTestResult {
+    pub(super) deeds: Deeds,
+    /// `None` if there are no stamps.
+    stamp: Option<Stamp>,
+    is_recorded: bool,
+}
+
+impl SelfTestResult {
+    /// Records the result if it is enough for the sandbox to open, and else removes a record of an earlier one.
+    pub(super) fn record(&self, is_enough: bool) {
+        match &self.stamp {
+            Some(stamp) if !is_enough => stamp.remove(),
+            Some(stamp) if !self.is_recorded => {
+                stamp.store(&self.deeds.iter().map(|deed| *deed as u8).collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns what a command in the sandbox can do, or why it could not be run: as an equal sandbox recorded it, else by running
+/// one.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub(super) async fn result(setup: &Arc<Setup>, stamps: Option<&Arc<Stamps>>) -> Result<Result<SelfTestResult, String>> {
+    let stamp = stamps.map(|stamps| stamps.stamp("self-test", &setup.description()));
+    if let Some(deeds) = stamp.as_ref().and_then(Stamp::load).and_then(|record| decode(&record)) {
+        return Ok(Ok(SelfTestResult { deeds, stamp, is_recorded: true }));
+    }
+    let found = run(setup).await;
+    if let (Err(_) | Ok(Err(_)), Some(stamp)) = (&found, &stamp) {
+        stamp.remove();
+    }
+    Ok(found?.map(|deeds| SelfTestResult { deeds, stamp, is_recorded: false }))
+}
+
+fn decode(record: &[u8]) -> Option<Deeds> {
+    record.iter().map(|number| Deed::ALL.into_iter().find(|deed| *deed as u8 == *number)).collect()
+}
+
 /// Runs a command in the sandbox, and tells what it could do; or why it could not be run.
 ///
 /// # Errors
 ///
 /// Why a command is refused before it is started: nothing else may be tried in place of this sandbox then.
-pub(super) async fn run(setup: &Arc<Setup>) -> Result<Result<Deeds, String>> {
+async fn run(setup: &Arc<Setup>) -> Result<Result<Deeds, String>> {
     let refused = Arc::default();
     let tried = tried(setup, &refused).await;
     setup.tidy();
