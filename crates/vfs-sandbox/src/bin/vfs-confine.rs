@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 fn main() -> std::process::ExitCode {
-    vfs_sandbox::os::become_confine_if_asked();
+    vfs_sandbox::become_confine_if_asked();
     // There is nobody to tell where this cannot be written.
     let _ = writeln!(
         std::io::stderr(),

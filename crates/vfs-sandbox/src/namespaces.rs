@@ -1,0 +1,484 @@
+//! Commands in namespaces of their own, made by bubblewrap.
+
+pub(crate) mod bubblewrap;
+pub(crate) mod system;
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
+use rustix::io::Errno;
+use vfs_core::{Access, Error, ErrorKind, Result};
+use vfs_shell::Launch;
+
+use crate::config::{Protection, SandboxConfig, UnixSockets};
+use crate::descriptors::{duplicate, few_descriptors};
+use crate::helper::memfd;
+use crate::helper::programs;
+use crate::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
+use crate::landlock::{Grant, Rules};
+use crate::namespaces::bubblewrap::{
+    Cover, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments,
+};
+use crate::namespaces::system::{System, written};
+use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
+use crate::protect::open_mount::{Held, Kept};
+use crate::protect::placeholders::Placeholders;
+use crate::protect::tree_scan::{EntryKind, ScanEntry};
+use crate::seccomp;
+use crate::stamp::{FileVersion, Stamp, Stamps};
+
+/// How bubblewrap is told what to bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binds {
+    /// By descriptors: what is bound is what was looked at, whatever is renamed.
+    ByDescriptor,
+    /// By paths: this version knows no other way.
+    ByPath,
+}
+
+/// What is to be done in namespaces, and what to do without, as it was found not to work here.
+#[derive(Debug, Clone)]
+pub(crate) struct Isolation {
+    pub(crate) outside: Outside,
+    /// Why the helper makes no mounts.
+    pub(crate) nested: Result<(), String>,
+}
+
+/// What starts commands in namespaces.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    program: PathBuf,
+    binds: Binds,
+    nested_users: NestedUsers,
+    identity: Identity,
+    outside: Outside,
+    system: System,
+    filter: Option<Vec<u8>>,
+    /// The filter under which the helper makes mounts, if one is used; or why it makes none.
+    nested: Result<Option<Vec<u8>>, String>,
+    /// The helper, a copy of it, and what it does, or why there is none.
+    helper: Result<(OwnedFd, Task), String>,
+    placeholders: Placeholders,
+    description: String,
+}
+
+/// One command, as namespaces need to know it.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) directory: &'a str,
+    pub(crate) session: Session,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// A file that is there for nothing but to find out whether it can be read.
+    pub(crate) bait: Option<&'static str>,
+}
+
+/// A file of trials that the helper is to cover, as if it were hidden.
+pub(crate) const DECOY: &str = "/etc/vfs-decoy";
+
+/// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
+const MAX_NESTED_COVERS: usize = 4_096;
+
+/// Upper bound on the sockets that are covered in addition if the filter denies all unix sockets. The oldest ones are covered, so
+/// that sockets which a command creates by other means cannot use up the bound.
+const MAX_DENIED_SOCKETS: usize = 1_024;
+
+impl Namespaces {
+    /// Looks for bubblewrap and what it can do, and decides on the second belts. `filters` are that of commands and that of
+    /// the helper while it makes mounts.
+    pub(crate) fn find(
+        config: &SandboxConfig,
+        mounts: &[Held],
+        filters: Option<[&seccompiler::BpfProgram; 2]>,
+        landlock: Result<(), String>,
+        processes: Option<u64>,
+        isolation: Isolation,
+        stamps: Option<&Arc<Stamps>>,
+    ) -> Result<Self, String> {
+        let Isolation { outside, nested } = isolation;
+        let program = match &config.bubblewrap {
+            Some(program) => programs::trusted(program, mounts)?,
+            None => programs::find("bwrap", None, mounts)
+                .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
+        };
+        let version = FileVersion::at(&program);
+        let help = help_of(&program, &version, stamps)?;
+        let knows = |option: &str| help.contains(option);
+        let root = rustix::process::getuid().is_root();
+        let identity = if root { Identity::Ordinary } else { Identity::Same };
+        // Bubblewrap disables them by a file of /proc, which it cannot write where it may mount none.
+        let nested_users = match outside {
+            Outside::Hidden if knows("--disable-userns") => NestedUsers::Disabled,
+            _ => NestedUsers::LeftToFilter,
+        };
+        let system = System::found(config.network);
+        let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
+        let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper, mounts)?, task)));
+        let description = format!(
+            "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
+            helper.as_ref().map(|((_, version), task)| (version, task))
+        );
+        let helper = helper.map(|((file, _), task)| (file, task));
+        let placeholders = Placeholders::new()
+            .map_err(|errno| format!("there is no memory for a file that commands hold: {errno}"))?;
+        Ok(Self {
+            program,
+            binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
+            nested_users,
+            identity,
+            outside,
+            filter: filters.map(|[command, _]| seccomp::bytes(command)),
+            nested: nested
+                .and(helper.as_ref().map(|_| ()).map_err(String::clone))
+                .map(|()| filters.map(|[_, covering]| seccomp::bytes(covering))),
+            helper,
+            system,
+            placeholders,
+            description,
+        })
+    }
+
+    /// What a self-test in these namespaces depends on beside the settings and the system.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Whether what covers a protected path is what was looked at, or why it may be something else.
+    pub(crate) fn covers_are_known(&self) -> Result<(), String> {
+        if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
+            return Ok(());
+        }
+        let why = "this bubblewrap covers paths by name, and who else can write to the directory could exchange them \
+                   meanwhile; use bubblewrap 0.11, or the helper, which looks after it";
+        Err(why.to_owned())
+    }
+
+    /// Removes the placeholders of missing protected paths, unless a command still runs.
+    pub(crate) fn tidy(&self) {
+        self.placeholders.clear();
+    }
+
+    /// Whether Landlock is put on inside, or why not.
+    pub(crate) fn landlock(&self) -> Result<(), &str> {
+        self.helper.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// Whether entries deep in a tree are covered, or why not.
+    pub(crate) fn nested(&self) -> Result<(), &str> {
+        self.nested.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// What to start for a command. `entries` are those deep in the mounts that have to be covered.
+    pub(crate) fn launch(
+        &self,
+        config: &SandboxConfig,
+        mounts: &[Held],
+        entries: &[(usize, ScanEntry)],
+        wanted: Wanted<'_>,
+    ) -> Result<Launch> {
+        let mut given = Given::default();
+        // Held before anything is made, so that nobody removes that meanwhile.
+        let lock = self.placeholders.hold().map_err(no_memory)?;
+        let lock = given.descriptor(lock);
+        let mut files = Vec::new();
+        for path in &self.system.setting_files {
+            // One that went since the sandbox was opened is no longer there for commands, either.
+            if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+                files.push((given.descriptor(file), path.clone()));
+            }
+        }
+        for (at, text) in written(self.identity, config.network) {
+            files.push((given.text(text.as_bytes())?, at.into()));
+        }
+        // A socket that goes meanwhile is no reason to stop the command if it could not connect to another one.
+        let socket = match config.unix_sockets {
+            UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
+            _ => NestedCover::HiddenFile,
+        };
+        let mut nested_entries = nested_entries(mounts, entries, socket)?;
+        if let Some(bait) = wanted.bait {
+            files.push((given.text(b"bait\n")?, bait.into()));
+            if self.nested.is_ok() {
+                files.push((given.text(b"decoy\n")?, DECOY.into()));
+                let (path, cover) = (DECOY.into(), NestedCover::HiddenFile);
+                nested_entries.push(NestedEntry { path, cover, file: None });
+            }
+        }
+        if self.helper.is_ok() {
+            files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
+        }
+        let (covers, covered) = self.covers(mounts, &mut given)?;
+        let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut given)?;
+        let plan = Plan {
+            system: &self.system,
+            tools: &config.tools,
+            network: config.network,
+            session: wanted.session,
+            identity: self.identity,
+            outside: self.outside,
+            nested_users: self.nested_users,
+            tmp_bytes: config.tmp_bytes,
+            written: files,
+            covers,
+            nested,
+            lock: Some(lock),
+            filter,
+            directory: wanted.directory,
+        };
+        let mut options = arguments(&plan);
+        let mut command: Vec<OsString> = Vec::new();
+        if let Ok((helper, task)) = &self.helper {
+            let own = given.descriptor(duplicate(helper)?);
+            command.push(memfd::path(own).into());
+            let nested = match nested {
+                NestedMounts::None => NestedCovers::None,
+                NestedMounts::Made(_) if self.filter.is_some() => NestedCovers::ListedBeforeFilter,
+                NestedMounts::Made(_) => NestedCovers::Listed,
+            };
+            command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
+        } else {
+            let set = |(name, value)| ["--setenv".into(), name, value];
+            options.splice(0..0, wanted.environment.into_iter().flat_map(set));
+        }
+        command.extend(["/bin/sh".into(), "-c".into(), "--".into(), wanted.command.into()]);
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
+        })?;
+        // Neither the environment nor the paths of the host are for all users of the host to see, as arguments are. And
+        // bubblewrap itself gets no environment: it runs on the host.
+        let mut launch = Launch::new(&self.program, root);
+        launch.arguments = vec!["--args".into(), given.text(&joined(&options))?.to_string().into(), "--".into()];
+        launch.arguments.extend(command);
+        launch.descriptors = given.0;
+        Ok(launch)
+    }
+
+    /// What the helper gets to cover these entries, and the filter that bubblewrap loads.
+    fn nested_mounts(
+        &self,
+        entries: &[NestedEntry],
+        files: &mut Vec<(i32, PathBuf)>,
+        given: &mut Given,
+    ) -> Result<(NestedMounts, Option<i32>)> {
+        let command = self.filter.as_ref();
+        let covering = match &self.nested {
+            Ok(covering) if !entries.is_empty() => covering,
+            _ => return Ok((NestedMounts::None, command.map(|filter| given.text(filter)).transpose()?)),
+        };
+        files.push((given.text(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
+        if let Some(filter) = command {
+            files.push((given.text(filter)?, FILTER.into()));
+        }
+        let made = NestedMounts::Made(given.text(b"")?);
+        Ok((made, covering.as_ref().map(|filter| given.text(filter)).transpose()?))
+    }
+
+    /// What is put over the tree, and how the helper knows that it is there.
+    fn covers(&self, mounts: &[Held], given: &mut Given) -> Result<(Covers, Vec<Check>)> {
+        let (mut covers, mut checks) = (Vec::new(), Vec::new());
+        let status = |held: &OwnedFd| {
+            rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
+        };
+        for mount in mounts {
+            let bound = |held: OwnedFd, path: &str, given: &mut Given| match self.binds {
+                Binds::ByDescriptor => Source::Descriptor(given.descriptor(held)),
+                Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
+            };
+            let with_access = |source| match mount.access {
+                Access::ReadWrite => Cover::Writable(source),
+                _ => Cover::ReadOnly(source),
+            };
+            let root = status(&mount.root)?;
+            let device = root.st_dev;
+            checks.push((mount.at.as_str().into(), Covered::By { device, inode: root.st_ino }));
+            let root = bound(duplicate(&mount.root)?, "", given);
+            covers.push((mount.at.as_str().to_owned(), with_access(root)));
+            for (path, what, held) in mount.kept(Some(&self.placeholders))? {
+                let there = status(&held)?;
+                let covered = Covered::By { device: there.st_dev, inode: there.st_ino };
+                let made = Covered::ByOtherThan { device };
+                let (cover, check) = match what {
+                    Kept::InPlace => (with_access(bound(held, &path, given)), covered),
+                    Kept::ReadOnly => (Cover::ReadOnly(bound(held, &path, given)), covered),
+                    Kept::HiddenFile => (Cover::HiddenFile(given.text(b"")?), made),
+                    Kept::HiddenDirectory => (Cover::HiddenDirectory, made),
+                    Kept::Missing => (Cover::EmptyDirectory, made),
+                };
+                let at = format!("{}{path}", mount.at);
+                checks.push((at.clone().into(), check));
+                covers.push((at, cover));
+            }
+        }
+        Ok((covers, checks))
+    }
+}
+
+/// Returns what bubblewrap prints about its options, which may be recorded in a stamp.
+fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
+    let stamp = stamps.map(|stamps| stamps.stamp("bubblewrap", &format!("{program:?} {version:?}")));
+    if let Some(help) = stamp.as_ref().and_then(Stamp::load) {
+        return Ok(String::from_utf8_lossy(&help).into_owned());
+    }
+    let output = Command::new(program)
+        .arg("--help")
+        .env_clear()
+        .output()
+        .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
+    let help = [output.stdout, output.stderr].concat();
+    if let Some(stamp) = stamp.filter(|_| output.status.success()) {
+        stamp.store(&help);
+    }
+    Ok(String::from_utf8_lossy(&help).into_owned())
+}
+
+/// What the helper covers of these entries, outer ones before what is in them, which follows them directly. `socket` covers
+/// sockets.
+fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: NestedCover) -> Result<Vec<NestedEntry>> {
+    let mut nested: Vec<NestedEntry> = Vec::new();
+    // The outermost directory around an entry that has each of these covers.
+    let (mut hidden_above, mut read_only_above) = (None, None);
+    let newest_covered = newest_covered_socket(entries);
+    let mut denied_sockets = 0;
+    for (number, entry) in entries {
+        let Some(mount) = mounts.get(*number) else { continue };
+        let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
+        let cover = match entry.kind {
+            EntryKind::Link | EntryKind::RootRepository => continue,
+            EntryKind::Name(Protection::ReadOnly) | EntryKind::Repository => NestedCover::ReadOnly,
+            EntryKind::Name(Protection::Hidden) | EntryKind::Unlistable => hidden,
+            EntryKind::Socket => socket,
+        };
+        if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
+            continue;
+        }
+        let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
+        let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
+        if is_below(&hidden_above) || (cover == NestedCover::ReadOnly && is_below(&read_only_above)) {
+            continue;
+        }
+        if cover == NestedCover::DeniedSocket {
+            if denied_sockets == MAX_DENIED_SOCKETS || newest_covered.is_some_and(|newest| changed_at(entry) > newest) {
+                continue;
+            }
+            denied_sockets += 1;
+        } else if nested.len() - denied_sockets == MAX_NESTED_COVERS {
+            let message = format!(
+                "there are more than {MAX_NESTED_COVERS} entries that have to be covered before a command starts; mount a \
+                 smaller directory, or remove some outside of the sandbox, where no cover is in the way"
+            );
+            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&mount.at));
+        }
+        let prefix = || Some([&*path, b"/"].concat());
+        match cover {
+            NestedCover::HiddenDirectory => hidden_above = prefix(),
+            NestedCover::ReadOnly => read_only_above = prefix(),
+            NestedCover::HiddenFile | NestedCover::DeniedSocket => {}
+        }
+        let file = Some((entry.status.st_dev, entry.status.st_ino));
+        nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });
+    }
+    Ok(nested)
+}
+
+/// Returns when the newest of the sockets that are covered was changed; `None` if all of them are.
+fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
+    let sockets = entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Socket);
+    let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
+    (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
+}
+
+/// Returns when the kernel last noted a change of the entry, which no process can set.
+fn changed_at(entry: &ScanEntry) -> (i64, u64) {
+    (entry.status.st_ctime, entry.status.st_ctime_nsec)
+}
+
+type Covers = Vec<(String, Cover)>;
+type Check = (PathBuf, Covered);
+
+fn no_memory(errno: Errno) -> Error {
+    let error = match errno {
+        Errno::MFILE | Errno::NFILE => few_descriptors(),
+        _ => Error::new(ErrorKind::Unavailable, "there is not enough memory to start a command"),
+    };
+    error.with_source(errno)
+}
+
+/// What Landlock allows inside: what the mounts show, once more.
+fn rules(system: &System, config: &SandboxConfig, mounts: &[Held]) -> Rules {
+    let mut rules = Rules { network: config.network, ..Rules::default() };
+    rules.grant(Grant::List, "/");
+    for path in system.directories.iter().chain(&config.tools) {
+        rules.grant(Grant::Read, path);
+    }
+    rules.grant(Grant::Read, "/etc");
+    rules.grant(Grant::Read, "/proc");
+    rules.grant(Grant::Device, "/dev");
+    rules.grant(Grant::Write, "/dev/shm");
+    rules.grant(Grant::Write, "/tmp");
+    for mount in mounts {
+        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        rules.grant(grant, mount.at.as_str());
+    }
+    rules
+}
+
+/// Options as bubblewrap reads them from a descriptor.
+fn joined(options: &[OsString]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for option in options {
+        bytes.extend_from_slice(option.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// Descriptors for bubblewrap, numbered from 3.
+#[derive(Debug, Default)]
+struct Given(Vec<(OwnedFd, i32)>);
+
+impl Given {
+    fn descriptor(&mut self, held: OwnedFd) -> i32 {
+        let number = self.0.last().map_or(3, |(_, last)| last + 1);
+        self.0.push((held, number));
+        number
+    }
+
+    /// A file in memory that holds `bytes`.
+    fn text(&mut self, bytes: &[u8]) -> Result<i32> {
+        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(no_memory)?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            let written = rustix::io::write(&file, left).map_err(no_memory)?;
+            left = &left[written..];
+        }
+        seek(&file, SeekFrom::Start(0)).map_err(no_memory)?;
+        Ok(self.descriptor(file))
+    }
+}
+
+/// Refuses what the kernel would not start a shell with: inside, only the helper would be told of that.
+pub(crate) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
+    /// Of one argument or variable.
+    const LONGEST: usize = 128 * 1024 - 1;
+    /// Of all of them, each with a pointer, as far as the kernel goes whatever the stack's limit is.
+    const MOST: u64 = 6 << 20;
+    /// What else comes with them.
+    const REST: usize = 8192;
+    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 1);
+    let longest = variables.clone().chain([command.len()]).max().unwrap_or(0);
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
+    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + REST;
+    if longest <= LONGEST && all as u64 <= MOST.min(stack / 4) {
+        return Ok(());
+    }
+    let message = format!(
+        "a command and each variable have at most {LONGEST} bytes, and a few megabytes together; write it to a file and \
+         run that"
+    );
+    Err(Error::new(ErrorKind::TooLarge, message))
+}
