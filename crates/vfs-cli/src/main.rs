@@ -31,7 +31,7 @@ const SPARE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {
     // Sandboxes put this program into themselves, to hold what they run.
-    vfs_sandbox::os::become_confine_if_asked();
+    vfs_sandbox::sandbox_helper_main();
     leave_errors_to_operations();
     let arguments = match jobs::arguments() {
         Ok(arguments) => arguments,

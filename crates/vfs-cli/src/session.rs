@@ -8,7 +8,7 @@ use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::{Confinement, LocalBackend};
-use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
+use vfs_sandbox::{Guarantee, Helper, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
@@ -255,7 +255,7 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
     let helper = std::env::current_exe().map_err(|error| Failure::Place("file of this program", error))?;
     let config = if args.landlock {
         let mechanisms = [Mechanism::Landlock, Mechanism::Seccomp];
-        SandboxConfig::in_place(directory)?.only(mechanisms).require(Belt::WITHOUT_NAMESPACES.iter().copied())
+        SandboxConfig::in_place(directory)?.only(mechanisms).require(Guarantee::WITHOUT_NAMESPACES.iter().copied())
     } else {
         SandboxConfig::new(directory)
     };
@@ -267,10 +267,10 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
         config = config.unix_sockets(UnixSockets::Allow);
     }
     if args.allow_visible_processes {
-        config.required.remove(&Belt::HiddenProcesses);
+        config.required.remove(&Guarantee::HiddenProcesses);
     }
     if args.allow_unprotected_names {
-        config.required.remove(&Belt::ProtectedNames);
+        config.required.remove(&Guarantee::ProtectedNames);
     }
     if args.self_test {
         config = config.self_test(SelfTest::Always);
@@ -288,8 +288,8 @@ async fn open_sandbox(config: SandboxConfig) -> Result<OsSandbox> {
         opened => return opened,
     };
     let report = OsSandbox::check(config).await?;
-    let missing: Vec<Belt> = report.missing().map(|finding| finding.belt).collect();
-    if missing != [Belt::ProtectedNames] {
+    let missing: Vec<Guarantee> = report.missing().map(|result| result.guarantee).collect();
+    if missing != [Guarantee::ProtectedNames] {
         return Err(error);
     }
     let advice = "'--allow-unprotected-names' runs the command without that, and reports what it leaves";

@@ -1,4 +1,4 @@
-//! Control groups: what bounds all commands of a sandbox together.
+//! Control groups that bound the memory and processes of all commands of a sandbox together.
 #![expect(clippy::disallowed_methods, reason = "the kernel's files are no backend's")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a group bounds.
+/// Resource that a group bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Controller {
     Memory,
@@ -31,39 +31,38 @@ impl Controller {
     }
 }
 
-/// Entries have numbers from this on: the descriptors of a command, which are put in their places first, have lower
-/// ones.
+/// Lowest number of the descriptors that `entries` returns: those of a command, which are put in place first, are lower.
 pub(crate) const FIRST_ENTRY: i32 = 100;
 
-/// Why something is not bounded.
+/// Reason for which a resource is not bounded.
 pub(crate) type Reason = String;
 
-/// A group that was made.
+/// A control group that this process created.
 #[derive(Debug)]
-struct Made {
+struct ControlGroup {
     path: PathBuf,
-    /// The file of it by which a process enters.
+    /// Name of the file through which a process enters the group.
     entry: &'static str,
 }
 
-/// The groups of one sandbox, which go with it.
+/// The groups of one sandbox, removed on drop.
 #[derive(Debug)]
-pub(crate) struct Groups {
-    made: Vec<Made>,
-    /// What bounds memory, in words, or why nothing does.
+pub(crate) struct ControlGroups {
+    made: Vec<ControlGroup>,
+    /// Description of the bound on memory, or why there is none.
     pub(crate) memory: Result<String, Reason>,
-    /// What bounds processes, in words, or why nothing does.
+    /// Description of the bound on processes, or why there is none.
     pub(crate) processes: Result<String, Reason>,
 }
 
-impl Groups {
-    /// No groups, for this reason.
+impl ControlGroups {
+    /// Returns no groups, for this reason.
     pub(crate) fn none(reason: &str) -> Self {
         Self { made: Vec::new(), memory: Err(reason.to_owned()), processes: Err(reason.to_owned()) }
     }
 
-    /// Groups with these bounds, as far as this process may make them.
-    pub(crate) fn make(memory: Option<u64>, processes: Option<u64>) -> Self {
+    /// Creates groups with these bounds, as far as this process may.
+    pub(crate) fn create(memory: Option<u64>, processes: Option<u64>) -> Self {
         let mut groups = Self::none("no bound was asked for");
         let hierarchies = Hierarchies::read();
         sweep(&hierarchies);
@@ -76,9 +75,9 @@ impl Groups {
         groups
     }
 
-    /// Where a process of a single thread enters the groups, by writing `0`.
+    /// Opens the files through which a process of a single thread enters the groups, by writing `0`.
     pub(crate) fn entries(&self) -> io::Result<Vec<OwnedFd>> {
-        let entry = |group: &Made| {
+        let entry = |group: &ControlGroup| {
             let entry: OwnedFd = fs::OpenOptions::new().write(true).open(group.path.join(group.entry))?.into();
             Ok(rustix::io::fcntl_dupfd_cloexec(entry, FIRST_ENTRY)?)
         };
@@ -86,15 +85,15 @@ impl Groups {
     }
 
     fn bound(&mut self, hierarchies: &Hierarchies, controller: Controller, bound: u64) -> Result<String, Reason> {
-        let mut reason = format!("the control group interface for {} is not mounted", controller.name());
+        let mut reason = format!("no control group hierarchy for {} is mounted", controller.name());
         for place in hierarchies.places(controller) {
-            let known = self.made.iter().find(|group| group.path.parent() == Some(&place.parent));
-            let is_known = known.is_some();
-            let group = known.map_or_else(|| place.parent.join(name()), |group| group.path.clone());
+            let existing = self.made.iter().find(|group| group.path.parent() == Some(&place.parent));
+            let exists = existing.is_some();
+            let group = existing.map_or_else(|| place.parent.join(name()), |group| group.path.clone());
             match set(&place, &group, controller, bound) {
                 Ok(()) => {
-                    if !is_known {
-                        self.made.push(Made { path: group, entry: place.entry() });
+                    if !exists {
+                        self.made.push(ControlGroup { path: group, entry: place.entry() });
                     }
                     return Ok(format!(
                         "all commands together at {bound}, by a control group (version {})",
@@ -105,8 +104,8 @@ impl Groups {
                     reason = format!(
                         "no control group can be made here ({error}); run as root, or in a group that is delegated to you"
                     );
-                    if !is_known {
-                        // It may not be there; what is left is swept away by the next sandbox.
+                    if !exists {
+                        // The group may not exist; the next sandbox sweeps away what is left.
                         let _ = fs::remove_dir(&group);
                     }
                 }
@@ -116,10 +115,10 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for ControlGroups {
     fn drop(&mut self) {
         for group in &self.made {
-            // A group that still has a process stays, and is swept away by the next sandbox.
+            // A group that still has a process stays until the next sandbox sweeps it away.
             let _ = fs::remove_dir(&group.path);
         }
     }
@@ -138,7 +137,7 @@ fn set(place: &ParentGroup, group: &Path, controller: Controller, bound: u64) ->
     }
     fs::write(&file, bound.to_string())?;
     if place.version == 2 && controller == Controller::Memory {
-        // Not every kernel can bound what is swapped out.
+        // Not every kernel can bound swap.
         let _ = fs::write(group.join("memory.swap.max"), "0");
     }
     if place.version == 1 && controller == Controller::Memory {
@@ -147,12 +146,12 @@ fn set(place: &ParentGroup, group: &Path, controller: Controller, bound: u64) ->
     fs::OpenOptions::new().write(true).open(group.join(place.entry())).map(drop)
 }
 
-/// A group that may have ours below it.
+/// A group in which this process may create others.
 #[derive(Debug)]
 struct ParentGroup {
     parent: PathBuf,
     version: u8,
-    /// Whether it is the group that this process is in.
+    /// Whether this process is in the group.
     own: bool,
 }
 
@@ -166,7 +165,7 @@ impl ParentGroup {
     }
 }
 
-/// Where control groups are mounted, and which this process is in.
+/// The mounted control group hierarchies, with the groups of this process.
 #[derive(Debug, Default)]
 struct Hierarchies {
     /// Controllers of the first version, as name, mount and own group.
@@ -199,20 +198,20 @@ impl Hierarchies {
             let at = PathBuf::from(at);
             match kind {
                 "cgroup2" => found.second = group("").map(|own| (at.clone(), at.join(own))),
-                "cgroup" => {
-                    found.first.extend([Controller::Memory, Controller::Processes].into_iter().filter_map(|wanted| {
-                        let has = options.split(',').any(|name| name == wanted.name());
-                        let own = group(wanted.name()).filter(|_| has)?;
-                        Some((wanted.name().to_owned(), at.clone(), at.join(own)))
-                    }))
-                }
+                "cgroup" => found.first.extend([Controller::Memory, Controller::Processes].into_iter().filter_map(
+                    |controller| {
+                        let has = options.split(',').any(|name| name == controller.name());
+                        let own = group(controller.name()).filter(|_| has)?;
+                        Some((controller.name().to_owned(), at.clone(), at.join(own)))
+                    },
+                )),
                 _ => {}
             }
         }
         found
     }
 
-    /// Where a group for `controller` may be made, the best place first.
+    /// Returns the groups in which one for `controller` may be created, the best first.
     fn places(&self, controller: Controller) -> Vec<ParentGroup> {
         let first = self.first.iter().filter(|(name, ..)| name == controller.name());
         let first = first.map(|(_, _, own)| ParentGroup { parent: own.clone(), version: 1, own: true });
@@ -231,7 +230,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Removes the groups that processes which are gone have left.
+/// Removes the groups of processes that have ended.
 fn sweep(hierarchies: &Hierarchies) {
     let places = [Controller::Memory, Controller::Processes].into_iter().flat_map(|each| hierarchies.places(each));
     for place in places {

@@ -1,4 +1,4 @@
-//! What a sandbox is to be, decided once when it is opened.
+//! Settings of a sandbox, fixed when it is opened.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use vfs_core::{Access, Error, Result, VfsPath};
 pub use vfs_local::Protection;
 use vfs_shell::Limits;
 
-use crate::report::guarantee::{Belt, Mechanism};
+use crate::report::guarantee::{Guarantee, Mechanism};
 
 /// A directory of the host that commands and file tools see at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mount {
-    /// Where it is seen.
+    /// Path at which commands and file tools see the directory.
     pub at: VfsPath,
-    /// Where the host has it.
+    /// Path of the directory on the host.
     pub directory: PathBuf,
-    /// Whether it may be written to.
+    /// Whether the directory may be written to.
     pub access: Access,
 }
 
 impl Mount {
-    /// `directory` at `at`, to be written to.
+    /// Returns a writable mount of `directory` at `at`.
     pub fn writable(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
         Self { at, directory: directory.into(), access: Access::ReadWrite }
     }
 
-    /// `directory` at `at`, only to be looked at.
+    /// Returns a read-only mount of `directory` at `at`.
     pub fn read_only(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
         Self { at, directory: directory.into(), access: Access::ReadOnly }
     }
@@ -36,17 +36,16 @@ impl Mount {
 /// Whether commands have a network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// None but a loopback device of their own.
+    /// No network, except a loopback device of their own.
     #[default]
     Off,
-    /// That of the host: its loopback device, too, and its abstract sockets where Landlock does not keep commands from
-    /// them ([`Belt::LandlockScope`]).
+    /// The network of the host, with its loopback device, and its abstract sockets unless Landlock denies them ([`Guarantee::LandlockScope`]).
     Host,
 }
 
-/// Whether commands may make unix sockets.
+/// Whether commands may create unix sockets.
 ///
-/// What is a socket when a command starts, below a mount, is covered in either case: it cannot be connected to.
+/// A socket that exists below a mount when a command starts is covered in either case, so commands cannot connect to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum UnixSockets {
     /// Only pairs that are connected to each other for good (`socketpair` of streams or packets), as programs use them
@@ -54,66 +53,63 @@ pub enum UnixSockets {
     /// its own included, since a filter of system calls cannot tell one address from another.
     #[default]
     Deny,
-    /// All of them: for test suites that start a server on a unix socket. A socket that a process of the host makes
-    /// below a mount while a command runs can be connected to, unless the kernel's Landlock forbids that (Linux 7.1).
-    /// Without namespaces this is the same as [`Deny`](Self::Deny).
+    /// All unix sockets, for test suites that start a server on one. Commands can connect to a socket that a process of the host
+    /// creates below a mount while they run, unless Landlock denies that (Linux 7.1). Without namespaces this is the same as
+    /// [`Deny`](Self::Deny).
     Allow,
 }
 
-/// A name that is kept from commands and file tools at any depth of every mount.
+/// A name that is protected from commands and file tools at any depth of every mount.
 ///
-/// Everything that has the name when a command starts is covered in that command, directories with all that is in them. A
-/// command can give the name to something new below the root of a mount; the
-/// [problems](vfs_core::ExecuteResponse::problems) of its response name that, and the next command finds it covered. File
-/// tools cannot give the name to anything. Names that differ by case alone are the same name. A link of that name is not
-/// covered: it is reported as a problem, unless what it leads to is covered.
+/// Entries that have the name when a command starts are covered in that command, directories with their contents. A command can
+/// create an entry of the name below the root of a mount; the [problems](vfs_core::ExecuteResponse::problems) of its response name
+/// the entry, and it is covered in the next command. File tools cannot create an entry of the name. Names that differ only in case
+/// are the same name. A link of the name is not covered: it is reported as a problem, unless its target is covered.
 ///
-/// If `.git` is such a name, commands find every directory covered in which git sees a repository without it: one that holds
-/// `HEAD`, with `objects` and `refs` or `commondir`. File tools go by names alone: they can write in such a directory, and
-/// make one, which the next response of a command reports. A mount that is such a directory itself is not covered, and
-/// reported if it becomes one.
+/// If `.git` is a protected name, directories that git takes for a repository without that name are covered in commands, too: those
+/// that hold `HEAD`, with `objects` and `refs` or `commondir`. File tools only check names: they can write in such a directory, and
+/// create one, which the next response of a command reports. A mount that is such a directory itself is not covered, and is reported
+/// if it becomes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProtectedName {
     /// The name.
     pub name: String,
-    /// What becomes of it.
+    /// How it is protected.
     pub protection: Protection,
 }
 
-/// A path below every mount that is kept from commands and file tools.
+/// A path below every mount that is protected from commands and file tools.
 ///
-/// If it is missing below a writable mount, an empty directory takes its place while commands run, so that they cannot create
-/// it. The directory is not writable and has the sticky bit, or, on a file system that does not keep that, a fixed time of
-/// modification. git does not list it. It is removed after the last command; if the process was killed, the next sandbox of the
-/// same mount removes it.
+/// If the path is missing below a writable mount, an empty directory is its placeholder while commands run, so that they cannot
+/// create it. The placeholder is not writable and has the sticky bit or, on a file system that does not keep modes, a fixed time of
+/// modification. git does not list it. It is removed after the last command; if the process was killed, the next sandbox of the same
+/// mount removes it.
 ///
-/// Who works on the host can undo this for commands that run: what is moved, or removed and made anew there, is no
-/// longer covered for them. So what is protected should not be replaced while they run.
+/// A protected path that is moved or replaced on the host while commands run is no longer protected from those commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Protected {
     /// The path, relative to the mount.
     pub path: VfsPath,
-    /// What becomes of it.
+    /// How it is protected.
     pub protection: Protection,
 }
 
-/// Where the helper program is that puts Landlock on inside namespaces.
+/// Where to find the helper program, which applies Landlock inside namespaces.
 ///
-/// It is copied when the sandbox is opened, so that nobody can swap it later. A program that others may write to, or
-/// that commands are shown by a mount, is not used, unless it is the one that runs: that one is used as it was started, and
-/// copied only where the kernel lets somebody write to it (Linux 6.11 and 6.12).
+/// The helper is copied when the sandbox is opened, so that nobody can exchange it later. A program that other users may write to,
+/// or that a mount shows to commands, is not used, unless it is the running program: that one is used as it was started, and copied
+/// only if the kernel lets anybody write to it (Linux 6.11 and 6.12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Helper {
-    /// `vfs-confine` next to the running program, where the system's programs are, or in `PATH`.
+    /// `vfs-confine` next to the running program, in the system's directories, or in `PATH`.
     #[default]
     Found,
-    /// This file: `vfs-confine`, or a program that calls [`become_confine_if_asked`](crate::become_confine_if_asked)
-    /// first of all.
+    /// This file: `vfs-confine`, or a program that calls [`sandbox_helper_main`](crate::sandbox_helper_main) first in `main`.
     At(PathBuf),
-    /// Nowhere: Landlock is not used inside namespaces.
+    /// No helper: Landlock is not used inside namespaces.
     Unused,
 }
 
@@ -135,7 +131,7 @@ pub enum SelfTest {
 /// ```no_run
 /// # async fn example() -> vfs_core::Result<()> {
 /// use vfs_core::{Backend, OpContext, ExecuteRequest, VfsPath};
-/// use vfs_sandbox::os::{OsSandbox, SandboxConfig};
+/// use vfs_sandbox::{OsSandbox, SandboxConfig};
 ///
 /// let sandbox = OsSandbox::open(SandboxConfig::new("/srv/project")).await?;
 /// println!("{}", sandbox.report());
@@ -152,22 +148,22 @@ pub enum SelfTest {
 pub struct SandboxConfig {
     /// The directories of the host that commands and file tools see; at least one.
     pub mounts: Vec<Mount>,
-    /// Directories and files of the host that commands see, at the same path, and cannot change: tool chains. Default:
-    /// none beside the system's own.
+    /// Directories and files of the host, such as tool chains, that commands see at the same path and cannot change. Default:
+    /// none.
     pub tools: Vec<PathBuf>,
     /// Whether commands have a network. Default: none.
     pub network: Network,
-    /// What is kept from commands and file tools below every mount. Default: `.git` is read-only, since what its hooks
-    /// and its configuration name is run by whoever uses the repository next, and `.env` is hidden.
+    /// Paths that are protected from commands and file tools below every mount. Default: `.git` is read-only, since the next
+    /// user of the repository runs its hooks and the programs of its configuration, and `.env` is hidden.
     pub protected: Vec<Protected>,
-    /// Names that are kept from commands and file tools at any depth. Default: `.git` is read-only, and `.env` is hidden.
+    /// Names that are protected from commands and file tools at any depth. Default: `.git` is read-only, and `.env` is hidden.
     pub protected_names: Vec<ProtectedName>,
-    /// Most entries of all mounts that are looked at for protected names and sockets before a command starts. Where there
-    /// are more, the command does not start, since some of what is protected might be missed. Default 1,000,000.
+    /// Maximum number of entries of all mounts that are searched for protected names and sockets before a command starts. If there
+    /// are more, the command does not start, since the search could miss protected entries. Default: 1,000,000.
     pub max_scanned_entries: u64,
-    /// Whether commands may make unix sockets. Default: only pairs.
+    /// Whether commands may create unix sockets. Default: only pairs.
     pub unix_sockets: UnixSockets,
-    /// What one process may use. Default: 4 GiB of each file. Its `processes` does not count here.
+    /// Limits of each process. Default: 4 GiB for each file. Its `processes` is ignored.
     pub limits: Limits,
     /// Bytes of memory of all commands together. Default 4 GiB.
     pub memory_bytes: Option<u64>,
@@ -175,40 +171,39 @@ pub struct SandboxConfig {
     pub processes: Option<u64>,
     /// Bytes of the private `/tmp` of each command. They count as memory. Default 512 MiB.
     pub tmp_bytes: u64,
-    /// What may be used to hold commands. Default: everything that works here.
+    /// The mechanisms that may confine commands. Default: all that work on this system.
     pub mechanisms: BTreeSet<Mechanism>,
-    /// What must be enforced for the sandbox to open. Default [`Belt::REQUIRED`]. [`Belt::UnixSockets`] is not required where
-    /// [`unix_sockets`](Self::unix_sockets) are allowed; the [report](crate::SandboxReport) says whether it holds.
-    pub required: BTreeSet<Belt>,
-    /// Where the helper program is. Default: next to the running one, or in `PATH`.
+    /// The guarantees without which the sandbox does not open. Default: [`Guarantee::REQUIRED`]. [`Guarantee::UnixSockets`] is not
+    /// required if [`unix_sockets`](Self::unix_sockets) are allowed; the [report](crate::SandboxReport) says whether it is enforced.
+    pub required: BTreeSet<Guarantee>,
+    /// Where to find the helper program. Default: next to the running program, or in `PATH`.
     pub helper: Helper,
-    /// Where bubblewrap is. It runs on the host, so it must lie where nobody but root and the user of this process may
-    /// write, and outside of every mount. Default: `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin`, or in `PATH`; one
-    /// that somebody could have changed is passed over.
+    /// Path of bubblewrap. It runs on the host, so it must be outside of every mount, and in directories to which only root and the
+    /// user of this process may write. Default: the first `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin` and `PATH` of which this
+    /// is true.
     pub bubblewrap: Option<PathBuf>,
     /// When the self-test runs. Default: if no equal sandbox has passed it since the system was started.
     pub self_test: SelfTest,
 }
 
-/// The repository, which is a directory but in work trees of another one.
+/// The repository: a directory, or a file in a work tree of another repository.
 pub(crate) const GIT: &str = ".git";
 
-/// Where secrets of the environment are kept by convention.
+/// File that has the secrets of the environment by convention.
 const ENV: &str = ".env";
 
 impl SandboxConfig {
-    /// Where [`SandboxConfig::new`] shows its directory.
+    /// Path at which [`SandboxConfig::new`] mounts its directory.
     pub const WORKSPACE: &str = "/workspace";
 
-    /// Commands on `directory`, which they see as [`/workspace`](Self::WORKSPACE).
+    /// Returns settings for `directory`, mounted writable at [`/workspace`](Self::WORKSPACE).
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         // The text is a constant, and a path.
         let at = VfsPath::parse(Self::WORKSPACE).unwrap_or_default();
         Self::with_mount(Mount::writable(at, directory))
     }
 
-    /// Commands on `directory`, which they see where the host has it. This is the only way where there are no
-    /// namespaces.
+    /// Returns settings for `directory`, mounted writable at its path on the host. Without namespaces, no other path is possible.
     ///
     /// # Errors
     ///
@@ -221,7 +216,7 @@ impl SandboxConfig {
         Ok(Self::with_mount(Mount::writable(VfsPath::parse(at)?, directory)))
     }
 
-    /// Commands on one mount; [`mount`](Self::mount) adds others.
+    /// Returns settings for one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
         // All of these are constants, and paths.
         let protected = |path, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
@@ -241,7 +236,7 @@ impl SandboxConfig {
             processes: Some(1024),
             tmp_bytes: 512 << 20,
             mechanisms: Mechanism::ALL.iter().copied().collect(),
-            required: Belt::REQUIRED.iter().copied().collect(),
+            required: Guarantee::REQUIRED.iter().copied().collect(),
             helper: Helper::default(),
             bubblewrap: None,
             self_test: SelfTest::default(),
@@ -255,7 +250,7 @@ impl SandboxConfig {
         self
     }
 
-    /// Shows commands a directory or file of the host, at its own path, to be read and run.
+    /// Adds a directory or file of the host that commands can read and execute at the same path.
     #[must_use]
     pub fn tool(mut self, path: impl Into<PathBuf>) -> Self {
         self.tools.push(path.into());
@@ -284,11 +279,11 @@ impl SandboxConfig {
         Ok(self)
     }
 
-    /// Protects a name at any depth of every mount, in place of what was said of it before.
+    /// Protects a name at any depth of every mount, and replaces an earlier setting for it.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for what is not one name.
+    /// `invalid_argument` for a path of more than one name.
     pub fn protect_name(mut self, name: &str, protection: Protection) -> Result<Self> {
         let path = VfsPath::parse(name)?;
         if path.name() != Some(name) {
@@ -301,7 +296,7 @@ impl SandboxConfig {
         Ok(self)
     }
 
-    /// Protects nothing.
+    /// Removes all protected paths and names.
     #[must_use]
     pub fn unprotected(mut self) -> Self {
         self.protected.clear();
@@ -309,40 +304,41 @@ impl SandboxConfig {
         self
     }
 
-    /// Sets how many entries of the mounts are looked at before a command starts.
+    /// Sets the maximum number of entries that are searched before a command starts.
     #[must_use]
     pub fn max_scanned_entries(mut self, entries: u64) -> Self {
         self.max_scanned_entries = entries;
         self
     }
 
-    /// Sets whether commands may make unix sockets.
+    /// Sets whether commands may create unix sockets.
     #[must_use]
     pub fn unix_sockets(mut self, unix_sockets: UnixSockets) -> Self {
         self.unix_sockets = unix_sockets;
         self
     }
 
-    /// Returns whether the sandbox opens only if `belt` is enforced.
-    pub(crate) fn requires(&self, belt: Belt) -> bool {
-        self.required.contains(&belt) && !(belt == Belt::UnixSockets && self.unix_sockets == UnixSockets::Allow)
+    /// Returns whether the sandbox opens only if `guarantee` is enforced.
+    pub(crate) fn requires(&self, guarantee: Guarantee) -> bool {
+        self.required.contains(&guarantee)
+            && !(guarantee == Guarantee::UnixSockets && self.unix_sockets == UnixSockets::Allow)
     }
 
-    /// Sets what one process may use.
+    /// Sets the limits of each process.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets how many bytes of memory all commands together may take.
+    /// Sets the bound on the memory of all commands together.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.memory_bytes = bytes.into();
         self
     }
 
-    /// Sets how many processes and threads all commands together may be.
+    /// Sets the bound on the processes and threads of all commands together.
     #[must_use]
     pub fn processes(mut self, processes: impl Into<Option<u64>>) -> Self {
         self.processes = processes.into();
@@ -356,21 +352,21 @@ impl SandboxConfig {
         self
     }
 
-    /// Uses nothing but these to hold commands.
+    /// Sets the mechanisms that may confine commands.
     #[must_use]
     pub fn only(mut self, mechanisms: impl IntoIterator<Item = Mechanism>) -> Self {
         self.mechanisms = mechanisms.into_iter().collect();
         self
     }
 
-    /// Opens only where these are enforced, and whatever else is not.
+    /// Sets the guarantees without which the sandbox does not open.
     #[must_use]
-    pub fn require(mut self, belts: impl IntoIterator<Item = Belt>) -> Self {
-        self.required = belts.into_iter().collect();
+    pub fn require(mut self, guarantees: impl IntoIterator<Item = Guarantee>) -> Self {
+        self.required = guarantees.into_iter().collect();
         self
     }
 
-    /// Sets where bubblewrap is.
+    /// Sets the path of bubblewrap.
     #[must_use]
     pub fn bubblewrap(mut self, program: impl Into<PathBuf>) -> Self {
         self.bubblewrap = Some(program.into());
@@ -384,7 +380,7 @@ impl SandboxConfig {
         self
     }
 
-    /// Sets where the helper program is.
+    /// Sets where to find the helper program.
     #[must_use]
     pub fn helper(mut self, helper: Helper) -> Self {
         self.helper = helper;

@@ -1,6 +1,6 @@
-//! Identity, path and number of open files.
+//! Identity, path and duplicates of open files.
 
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
@@ -8,16 +8,15 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Result};
 
-/// Whether both are one file.
+/// Whether both describe the same file.
 pub(crate) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Where the host has what is held open.
-pub(crate) fn place(held: &OwnedFd) -> std::result::Result<PathBuf, Errno> {
-    let number = held.as_fd().as_raw_fd();
-    let place = rustix::fs::readlink(format!("/proc/self/fd/{number}"), Vec::new())?;
-    Ok(PathBuf::from(std::ffi::OsString::from_vec(place.into_bytes())))
+/// Returns the path of an open file on the host.
+pub(crate) fn path_of(file: &OwnedFd) -> std::result::Result<PathBuf, Errno> {
+    let path = rustix::fs::readlink(format!("/proc/self/fd/{}", file.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes())))
 }
 
 /// Returns the error for a process that cannot open enough files to start a command.
@@ -27,6 +26,6 @@ pub(crate) fn few_descriptors() -> Error {
 }
 
 /// Returns another descriptor of the same open file.
-pub(crate) fn duplicate(held: &OwnedFd) -> Result<OwnedFd> {
-    held.try_clone().map_err(|source| few_descriptors().with_source(source))
+pub(crate) fn duplicate(file: &OwnedFd) -> Result<OwnedFd> {
+    file.try_clone().map_err(|source| few_descriptors().with_source(source))
 }

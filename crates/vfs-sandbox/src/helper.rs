@@ -1,6 +1,6 @@
-//! The program that puts Landlock on inside namespaces, just before a command starts.
+//! Helper program that applies Landlock inside namespaces, just before a command starts.
 //!
-//! Landlock forbids mounts, so it cannot be put on before bubblewrap has made them.
+//! Landlock forbids mounts, so it cannot be applied before bubblewrap has made them.
 
 pub(crate) mod memfd;
 pub(crate) mod programs;
@@ -22,34 +22,34 @@ use crate::config::{self, Network};
 use crate::descriptors::is_same;
 use crate::landlock::{Grant, Rules};
 use crate::protect::nested_covers;
-use crate::protect::open_mount::Held;
+use crate::protect::open_mount::OpenMount;
 use crate::sandbox::confine::limit_processes;
 use crate::seccomp;
 use crate::stamp::FileVersion;
 
-const ASKED: &str = "--vfs-confine";
+const HELPER_OPTION: &str = "--vfs-confine";
 
-/// What the helper does to itself.
+/// What the helper does before it becomes the command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) rules: Rules,
     pub(crate) processes: Option<u64>,
-    /// The descriptor that it was started from.
+    /// The inherited descriptor of the helper's own program.
     pub(crate) own: Option<i32>,
-    /// What is to be at these paths.
-    pub(crate) covers: Vec<(PathBuf, Covered)>,
-    /// Whether it covers what [`nested_covers::LIST`] names, and then puts on the filter that is in [`FILTER`].
+    /// The files expected at these paths.
+    pub(crate) covers: Vec<(PathBuf, ExpectedFile)>,
+    /// Whether it covers the entries listed in [`nested_covers::LIST`], and then applies the filter in [`FILTER`].
     pub(crate) nested: NestedCovers,
 }
 
-/// Whether the helper makes mounts.
+/// Whether the helper mounts covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum NestedCovers {
     #[default]
     None,
-    /// It does, and the command needs no other filter then.
+    /// It mounts those that are listed; the command needs no other filter.
     Listed,
-    /// It does, and then puts on the filter for the command.
+    /// It mounts those that are listed, and then applies the filter for the command.
     ListedBeforeFilter,
 }
 
@@ -58,33 +58,33 @@ impl NestedCovers {
         [(Self::Listed, "--nested-covers"), (Self::ListedBeforeFilter, "--nested-covers-before-filter")];
 }
 
-/// Where the filter for a command is that cannot be put on before the helper has made mounts.
+/// The file with the filter of a command, which cannot be applied before the helper has mounted covers.
 pub(crate) const FILTER: &str = "/run/vfs-filter";
 
-/// What a path leads to where it is covered as it is to be. Bubblewrap puts covers by path, and whoever can change the
-/// host's directory could have it put one elsewhere.
+/// The file expected at a path that is covered. Bubblewrap resolves the path, so another writer of the host's directory could
+/// make it cover something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Covered {
+pub(crate) enum ExpectedFile {
     /// This file or directory.
-    By { device: u64, inode: u64 },
-    /// Something that was made for the command, so that it is not where the mount is.
-    ByOtherThan { device: u64 },
+    Exactly { device: u64, inode: u64 },
+    /// A file made for the command, which is not on the device of the mount.
+    OffDevice { device: u64 },
 }
 
-impl Covered {
-    fn holds(self, path: &Path) -> bool {
+impl ExpectedFile {
+    fn is_at(self, path: &Path) -> bool {
         let there = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         there.is_ok_and(|there| match self {
-            Self::By { device, inode } => (there.st_dev, there.st_ino) == (device, inode),
-            Self::ByOtherThan { device } => there.st_dev != device,
+            Self::Exactly { device, inode } => (there.st_dev, there.st_ino) == (device, inode),
+            Self::OffDevice { device } => there.st_dev != device,
         })
     }
 }
 
 impl Task {
-    /// The arguments that ask for it, up to those that name the command.
+    /// Returns the arguments for this task, up to the command.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
-        let mut line: Vec<OsString> = vec![ASKED.into()];
+        let mut line: Vec<OsString> = vec![HELPER_OPTION.into()];
         for (grant, path) in &self.rules.grants {
             let option = Grant::OPTIONS.iter().find(|(other, _)| other == grant).map_or("--list", |(_, option)| option);
             line.extend([option.into(), path.into()]);
@@ -103,10 +103,10 @@ impl Task {
         }
         for (path, covered) in &self.covers {
             match covered {
-                Covered::By { device, inode } => {
+                ExpectedFile::Exactly { device, inode } => {
                     line.extend(["--covered-by".into(), device.to_string().into(), inode.to_string().into()]);
                 }
-                Covered::ByOtherThan { device } => {
+                ExpectedFile::OffDevice { device } => {
                     line.extend(["--covered-by-other-than".into(), device.to_string().into()]);
                 }
             }
@@ -116,7 +116,7 @@ impl Task {
         line
     }
 
-    /// What these arguments ask for, and the command that follows.
+    /// Parses the arguments into a task and the command that follows.
     fn parse(mut line: impl Iterator<Item = OsString>) -> Result<(Self, Vec<OsString>), String> {
         let mut task = Self::default();
         while let Some(option) = line.next() {
@@ -126,11 +126,11 @@ impl Task {
                 Some("--processes") => task.processes = Some(number(line.next())?),
                 Some("--own") => task.own = Some(number(line.next())?),
                 Some("--covered-by") => {
-                    let covered = Covered::By { device: number(line.next())?, inode: number(line.next())? };
+                    let covered = ExpectedFile::Exactly { device: number(line.next())?, inode: number(line.next())? };
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 Some("--covered-by-other-than") => {
-                    let covered = Covered::ByOtherThan { device: number(line.next())? };
+                    let covered = ExpectedFile::OffDevice { device: number(line.next())? };
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 _ if let Some((nested, _)) =
@@ -140,7 +140,7 @@ impl Task {
                 }
                 _ => {
                     let grant = Grant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
-                    let (grant, _) = grant.ok_or_else(|| format!("{option:?} is not known"))?;
+                    let (grant, _) = grant.ok_or_else(|| format!("unknown option {option:?}"))?;
                     task.rules.grant(*grant, line.next().ok_or("a path is missing")?);
                 }
             }
@@ -148,22 +148,22 @@ impl Task {
         Err("the command is missing".to_owned())
     }
 
-    /// Does it, and becomes the command. Returns only why that failed.
+    /// Performs the task and becomes the command. Returns only if that fails.
     fn become_command(&self, command: &[OsString]) -> Result<Infallible, String> {
         let (program, arguments) = command.split_first().ok_or("the command is missing")?;
         let mut command = Command::new(program);
         let environment = read_environment().map_err(|error| format!("the environment cannot be read: {error}"))?;
         command.args(arguments).env_clear().envs(environment);
         self.apply()?;
-        signals::heed().map_err(|error| format!("signals cannot be heeded: {error}"))?;
+        signals::restore().map_err(|error| format!("the handling of signals cannot be reset: {error}"))?;
         Err(command.exec().to_string())
     }
 
     fn apply(&self) -> Result<(), String> {
         if let Some(own) = self.own {
-            memfd::close(own).map_err(|error| format!("the helper cannot be left behind: {error}"))?;
+            memfd::close(own).map_err(|error| format!("the program of the helper cannot be closed: {error}"))?;
         }
-        if let Some((path, _)) = self.covers.iter().find(|(path, covered)| !covered.holds(path)) {
+        if let Some((path, _)) = self.covers.iter().find(|(path, covered)| !covered.is_at(path)) {
             let path = path.display();
             return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
         }
@@ -182,13 +182,13 @@ impl Task {
             return Err("Landlock is not enforced".to_owned());
         }
         if let Some(filter) = filter {
-            seccompiler::apply_filter(&filter).map_err(|error| format!("the filter cannot be put on: {error}"))?;
+            seccompiler::apply_filter(&filter).map_err(|error| format!("the filter cannot be applied: {error}"))?;
         }
         Ok(())
     }
 }
 
-/// The filter for the command.
+/// Reads the filter for the command.
 fn read_filter() -> Result<seccompiler::BpfProgram, String> {
     let bytes = nested_covers::read_file(FILTER).map_err(|error| format!("the filter cannot be read: {error}"))?;
     seccomp::from_bytes(&bytes)
@@ -199,8 +199,8 @@ fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {
     text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{text:?} is not a number"))
 }
 
-/// Where the command's environment is. The helper itself has none: a name such as `LD_PRELOAD` would have it run what it is
-/// to confine.
+/// The file with the command's environment. The helper itself has none: `LD_PRELOAD` would load code into it that it has to
+/// confine.
 pub(crate) const ENVIRONMENT: &str = "/run/vfs-environment";
 
 fn read_environment() -> std::io::Result<Vec<(OsString, OsString)>> {
@@ -213,7 +213,7 @@ fn read_environment() -> std::io::Result<Vec<(OsString, OsString)>> {
     Ok(bytes.split(|&byte| byte == 0).filter_map(variable).collect())
 }
 
-/// An environment as the helper reads it.
+/// Encodes an environment as the helper reads it.
 pub(crate) fn environment_bytes(environment: &[(OsString, OsString)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in environment {
@@ -225,56 +225,55 @@ pub(crate) fn environment_bytes(environment: &[(OsString, OsString)]) -> Vec<u8>
     bytes
 }
 
-/// Becomes a confined command, where the arguments of the process ask for that, and does not return then. Else it does
-/// nothing.
+/// Runs this process as the helper of a sandbox and does not return, if its arguments say so. Otherwise does nothing.
 ///
-/// A program that [names itself](crate::Helper::At) as the helper of its sandboxes calls this first of all, before it
-/// starts threads.
-pub fn become_confine_if_asked() {
+/// A program that is the [helper](crate::Helper::At) of its own sandboxes calls this function first in `main`, before it starts
+/// threads.
+pub fn sandbox_helper_main() {
     let mut line = std::env::args_os().skip(1);
-    if line.next().as_deref() != Some(OsStr::new(ASKED)) {
+    if line.next().as_deref() != Some(OsStr::new(HELPER_OPTION)) {
         return;
     }
-    let told = match Task::parse(line).and_then(|(task, command)| task.become_command(&command)) {
-        Err(told) => told,
+    let error = match Task::parse(line).and_then(|(task, command)| task.become_command(&command)) {
+        Err(error) => error,
         Ok(never) => match never {},
     };
-    // There is nobody to tell where this cannot be written.
-    let _ = writeln!(std::io::stderr(), "vfs-confine: {told}");
+    // If this cannot be written, there is nobody to report it to.
+    let _ = writeln!(std::io::stderr(), "vfs-confine: {error}");
     std::process::exit(126);
 }
 
-/// The program that runs, whatever has become of its path.
+/// The running program, whatever has become of its path.
 const RUNNING: &str = "/proc/self/exe";
 
-/// The helper as a file that nobody can change, and the version of the program that it is; or why there is none.
-pub(crate) fn found(helper: &config::Helper, mounts: &[Held]) -> Result<(OwnedFd, Option<FileVersion>), String> {
+/// Opens the helper as a file that nobody can change, with the version of its program, or returns why there is none.
+pub(crate) fn open(helper: &config::Helper, mounts: &[OpenMount]) -> Result<(OwnedFd, Option<FileVersion>), String> {
     const NAME: &str = "vfs-confine";
     let advice = |why: String| format!("{why}; put {NAME} next to the program or in PATH, or name it in the settings");
-    let place = match helper {
+    let path = match helper {
         config::Helper::Unused => return Err("the settings leave the helper out".to_owned()),
         config::Helper::At(path) if is_running(path) => PathBuf::from(RUNNING),
-        config::Helper::At(path) => programs::trusted(path, mounts).map_err(advice)?,
+        config::Helper::At(path) => programs::verify(path, mounts).map_err(advice)?,
         config::Helper::Found => {
             let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
             programs::find(NAME, beside, mounts).map_err(advice)?
         }
     };
-    let version = FileVersion::at(&place);
-    let file = if place == Path::new(RUNNING) { running() } else { memfd::copy(&place) };
+    let version = FileVersion::at(&path);
+    let file = if path == Path::new(RUNNING) { open_running() } else { memfd::copy(&path) };
     Ok((file.map_err(|error| format!("the helper cannot be copied: {error}"))?, version))
 }
 
-/// The program that runs. A copy of it is as large as the program, and needed only if somebody could write to the file: while a
-/// program runs, the kernel refuses that with `ETXTBSY`, but for Linux 6.11 and 6.12.
-fn running() -> std::io::Result<OwnedFd> {
+/// Opens the running program. A copy in memory is needed only if somebody could write to the file: while a program runs, the
+/// kernel refuses that with `ETXTBSY`, except Linux 6.11 and 6.12.
+fn open_running() -> std::io::Result<OwnedFd> {
     match rustix::fs::open(RUNNING, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::TXTBSY) => Ok(rustix::fs::open(RUNNING, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?),
         _ => memfd::copy(Path::new(RUNNING)),
     }
 }
 
-/// Whether this is the program that runs: it is trusted already.
+/// Whether `path` is the running program, which is trusted already.
 fn is_running(path: &Path) -> bool {
     let [running, named] = [Path::new(RUNNING), path].map(rustix::fs::stat);
     running.is_ok_and(|running| named.is_ok_and(|named| is_same(&running, &named)))
@@ -288,8 +287,8 @@ mod tests {
     fn what_is_asked_is_what_is_done() {
         let mut task = Task { processes: Some(64), own: Some(7), ..Task::default() };
         task.covers = vec![
-            ("/w/.git".into(), Covered::By { device: u64::MAX, inode: 2 }),
-            ("/w/.env".into(), Covered::ByOtherThan { device: 3 }),
+            ("/w/.git".into(), ExpectedFile::Exactly { device: u64::MAX, inode: 2 }),
+            ("/w/.env".into(), ExpectedFile::OffDevice { device: 3 }),
         ];
         for (grant, _) in Grant::OPTIONS {
             task.rules.grant(grant, format!("/a place/{grant:?}"));
@@ -316,13 +315,13 @@ mod tests {
         let link = directory.path().join("link");
         rustix::fs::symlinkat(directory.path(), CWD, &link).expect("made");
         for (path, covered, holds) in [
-            (directory.path(), Covered::By { device, inode }, true),
-            (directory.path(), Covered::By { device, inode: inode + 1 }, false),
-            (&link, Covered::By { device, inode }, false),
-            (directory.path(), Covered::ByOtherThan { device }, false),
-            (Path::new("/proc"), Covered::ByOtherThan { device }, true),
+            (directory.path(), ExpectedFile::Exactly { device, inode }, true),
+            (directory.path(), ExpectedFile::Exactly { device, inode: inode + 1 }, false),
+            (&link, ExpectedFile::Exactly { device, inode }, false),
+            (directory.path(), ExpectedFile::OffDevice { device }, false),
+            (Path::new("/proc"), ExpectedFile::OffDevice { device }, true),
         ] {
-            assert_eq!(covered.holds(path), holds, "{} {covered:?}", path.display());
+            assert_eq!(covered.is_at(path), holds, "{} {covered:?}", path.display());
         }
     }
 

@@ -1,4 +1,4 @@
-//! What Landlock allows.
+//! Landlock rules: the access to files, TCP and other processes that commands have.
 
 pub(crate) mod direct;
 
@@ -11,21 +11,21 @@ use landlock::{
 
 use crate::config::Network;
 
-/// What may be done below a path.
+/// Access to the files below a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// Directories may be listed.
+    /// Directories can be listed.
     List,
-    /// Files may be read and run.
+    /// Files can be read and executed.
     Read,
-    /// Files may be read, run, made, changed and removed.
+    /// Files can be read, executed, created, changed and removed.
     Write,
-    /// Devices may be used.
+    /// Devices can be used.
     Device,
 }
 
 impl Grant {
-    /// Every grant with the option of the helper that makes it.
+    /// Every grant with its option of the helper.
     pub(crate) const OPTIONS: [(Self, &str); 4] =
         [(Self::List, "--list"), (Self::Read, "--read"), (Self::Write, "--write"), (Self::Device, "--device")];
 
@@ -42,13 +42,13 @@ impl Grant {
     }
 }
 
-/// The newest interface whose rights are handled; an older kernel handles those that it knows.
+/// The newest version of the interface whose rights are handled. An older kernel handles those that it knows.
 const NEWEST: ABI = ABI::V7;
 
-/// The interface from which on Landlock keeps commands from unix sockets with a path that were made outside: Linux 7.1.
+/// The first version of the interface that denies unix sockets with a path that were created outside: Linux 7.1.
 pub(crate) const UNIX_SOCKETS: i32 = ABI::V9 as i32;
 
-/// Everything that a command may do with files and with others.
+/// The rules for one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) grants: Vec<(Grant, PathBuf)>,
@@ -60,23 +60,23 @@ impl Rules {
         self.grants.push((grant, path.into()));
     }
 
-    /// The kernel's form of them. A path that is not there is left out.
+    /// Creates the ruleset of the kernel. Missing paths are left out.
     pub(crate) fn ruleset(&self) -> Result<RulesetCreated, String> {
-        let told = |error: landlock::RulesetError| format!("the kernel does not take the rules: {error}");
+        let refused = |error: landlock::RulesetError| format!("the kernel refuses the rules: {error}");
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            // No grant allows the second: a command reaches the sockets that were made in the sandbox, and no others.
+            // No grant has the second right: commands reach only sockets that were created in the sandbox.
             .handle_access(AccessFs::from_all(NEWEST) | AccessFs::ResolveUnix)
-            .map_err(told)?
+            .map_err(refused)?
             .scope(Scope::Signal | Scope::AbstractUnixSocket)
-            .map_err(told)?;
+            .map_err(refused)?;
         if self.network == Network::Off {
-            ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(told)?;
+            ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(refused)?;
         }
-        let mut created = ruleset.create().map_err(told)?;
+        let mut created = ruleset.create().map_err(refused)?;
         for (grant, path) in &self.grants {
             if let Some(directory) = opened(path)? {
-                created = created.add_rule(PathBeneath::new(directory, grant.access())).map_err(told)?;
+                created = created.add_rule(PathBeneath::new(directory, grant.access())).map_err(refused)?;
             }
         }
         Ok(created)
@@ -93,15 +93,15 @@ fn opened(path: &Path) -> Result<Option<PathFd>, String> {
     }
 }
 
-/// The version of Landlock's interface that the kernel has; `None` where it has none.
+/// Returns the version of the Landlock interface; `None` if the kernel has none.
 pub(crate) fn version() -> Option<i32> {
-    // Only a thread that puts rules on is told, so one does, and ends.
-    let tried = std::thread::Builder::new().name("landlock".to_owned()).spawn(|| {
+    // Only a thread that applies rules learns the version, so one does, and ends.
+    let thread = std::thread::Builder::new().name("landlock".to_owned()).spawn(|| {
         let ruleset = Ruleset::default().handle_access(AccessFs::MakeChar).ok()?.create().ok()?;
         match ruleset.restrict_self().ok()?.landlock {
             LandlockStatus::Available { effective_abi, kernel_abi } => Some(kernel_abi.unwrap_or(effective_abi as i32)),
             _ => None,
         }
     });
-    tried.ok()?.join().ok()?
+    thread.ok()?.join().ok()?
 }

@@ -21,9 +21,9 @@ mod workspace;
 pub use self::config::{
     Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
 };
-pub use self::helper::become_confine_if_asked;
-pub use self::report::guarantee::{Belt, Mechanism};
-pub use self::report::{Finding, Holding, SandboxReport};
+pub use self::helper::sandbox_helper_main;
+pub use self::report::guarantee::{Guarantee, Mechanism};
+pub use self::report::{Enforcement, ProbeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::sandbox::backend::OsSandboxBackend;
 pub use self::sandbox::commands::SandboxCommands;
@@ -33,8 +33,8 @@ pub use self::workspace::{CollectConflict, Collected, Workspace};
 pub mod os {
     #[doc(no_inline)]
     pub use super::{
-        Belt, CollectConflict, Collected, Finding, Helper, Holding, Mechanism, Mount, Network, OsSandbox,
-        OsSandboxBackend, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig, SandboxReport,
-        SelfTest, UnixSockets, Workspace, become_confine_if_asked,
+        CollectConflict, Collected, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
+        OsSandboxBackend, ProbeResult, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig,
+        SandboxReport, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
     };
 }

@@ -1,4 +1,4 @@
-//! Commands in namespaces of their own, made by bubblewrap.
+//! Commands in namespaces, which bubblewrap creates.
 
 pub(crate) mod bubblewrap;
 pub(crate) mod system;
@@ -19,37 +19,37 @@ use crate::config::{Protection, SandboxConfig, UnixSockets};
 use crate::descriptors::{duplicate, few_descriptors};
 use crate::helper::memfd;
 use crate::helper::programs;
-use crate::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
+use crate::helper::{self, ENVIRONMENT, ExpectedFile, FILTER, NestedCovers, Task, environment_bytes};
 use crate::landlock::{Grant, Rules};
 use crate::namespaces::bubblewrap::{
-    Cover, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments,
+    BindOver, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments,
 };
-use crate::namespaces::system::{System, written};
+use crate::namespaces::system::{System, generated_files};
 use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
-use crate::protect::open_mount::{Held, Kept};
+use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::placeholders::Placeholders;
 use crate::protect::tree_scan::{EntryKind, ScanEntry};
 use crate::seccomp;
 use crate::stamp::{FileVersion, Stamp, Stamps};
 
-/// How bubblewrap is told what to bind.
+/// How bubblewrap receives the sources of binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Binds {
-    /// By descriptors: what is bound is what was looked at, whatever is renamed.
+    /// By descriptor: the file that was checked is bound, even after a rename.
     ByDescriptor,
-    /// By paths: this version knows no other way.
+    /// By path, as versions before 0.11 require.
     ByPath,
 }
 
-/// What is to be done in namespaces, and what to do without, as it was found not to work here.
+/// Features of the namespaces of one attempt, without those that did not work on this system.
 #[derive(Debug, Clone)]
 pub(crate) struct Isolation {
     pub(crate) outside: Outside,
-    /// Why the helper makes no mounts.
+    /// Whether the helper mounts covers deep in the tree, or why not.
     pub(crate) nested: Result<(), String>,
 }
 
-/// What starts commands in namespaces.
+/// Launcher of commands in namespaces.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     program: PathBuf,
@@ -59,27 +59,27 @@ pub(crate) struct Namespaces {
     outside: Outside,
     system: System,
     filter: Option<Vec<u8>>,
-    /// The filter under which the helper makes mounts, if one is used; or why it makes none.
+    /// Filter of system calls for the helper while it mounts covers, if one is used; or why it mounts none.
     nested: Result<Option<Vec<u8>>, String>,
-    /// The helper, a copy of it, and what it does, or why there is none.
+    /// The helper with its task, or why there is none.
     helper: Result<(OwnedFd, Task), String>,
     placeholders: Placeholders,
     description: String,
 }
 
-/// One command, as namespaces need to know it.
+/// A command to start in namespaces.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CommandSpec<'a> {
     pub(crate) command: &'a str,
     pub(crate) directory: &'a str,
     pub(crate) session: Session,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// A file that is there for nothing but to find out whether it can be read.
-    pub(crate) bait: Option<&'static str>,
+    /// Path of a file that only the self-test needs: namespaces show it and Landlock does not.
+    pub(crate) decoy: Option<&'static str>,
 }
 
-/// A file of trials that the helper is to cover, as if it were hidden.
-pub(crate) const DECOY: &str = "/etc/vfs-decoy";
+/// File of the self-test that the helper covers like a hidden name.
+pub(crate) const COVERED_DECOY: &str = "/etc/vfs-covered-decoy";
 
 /// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
@@ -89,11 +89,10 @@ const MAX_NESTED_COVERS: usize = 4_096;
 const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {
-    /// Looks for bubblewrap and what it can do, and decides on the second belts. `filters` are that of commands and that of
-    /// the helper while it makes mounts.
+    /// Finds bubblewrap, its options and the helper. `filters` are those of commands and of the helper while it mounts covers.
     pub(crate) fn find(
         config: &SandboxConfig,
-        mounts: &[Held],
+        mounts: &[OpenMount],
         filters: Option<[&seccompiler::BpfProgram; 2]>,
         landlock: Result<(), String>,
         processes: Option<u64>,
@@ -102,7 +101,7 @@ impl Namespaces {
     ) -> Result<Self, String> {
         let Isolation { outside, nested } = isolation;
         let program = match &config.bubblewrap {
-            Some(program) => programs::trusted(program, mounts)?,
+            Some(program) => programs::verify(program, mounts)?,
             None => programs::find("bwrap", None, mounts)
                 .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
         };
@@ -116,16 +115,16 @@ impl Namespaces {
             Outside::Hidden if knows("--disable-userns") => NestedUsers::Disabled,
             _ => NestedUsers::LeftToFilter,
         };
-        let system = System::found(config.network);
+        let system = System::detect(config.network);
         let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
-        let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper, mounts)?, task)));
+        let helper = landlock.map(task).and_then(|task| Ok((helper::open(&config.helper, mounts)?, task)));
         let description = format!(
             "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
             helper.as_ref().map(|((_, version), task)| (version, task))
         );
         let helper = helper.map(|((file, _), task)| (file, task));
-        let placeholders = Placeholders::new()
-            .map_err(|errno| format!("there is no memory for a file that commands hold: {errno}"))?;
+        let placeholders =
+            Placeholders::new().map_err(|errno| format!("the lock file of commands cannot be created: {errno}"))?;
         Ok(Self {
             program,
             binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
@@ -143,18 +142,18 @@ impl Namespaces {
         })
     }
 
-    /// What a self-test in these namespaces depends on beside the settings and the system.
+    /// Describes what a self-test depends on beside the settings and the system.
     pub(crate) fn description(&self) -> &str {
         &self.description
     }
 
-    /// Whether what covers a protected path is what was looked at, or why it may be something else.
-    pub(crate) fn covers_are_known(&self) -> Result<(), String> {
+    /// Whether a bind over a protected path is known to have the file that was checked, or why not.
+    pub(crate) fn verifies_binds(&self) -> Result<(), String> {
         if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
             return Ok(());
         }
-        let why = "this bubblewrap covers paths by name, and who else can write to the directory could exchange them \
-                   meanwhile; use bubblewrap 0.11, or the helper, which looks after it";
+        let why = "this bubblewrap binds paths by name, so another writer of the directory could exchange them meanwhile; \
+                   use bubblewrap 0.11, or the helper, which verifies them";
         Err(why.to_owned())
     }
 
@@ -163,62 +162,62 @@ impl Namespaces {
         self.placeholders.clear();
     }
 
-    /// Whether Landlock is put on inside, or why not.
+    /// Whether the helper applies Landlock, or why not.
     pub(crate) fn landlock(&self) -> Result<(), &str> {
         self.helper.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
-    /// Whether entries deep in a tree are covered, or why not.
+    /// Whether the helper covers entries deep in the tree, or why not.
     pub(crate) fn nested(&self) -> Result<(), &str> {
         self.nested.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
-    /// What to start for a command. `entries` are those deep in the mounts that have to be covered.
+    /// Returns how to start a command. `entries` are the entries deep in the mounts that have to be covered.
     pub(crate) fn launch(
         &self,
         config: &SandboxConfig,
-        mounts: &[Held],
+        mounts: &[OpenMount],
         entries: &[(usize, ScanEntry)],
-        wanted: Wanted<'_>,
+        spec: CommandSpec<'_>,
     ) -> Result<Launch> {
-        let mut given = Given::default();
-        // Held before anything is made, so that nobody removes that meanwhile.
+        let mut inherited = InheritedFiles::default();
+        // Taken before placeholders are created, so that nobody removes them meanwhile.
         let lock = self.placeholders.hold().map_err(no_memory)?;
-        let lock = given.descriptor(lock);
+        let lock = inherited.add(lock);
         let mut files = Vec::new();
         for path in &self.system.setting_files {
-            // One that went since the sandbox was opened is no longer there for commands, either.
+            // A file removed since the sandbox was opened is missing for commands, too.
             if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-                files.push((given.descriptor(file), path.clone()));
+                files.push((inherited.add(file), path.clone()));
             }
         }
-        for (at, text) in written(self.identity, config.network) {
-            files.push((given.text(text.as_bytes())?, at.into()));
+        for (at, text) in generated_files(self.identity, config.network) {
+            files.push((inherited.add_content(text.as_bytes())?, at.into()));
         }
-        // A socket that goes meanwhile is no reason to stop the command if it could not connect to another one.
+        // If the filter denies sockets, one that vanishes meanwhile is no reason to stop the command.
         let socket = match config.unix_sockets {
             UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
             _ => NestedCover::HiddenFile,
         };
         let mut nested_entries = nested_entries(mounts, entries, socket)?;
-        if let Some(bait) = wanted.bait {
-            files.push((given.text(b"bait\n")?, bait.into()));
+        if let Some(decoy) = spec.decoy {
+            files.push((inherited.add_content(b"decoy\n")?, decoy.into()));
             if self.nested.is_ok() {
-                files.push((given.text(b"decoy\n")?, DECOY.into()));
-                let (path, cover) = (DECOY.into(), NestedCover::HiddenFile);
+                files.push((inherited.add_content(b"decoy\n")?, COVERED_DECOY.into()));
+                let (path, cover) = (COVERED_DECOY.into(), NestedCover::HiddenFile);
                 nested_entries.push(NestedEntry { path, cover, file: None });
             }
         }
         if self.helper.is_ok() {
-            files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
+            files.push((inherited.add_content(&environment_bytes(&spec.environment))?, ENVIRONMENT.into()));
         }
-        let (covers, covered) = self.covers(mounts, &mut given)?;
-        let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut given)?;
+        let (covers, covered) = self.covers(mounts, &mut inherited)?;
+        let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut inherited)?;
         let plan = Plan {
             system: &self.system,
             tools: &config.tools,
             network: config.network,
-            session: wanted.session,
+            session: spec.session,
             identity: self.identity,
             outside: self.outside,
             nested_users: self.nested_users,
@@ -228,12 +227,12 @@ impl Namespaces {
             nested,
             lock: Some(lock),
             filter,
-            directory: wanted.directory,
+            directory: spec.directory,
         };
         let mut options = arguments(&plan);
         let mut command: Vec<OsString> = Vec::new();
         if let Ok((helper, task)) = &self.helper {
-            let own = given.descriptor(duplicate(helper)?);
+            let own = inherited.add(duplicate(helper)?);
             command.push(memfd::path(own).into());
             let nested = match nested {
                 NestedMounts::None => NestedCovers::None,
@@ -243,71 +242,72 @@ impl Namespaces {
             command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {
             let set = |(name, value)| ["--setenv".into(), name, value];
-            options.splice(0..0, wanted.environment.into_iter().flat_map(set));
+            options.splice(0..0, spec.environment.into_iter().flat_map(set));
         }
-        command.extend(["/bin/sh".into(), "-c".into(), "--".into(), wanted.command.into()]);
+        command.extend(["/bin/sh".into(), "-c".into(), "--".into(), spec.command.into()]);
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
             Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
         })?;
-        // Neither the environment nor the paths of the host are for all users of the host to see, as arguments are. And
-        // bubblewrap itself gets no environment: it runs on the host.
+        // All users of the host can see arguments, so neither the environment nor paths of the host are among them. Bubblewrap
+        // itself runs on the host and gets no environment.
         let mut launch = Launch::new(&self.program, root);
-        launch.arguments = vec!["--args".into(), given.text(&joined(&options))?.to_string().into(), "--".into()];
+        launch.arguments =
+            vec!["--args".into(), inherited.add_content(&encode_options(&options))?.to_string().into(), "--".into()];
         launch.arguments.extend(command);
-        launch.descriptors = given.0;
+        launch.descriptors = inherited.0;
         Ok(launch)
     }
 
-    /// What the helper gets to cover these entries, and the filter that bubblewrap loads.
+    /// Prepares the files from which the helper covers these entries, and returns the filter that bubblewrap loads.
     fn nested_mounts(
         &self,
         entries: &[NestedEntry],
         files: &mut Vec<(i32, PathBuf)>,
-        given: &mut Given,
+        inherited: &mut InheritedFiles,
     ) -> Result<(NestedMounts, Option<i32>)> {
         let command = self.filter.as_ref();
         let covering = match &self.nested {
             Ok(covering) if !entries.is_empty() => covering,
-            _ => return Ok((NestedMounts::None, command.map(|filter| given.text(filter)).transpose()?)),
+            _ => return Ok((NestedMounts::None, command.map(|filter| inherited.add_content(filter)).transpose()?)),
         };
-        files.push((given.text(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
+        files.push((inherited.add_content(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
         if let Some(filter) = command {
-            files.push((given.text(filter)?, FILTER.into()));
+            files.push((inherited.add_content(filter)?, FILTER.into()));
         }
-        let made = NestedMounts::Made(given.text(b"")?);
-        Ok((made, covering.as_ref().map(|filter| given.text(filter)).transpose()?))
+        let made = NestedMounts::Made(inherited.add_content(b"")?);
+        Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
     }
 
-    /// What is put over the tree, and how the helper knows that it is there.
-    fn covers(&self, mounts: &[Held], given: &mut Given) -> Result<(Covers, Vec<Check>)> {
+    /// Returns the binds over the tree, and the checks by which the helper verifies them.
+    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindOvers, Vec<Check>)> {
         let (mut covers, mut checks) = (Vec::new(), Vec::new());
         let status = |held: &OwnedFd| {
             rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
         };
         for mount in mounts {
-            let bound = |held: OwnedFd, path: &str, given: &mut Given| match self.binds {
-                Binds::ByDescriptor => Source::Descriptor(given.descriptor(held)),
+            let bound = |held: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
+                Binds::ByDescriptor => Source::Descriptor(inherited.add(held)),
                 Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
-                Access::ReadWrite => Cover::Writable(source),
-                _ => Cover::ReadOnly(source),
+                Access::ReadWrite => BindOver::Writable(source),
+                _ => BindOver::ReadOnly(source),
             };
             let root = status(&mount.root)?;
             let device = root.st_dev;
-            checks.push((mount.at.as_str().into(), Covered::By { device, inode: root.st_ino }));
-            let root = bound(duplicate(&mount.root)?, "", given);
+            checks.push((mount.at.as_str().into(), ExpectedFile::Exactly { device, inode: root.st_ino }));
+            let root = bound(duplicate(&mount.root)?, "", inherited);
             covers.push((mount.at.as_str().to_owned(), with_access(root)));
-            for (path, what, held) in mount.kept(Some(&self.placeholders))? {
+            for (path, what, held) in mount.path_covers(Some(&self.placeholders))? {
                 let there = status(&held)?;
-                let covered = Covered::By { device: there.st_dev, inode: there.st_ino };
-                let made = Covered::ByOtherThan { device };
+                let covered = ExpectedFile::Exactly { device: there.st_dev, inode: there.st_ino };
+                let made = ExpectedFile::OffDevice { device };
                 let (cover, check) = match what {
-                    Kept::InPlace => (with_access(bound(held, &path, given)), covered),
-                    Kept::ReadOnly => (Cover::ReadOnly(bound(held, &path, given)), covered),
-                    Kept::HiddenFile => (Cover::HiddenFile(given.text(b"")?), made),
-                    Kept::HiddenDirectory => (Cover::HiddenDirectory, made),
-                    Kept::Missing => (Cover::EmptyDirectory, made),
+                    PathCover::InPlace => (with_access(bound(held, &path, inherited)), covered),
+                    PathCover::ReadOnly => (BindOver::ReadOnly(bound(held, &path, inherited)), covered),
+                    PathCover::HiddenFile => (BindOver::HiddenFile(inherited.add_content(b"")?), made),
+                    PathCover::HiddenDirectory => (BindOver::HiddenDirectory, made),
+                    PathCover::Placeholder => (BindOver::EmptyDirectory, made),
                 };
                 let at = format!("{}{path}", mount.at);
                 checks.push((at.clone().into(), check));
@@ -336,11 +336,14 @@ fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<St
     Ok(String::from_utf8_lossy(&help).into_owned())
 }
 
-/// What the helper covers of these entries, outer ones before what is in them, which follows them directly. `socket` covers
-/// sockets.
-fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: NestedCover) -> Result<Vec<NestedEntry>> {
+/// Returns how the helper covers these entries, each directory before the entries in it. `socket` covers sockets.
+fn nested_entries(
+    mounts: &[OpenMount],
+    entries: &[(usize, ScanEntry)],
+    socket: NestedCover,
+) -> Result<Vec<NestedEntry>> {
     let mut nested: Vec<NestedEntry> = Vec::new();
-    // The outermost directory around an entry that has each of these covers.
+    // Outermost directory with each of these covers around the current entry.
     let (mut hidden_above, mut read_only_above) = (None, None);
     let newest_covered = newest_covered_socket(entries);
     let mut denied_sockets = 0;
@@ -397,19 +400,19 @@ fn changed_at(entry: &ScanEntry) -> (i64, u64) {
     (entry.status.st_ctime, entry.status.st_ctime_nsec)
 }
 
-type Covers = Vec<(String, Cover)>;
-type Check = (PathBuf, Covered);
+type BindOvers = Vec<(String, BindOver)>;
+type Check = (PathBuf, ExpectedFile);
 
 fn no_memory(errno: Errno) -> Error {
     let error = match errno {
         Errno::MFILE | Errno::NFILE => few_descriptors(),
-        _ => Error::new(ErrorKind::Unavailable, "there is not enough memory to start a command"),
+        _ => Error::new(ErrorKind::Unavailable, "not enough memory to start a command"),
     };
     error.with_source(errno)
 }
 
-/// What Landlock allows inside: what the mounts show, once more.
-fn rules(system: &System, config: &SandboxConfig, mounts: &[Held]) -> Rules {
+/// Landlock rules inside the namespaces: the same access as the mounts give.
+fn rules(system: &System, config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
     let mut rules = Rules { network: config.network, ..Rules::default() };
     rules.grant(Grant::List, "/");
     for path in system.directories.iter().chain(&config.tools) {
@@ -427,8 +430,8 @@ fn rules(system: &System, config: &SandboxConfig, mounts: &[Held]) -> Rules {
     rules
 }
 
-/// Options as bubblewrap reads them from a descriptor.
-fn joined(options: &[OsString]) -> Vec<u8> {
+/// Encodes options as bubblewrap reads them from a descriptor.
+fn encode_options(options: &[OsString]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
         bytes.extend_from_slice(option.as_bytes());
@@ -437,19 +440,19 @@ fn joined(options: &[OsString]) -> Vec<u8> {
     bytes
 }
 
-/// Descriptors for bubblewrap, numbered from 3.
+/// Descriptors that bubblewrap inherits, numbered from 3.
 #[derive(Debug, Default)]
-struct Given(Vec<(OwnedFd, i32)>);
+struct InheritedFiles(Vec<(OwnedFd, i32)>);
 
-impl Given {
-    fn descriptor(&mut self, held: OwnedFd) -> i32 {
+impl InheritedFiles {
+    fn add(&mut self, file: OwnedFd) -> i32 {
         let number = self.0.last().map_or(3, |(_, last)| last + 1);
-        self.0.push((held, number));
+        self.0.push((file, number));
         number
     }
 
-    /// A file in memory that holds `bytes`.
-    fn text(&mut self, bytes: &[u8]) -> Result<i32> {
+    /// Adds a file in memory with this content.
+    fn add_content(&mut self, bytes: &[u8]) -> Result<i32> {
         let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(no_memory)?;
         let mut left = bytes;
         while !left.is_empty() {
@@ -457,27 +460,27 @@ impl Given {
             left = &left[written..];
         }
         seek(&file, SeekFrom::Start(0)).map_err(no_memory)?;
-        Ok(self.descriptor(file))
+        Ok(self.add(file))
     }
 }
 
-/// Refuses what the kernel would not start a shell with: inside, only the helper would be told of that.
+/// Refuses a command or environment with which the kernel would not start a shell: inside, only the helper would get that error.
 pub(crate) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
-    /// Of one argument or variable.
-    const LONGEST: usize = 128 * 1024 - 1;
-    /// Of all of them, each with a pointer, as far as the kernel goes whatever the stack's limit is.
-    const MOST: u64 = 6 << 20;
-    /// What else comes with them.
-    const REST: usize = 8192;
+    /// Maximum length of one argument or variable.
+    const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+    /// Maximum length of all of them, each with a pointer, whatever the limit of the stack.
+    const MAX_TOTAL_BYTES: u64 = 6 << 20;
+    /// Reserve for the other arguments.
+    const OTHER_BYTES: usize = 8192;
     let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 1);
     let longest = variables.clone().chain([command.len()]).max().unwrap_or(0);
     let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
-    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + REST;
-    if longest <= LONGEST && all as u64 <= MOST.min(stack / 4) {
+    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + OTHER_BYTES;
+    if longest <= MAX_ARGUMENT_BYTES && all as u64 <= MAX_TOTAL_BYTES.min(stack / 4) {
         return Ok(());
     }
     let message = format!(
-        "a command and each variable have at most {LONGEST} bytes, and a few megabytes together; write it to a file and \
+        "a command and each variable have at most {MAX_ARGUMENT_BYTES} bytes, and a few megabytes together; write it to a file and \
          run that"
     );
     Err(Error::new(ErrorKind::TooLarge, message))

@@ -1,4 +1,4 @@
-//! The system calls that commands have no use for, as a program for the kernel.
+//! Filter of system calls for commands, as a BPF program.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use seccompiler::{
 
 use crate::config::UnixSockets;
 
-/// What a command could reach but for the filter.
+/// What a command could reach without the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// What its namespaces hold.
+    /// Only what its namespaces show.
     Namespaces,
-    /// What the host has and Landlock does not keep it from; it may have internet sockets.
+    /// Everything of the host that Landlock does not deny; internet sockets are allowed.
     HostWithInternet,
-    /// What the host has and Landlock does not keep it from.
+    /// Everything of the host that Landlock does not deny.
     Host,
 }
 
-/// Who a filter is for.
+/// Process for which a filter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A command.
     Command,
-    /// The helper while it mounts covers, and the first process of the namespaces. The helper puts that of a command on
-    /// top of it, and the first process has no capability that these calls would need.
+    /// The helper while it mounts covers, and the first process of the namespaces. The helper adds the filter of commands
+    /// afterwards, and the first process lacks the capability that the additional calls need.
     Covering,
 }
 
 /// The calls that the helper makes to mount covers.
 const COVERING: [i64; 3] = [libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_mount_setattr];
 
-/// The number of no process: Linux has none above 4,194,304. To ask whether it is there is denied, by which this filter
-/// is told from one that was inherited.
-pub(crate) const SIGN: i32 = 0x7666_7331;
+/// A process number that Linux never uses, as those end at 4,194,304. The filter denies `kill` with it, which tells this filter from
+/// an inherited one.
+pub(crate) const FILTER_PROBE_PID: i32 = 0x7666_7331;
 
-/// One argument of a call that has to be looked at.
+/// Condition on one argument of a call.
 type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 
-/// The filter for this machine: a denied call fails with `EPERM`, one that does not exist for commands with `ENOSYS`.
+/// Returns the filter for this processor: a denied call fails with `EPERM`, an unavailable one with `ENOSYS`.
 pub(crate) fn program(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| {
         format!("there is no filter for {} processors; it is written for x86_64 and aarch64", std::env::consts::ARCH)
@@ -49,11 +49,11 @@ pub(crate) fn program(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> 
     let rules = rules(reach, unix_sockets, stage).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    let pretended = if reach == Reach::Namespaces { Vec::new() } else { pretended() };
-    Ok(absent().into_iter().chain(pretended).chain(checked).collect())
+    let pretended = if reach == Reach::Namespaces { Vec::new() } else { ignored_calls() };
+    Ok(unavailable_calls().into_iter().chain(pretended).chain(checked).collect())
 }
 
-/// The bytes that bubblewrap loads.
+/// Encodes a filter as bubblewrap reads it.
 pub(crate) fn bytes(program: &BpfProgram) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(program.len() * 8);
     for instruction in program {
@@ -64,7 +64,7 @@ pub(crate) fn bytes(program: &BpfProgram) -> Vec<u8> {
     bytes
 }
 
-/// The program that these bytes are.
+/// Decodes a filter.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Result<BpfProgram, String> {
     let (instructions, rest) = bytes.as_chunks::<8>();
     if instructions.is_empty() || !rest.is_empty() {
@@ -79,9 +79,9 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Result<BpfProgram, String> {
     Ok(instructions.iter().map(instruction).collect())
 }
 
-/// Answers `ENOSYS` to calls whose arguments a filter cannot see, so that the older call is made instead: `clone3` and
-/// `openat2`; and to all calls of the x32 interface, which have numbers that no rule names.
-fn absent() -> Vec<sock_filter> {
+/// Instructions that fail calls with `ENOSYS`: `clone3` and `openat2`, whose arguments a filter cannot see, so that programs use
+/// the older call; and all calls of the x32 interface, whose numbers no rule names.
+fn unavailable_calls() -> Vec<sock_filter> {
     const X32: u32 = 0x4000_0000;
     vec![
         instruction(LOAD_WORD, 0, 0, 0),
@@ -92,10 +92,10 @@ fn absent() -> Vec<sock_filter> {
     ]
 }
 
-/// Answers that it is done, and does nothing, to calls that change mode, owner or times of an open file: that may be
-/// one which may only be read, and neither Landlock nor a filter can tell. Programs that copy, unpack or compress do it
-/// to every file that they make, and take no error for an answer.
-fn pretended() -> Vec<sock_filter> {
+/// Instructions that report success, without effect, for calls that change mode, owner or times of an open file: the file may be
+/// readable only, which neither Landlock nor a filter can tell. Programs that copy, unpack or compress make these calls for every
+/// file that they create, and fail by an error.
+fn ignored_calls() -> Vec<sock_filter> {
     const SECOND_ARGUMENT: [u32; 2] = [24, 28];
     let [low, high] = SECOND_ARGUMENT;
     vec![
@@ -103,7 +103,7 @@ fn pretended() -> Vec<sock_filter> {
         instruction(JUMP_IF_EQUAL, 6, 0, libc::SYS_fchmod as u32),
         instruction(JUMP_IF_EQUAL, 5, 0, libc::SYS_fchown as u32),
         instruction(JUMP_IF_EQUAL, 0, 5, libc::SYS_utimensat as u32),
-        // Without a path it is about an open file. All of the pointer counts: half of one may be zero.
+        // Without a path, the call is about an open file. Both halves of the pointer count: one of them may be zero.
         instruction(LOAD_WORD, 0, 0, low),
         instruction(JUMP_IF_EQUAL, 0, 3, 0),
         instruction(LOAD_WORD, 0, 0, high),
@@ -136,7 +136,7 @@ fn rules(
             .collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
     }
-    // A call without rules is denied whatever its arguments are.
+    // A call without rules is denied with any arguments.
     rules.extend(always.into_iter().map(|(call, _)| call).chain(ALWAYS.iter().copied()).map(|call| (call, Vec::new())));
     if stage == Stage::Covering {
         rules.retain(|call, _| !COVERING.contains(call));
@@ -144,7 +144,7 @@ fn rules(
     Ok(rules)
 }
 
-/// Calls that are denied whatever their arguments are.
+/// Calls that are denied with any arguments.
 const ALWAYS: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -153,7 +153,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Work that is done where no filter looks.
+    // Operations that no filter sees.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -175,7 +175,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_mount_setattr,
     OPEN_TREE_ATTR,
     libc::SYS_setns,
-    // Parts of the kernel with a history of holes.
+    // Parts of the kernel with a history of vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -222,8 +222,8 @@ fn conditional(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Vec<(i6
     personalities(&mut denied);
     modes(&mut denied);
     packets(&mut denied);
-    // Without a filter, or with another one, no process is found.
-    denied.push((libc::SYS_kill, vec![equal(0, SIGN as u64), equal(1, 0)]));
+    // Without this filter, the error is that there is no such process.
+    denied.push((libc::SYS_kill, vec![equal(0, FILTER_PROBE_PID as u64), equal(1, 0)]));
     // Without namespaces, every socket of the host has a path that a command can name.
     if unix_sockets == UnixSockets::Deny || reach != Reach::Namespaces {
         unix(&mut denied);
@@ -248,7 +248,7 @@ fn unequal(argument: u8, value: u64) -> Condition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
-/// That all of `bits` are set.
+/// Condition that all of `bits` are set.
 fn set(argument: u8, bits: u64) -> Condition {
     masked(argument, bits, bits)
 }
@@ -277,20 +277,20 @@ fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
     denied.push((libc::SYS_unshare, vec![set(0, NEW_TIME)]));
 }
 
-/// Input into the terminal that somebody else reads.
+/// Denies input into a terminal that another process reads.
 fn terminals(denied: &mut Vec<(i64, Vec<Condition>)>) {
     const TIOCLINUX: u64 = 0x541c;
     denied.push((libc::SYS_ioctl, vec![equal(1, libc::TIOCSTI)]));
     denied.push((libc::SYS_ioctl, vec![equal(1, TIOCLINUX)]));
 }
 
-/// All but that of Linux, on 32 and 64 bits, and the question which it is.
+/// Denies all execution domains but Linux with 32 and 64 bits, and the query.
 fn personalities(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let allowed = [0, 0x0008, 0x20000, 0x20008, 0xffff_ffff];
     denied.push((libc::SYS_personality, allowed.into_iter().map(|persona| unequal(0, persona)).collect()));
 }
 
-/// Set-user and set-group bits, which a file keeps on the host; and devices.
+/// Denies set-user and set-group bits, which a file keeps on the host, and devices.
 fn modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let creates = libc::O_CREAT as u64;
     let unnamed = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
@@ -319,7 +319,7 @@ fn modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
 
 const KIND: u64 = 0xf;
 
-/// Sockets that see packets, and families that commands have no use for.
+/// Denies packet sockets, and address families that commands do not need.
 fn packets(denied: &mut Vec<(i64, Vec<Condition>)>) {
     const SOCK_PACKET: u64 = 10;
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
@@ -334,9 +334,9 @@ fn packets(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_NETLINK as u64), unequal(2, routes)]));
 }
 
-/// Unix sockets that could be connected to one of the host, which is at a path in a mounted directory, or anywhere where
-/// there are no namespaces. A filter sees no address, so a command cannot connect to its own sockets either. A pair that
-/// is connected to itself for good stays.
+/// Denies unix sockets that could be connected to one of the host: at a path in a mount, or, without namespaces, at any path. A
+/// filter sees no address, so a command cannot connect to its own sockets either. Pairs that stay connected to each other are
+/// allowed.
 fn unix(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_UNIX as u64)]));
     let lasting = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
@@ -344,8 +344,8 @@ fn unix(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.extend(other.map(|kind| (libc::SYS_socketpair, vec![masked(1, KIND, kind)])));
 }
 
-/// What files have beside their content: Landlock keeps nobody from changing that, be it by path or through a file that
-/// was opened to be read.
+/// Denies changes of the attributes of files, which Landlock does not deny, neither by path nor through a file that was opened for
+/// reading.
 fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let calls = [
         libc::SYS_fchmod,
@@ -379,7 +379,7 @@ fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.extend(calls.map(|call| (call, Vec::new())));
 }
 
-/// What other processes of the user have, and what they share with all others.
+/// Denies access to other processes of the user, and to memory and queues that processes share.
 fn others(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let shared = [
         libc::SYS_shmget,

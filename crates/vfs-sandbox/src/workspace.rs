@@ -1,4 +1,4 @@
-//! Files of any backend in a directory where commands can work on them, and their changes back.
+//! Workspace: a host directory with a copy of a backend's files for commands, and the collection of their changes.
 
 mod differences;
 mod directory;
@@ -15,32 +15,32 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use self::differences::Different;
+use self::differences::ChangedFile;
 use self::directory::PrivateDirectory;
 use crate::config::{Protected, ProtectedName, SandboxConfig};
 
-/// The files below a path of a backend, in a private directory of the host that goes with this value.
+/// A copy of the files below a path of a backend, in a private directory of the host that is removed with this value.
 ///
 /// # Behaviour
 ///
-/// * [`checkout`](Self::checkout) brings the files there. Commands are run on [`directory`](Self::directory), as a
-///   [`Mount`](crate::Mount) of a sandbox. [`changes`](Self::changes) tells what they changed, and
-///   [`collect`](Self::collect) brings that into the backend. [`discard`](Self::discard) ends the workspace, and so does
-///   dropping it, which tells nobody where something cannot be removed.
-/// * Content is all that a backend tells of a file, so modes are guessed: what begins with `#!`, and what is a program,
-///   can be run. A link becomes what it leads to. An empty directory is left out.
-/// * A change is made only where the backend still has the version that was checked out; else it is a conflict, and the
-///   others are made all the same.
-/// * What cannot be looked at counts as unchanged, and is told as a problem; so is what cannot be brought into the backend.
-///   Neither keeps the other files from being brought.
-/// * What a sandbox [protects](SandboxConfig::protected) is not brought into the backend either, since a command can make
-///   what was not there to be protected. Without a word of [`protecting`](Self::protecting) and
-///   [`protecting_names`](Self::protecting_names) that is what [`SandboxConfig::new`] protects.
+/// * [`checkout`](Self::checkout) copies the files. Commands run on [`directory`](Self::directory), as a
+///   [`Mount`](crate::Mount) of a sandbox. [`changes`](Self::changes) returns their changes, and [`collect`](Self::collect) writes
+///   them to the backend. [`discard`](Self::discard) removes the directory, and so does dropping the workspace, which reports no
+///   error.
+/// * Backends have no modes, so those of files are guessed: scripts that begin with `#!`, and programs, are executable. A link
+///   becomes a copy of its target. Empty directories are left out.
+/// * A change is made only if the backend still has the version that was checked out. Otherwise it is a conflict, and the other
+///   changes are made all the same.
+/// * A file that cannot be examined counts as unchanged and is reported as a problem, as is a change that the backend refuses. The
+///   other files are collected all the same.
+/// * Paths and names that a sandbox [protects](SandboxConfig::protected) are not collected, since a command can create them if they
+///   were missing. By default these are the ones of [`SandboxConfig::new`]; [`protecting`](Self::protecting) and
+///   [`protecting_names`](Self::protecting_names) set others.
 ///
 /// ```no_run
 /// # async fn example(overlay: std::sync::Arc<dyn vfs_core::Backend>) -> vfs_core::Result<()> {
 /// use vfs_core::{Backend, ExecuteRequest, OpContext, VfsPath};
-/// use vfs_sandbox::os::{OsSandbox, SandboxConfig, Workspace};
+/// use vfs_sandbox::{OsSandbox, SandboxConfig, Workspace};
 ///
 /// let cx = OpContext::new();
 /// let mut workspace = Workspace::checkout(&cx, overlay, VfsPath::root(), std::env::temp_dir()).await?;
@@ -56,7 +56,7 @@ pub struct Workspace {
     backend: Arc<dyn Backend>,
     from: VfsPath,
     files: LocalBackend,
-    known: BTreeMap<VfsPath, Known>,
+    baselines: BTreeMap<VfsPath, Baseline>,
     protected: Vec<Protected>,
     protected_names: Vec<ProtectedName>,
     directory: PrivateDirectory,
@@ -64,66 +64,66 @@ pub struct Workspace {
 
 /// A file as it was checked out.
 #[derive(Debug, Clone)]
-struct Known {
+struct Baseline {
     /// Its version in the backend.
-    there: Version,
+    backend: Version,
     /// Its version in the directory.
-    here: Version,
+    local: Version,
 }
 
-/// What commands changed in a workspace, in paths of the backend.
+/// Changes of commands in a workspace, in paths of the backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Collected {
-    /// What they changed, without the conflicts.
+    /// The changes without conflict.
     pub changes: ChangeSet,
-    /// What they changed that somebody else changed, too.
+    /// The changes to files that were changed in the backend, too.
     pub conflicts: Vec<CollectConflict>,
-    /// What they left that was not brought: because no backend can hold it, such as a socket or a link that leads outside,
-    /// because it cannot be read or is refused, or because it is protected.
+    /// Files that were not collected: because no backend can store them, such as a socket or a link that leads outside, because
+    /// they cannot be read, because the backend refused them, or because they are protected.
     pub problems: Vec<Problem>,
 }
 
-/// A file of the backend that is not what it was when it was checked out.
+/// A file that the backend no longer has in the version that was checked out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CollectConflict {
     /// The file.
     pub path: VfsPath,
-    /// The version that was checked out; `None` where there was no such file.
+    /// The version that was checked out; `None` if there was no such file.
     pub expected: Option<Version>,
-    /// The version that is there now.
+    /// The current version in the backend.
     pub actual: Option<Version>,
 }
 
-/// Most bytes that are held in memory at a time, but for a single file that is larger.
+/// Maximum number of bytes in memory at a time, except for a single larger file.
 const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_FILES: usize = 256;
 
 impl Workspace {
-    /// Brings the files at and below `from` into a new directory, which is made in `parent`.
+    /// Copies the files at and below `from` into a new directory in `parent`.
     ///
     /// # Errors
     ///
-    /// Those of reading the files, the first of them; `too_large` where a listing does not hold all of them; `unavailable` where the directory cannot be made or written to.
+    /// The first error of reading the files; `too_large` if a listing cannot hold all of them; `unavailable` if the directory cannot
+    /// be created or written to.
     pub async fn checkout(
         cx: &OpContext,
         backend: Arc<dyn Backend>,
         from: VfsPath,
         parent: impl AsRef<Path>,
     ) -> Result<Self> {
-        let directory = PrivateDirectory::make(parent.as_ref())?;
+        let directory = PrivateDirectory::create(parent.as_ref())?;
         let files = LocalConfig::new(directory.path()).durability(Durability::Atomic).open()?;
         let SandboxConfig { protected, protected_names, .. } = SandboxConfig::new(directory.path());
-        let known = BTreeMap::new();
-        let mut workspace = Self { backend, from, files, known, protected, protected_names, directory };
+        let baselines = BTreeMap::new();
+        let mut workspace = Self { backend, from, files, baselines, protected, protected_names, directory };
         let listing = workspace.backend.ls(cx, LsRequest::new(workspace.from.clone()).recursive()).await?;
         if let Some(problem) = listing.problems.first() {
             return Err(Error::new(problem.code, problem.message.clone()).with_path_text(&problem.path));
         }
         if listing.truncated.is_some() {
-            let message =
-                "there are more files than one listing holds, or deeper ones; check out a part of the directory";
+            let message = "the files are more or deeper than one listing holds; check out a part of the directory";
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(&workspace.from));
         }
         for batch in batches(listing.entries.into_iter().filter(|entry| !entry.is_dir)) {
@@ -132,73 +132,72 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Keeps these paths, relative to the directory, out of the backend, in place of what [`SandboxConfig::new`] protects:
-    /// those of the settings that commands run with, where they are others.
+    /// Sets the protected paths, relative to the directory, that are not collected, in place of those of [`SandboxConfig::new`]. Pass
+    /// those of the sandbox in which commands run.
     #[must_use]
     pub fn protecting(mut self, protected: impl IntoIterator<Item = Protected>) -> Self {
         self.protected = protected.into_iter().collect();
         self
     }
 
-    /// Keeps what has these names, at any depth, out of the backend, in place of the names that [`SandboxConfig::new`]
-    /// protects.
+    /// Sets the protected names that are not collected at any depth, in place of those of [`SandboxConfig::new`].
     #[must_use]
     pub fn protecting_names(mut self, names: impl IntoIterator<Item = ProtectedName>) -> Self {
         self.protected_names = names.into_iter().collect();
         self
     }
 
-    /// The directory on the host.
+    /// Returns the directory on the host.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Tells what differs from what was checked out, and changes nothing.
+    /// Returns the changes since the checkout, and changes nothing.
     ///
     /// # Errors
     ///
-    /// Those of looking at the directory; of the backend those that are not about one file, such as `unavailable`.
+    /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable`.
     pub async fn changes(&self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
-        for one in self.look(cx, &mut collected.problems).await? {
-            let told = self.tell(cx, &one, &mut collected).await;
-            told.or_else(|error| put_aside(error, &one.path, &mut collected.problems))?;
+        for one in self.find_changed(cx, &mut collected.problems).await? {
+            let told = self.report_change(cx, &one, &mut collected).await;
+            told.or_else(|error| record_problem(error, &one.path, &mut collected.problems))?;
         }
         Ok(collected)
     }
 
-    /// Brings what differs into the backend, which is what was checked out from then on.
+    /// Writes the changes to the backend. The result counts as checked out from then on.
     ///
     /// # Behaviour
     ///
-    /// * What is written is what was compared, and told in the changes, whatever is still at work in the directory.
-    /// * Files are written before others are deleted, so that one that was moved is there at any moment. Only what finds
-    ///   something in its way is tried once more after that.
+    /// * The content that was compared is the one that is written and reported, even if a command still changes the directory.
+    /// * Files are written before others are deleted, so that a moved file exists at any moment. A write that is in conflict is
+    ///   retried once after the deletions.
     ///
     /// # Errors
     ///
-    /// Those of looking at the directory; of the backend those that are not about one file, such as `unavailable` and
-    /// `storage_full`. What was brought until then stays.
+    /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable` and
+    /// `storage_full`. Changes that were made before the error stay.
     pub async fn collect(&mut self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
-        let found = self.look(cx, &mut collected.problems).await?;
+        let found = self.find_changed(cx, &mut collected.problems).await?;
         let (comes, goes): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
         let mut in_conflict = Vec::new();
         for one in comes {
-            if self.carry(cx, &one, &mut collected).await?.is_some() {
+            if self.collect_file(cx, &one, &mut collected).await?.is_some() {
                 in_conflict.push(one);
             }
         }
         for one in &goes {
-            let conflict = self.carry(cx, one, &mut collected).await?;
+            let conflict = self.collect_file(cx, one, &mut collected).await?;
             collected.conflicts.extend(conflict);
         }
-        // A file may have become a directory, or a directory a file: what went was in the way.
+        // A file may have become a directory, or a directory a file.
         for one in in_conflict {
             if goes.iter().any(|gone| gone.path.starts_with(&one.path)) {
                 self.make_room(cx, &one.path).await;
             }
-            let conflict = self.carry(cx, &one, &mut collected).await?;
+            let conflict = self.collect_file(cx, &one, &mut collected).await?;
             collected.conflicts.extend(conflict);
         }
         collected.changes.changes.sort_by(|one, other| one.path.cmp(&other.path));
@@ -206,20 +205,21 @@ impl Workspace {
         Ok(collected)
     }
 
-    /// Removes the directory with all that is in it, whatever permissions commands left there.
+    /// Removes the directory with its contents, whatever their permissions.
     ///
     /// # Behaviour
     ///
-    /// * Commands that work in it are to be ended before.
-    /// * It is done on the runtime's pool for what blocks; if that has no thread, or the future is dropped before a thread has
-    ///   begun, on the thread that awaits or drops it. Where the future is dropped later, the removal goes on.
+    /// * End the commands that work in it first.
+    /// * The removal runs on the runtime's pool of blocking threads. If the pool has no thread, or the future is dropped before a
+    ///   thread has begun, it runs on the thread that awaits or drops the future. If the future is dropped later, the removal goes
+    ///   on.
     ///
     /// # Errors
     ///
-    /// `permission_denied`, `busy` or `unavailable` where something of it stays; all else is gone then.
+    /// `permission_denied`, `busy` or `unavailable` if a part could not be removed; the rest is removed.
     pub async fn discard(self) -> Result<()> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.directory.remove() };
-        // Where the runtime has no thread for the work, it drops the work, but not the directory with it.
+        // If the runtime has no thread for the work, it drops the work, but not the directory with it.
         let directory = Arc::new(Mutex::new(Some(self.directory)));
         let take = |directory: &Mutex<Option<_>>| directory.lock().unwrap_or_else(PoisonError::into_inner).take();
         let taken = Arc::clone(&directory);
@@ -239,7 +239,7 @@ impl Workspace {
             let (Some(content), Some(version)) = (file.content, file.version) else {
                 return Err(file.cause.unwrap_or_else(|| Error::at(ErrorKind::Unavailable, &file.path)));
             };
-            let here = self.here(&file.path)?;
+            let here = self.local_path(&file.path)?;
             if content.starts_with(b"#!") || content.starts_with(b"\x7fELF") {
                 programs.push(here.clone());
             }
@@ -251,7 +251,7 @@ impl Workspace {
                 let cause = written.cause.unwrap_or_else(|| Error::of(ErrorKind::Unavailable));
                 Error::new(cause.kind(), cause.message().to_owned()).with_path(&path)
             })?;
-            self.known.insert(path, Known { there, here });
+            self.baselines.insert(path, Baseline { backend: there, local: here });
         }
         for program in programs {
             let place = self.directory.path().join(program.relative());
@@ -262,9 +262,9 @@ impl Workspace {
         Ok(())
     }
 
-    /// Adds what became of a file to `collected`.
-    async fn tell(&self, cx: &OpContext, one: &Different, collected: &mut Collected) -> Result<()> {
-        let actual = self.version_there(cx, &one.path).await?;
+    /// Adds the change of a file, or the conflict, to `collected`.
+    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut Collected) -> Result<()> {
+        let actual = self.backend_version(cx, &one.path).await?;
         if actual == one.expected {
             collected.changes.changes.extend(self.read(cx, one).await?.change(one));
         } else {
@@ -277,21 +277,21 @@ impl Workspace {
         Ok(())
     }
 
-    /// Brings one file into the backend, or tells with what it is in conflict there.
-    async fn carry(
+    /// Writes one file to the backend, or returns the conflict.
+    async fn collect_file(
         &mut self,
         cx: &OpContext,
-        one: &Different,
+        one: &ChangedFile,
         collected: &mut Collected,
     ) -> Result<Option<CollectConflict>> {
-        let carried = self.try_to_carry(cx, one, collected).await;
-        carried.or_else(|error| put_aside(error, &one.path, &mut collected.problems).map(|()| None))
+        let carried = self.try_collect_file(cx, one, collected).await;
+        carried.or_else(|error| record_problem(error, &one.path, &mut collected.problems).map(|()| None))
     }
 
-    async fn try_to_carry(
+    async fn try_collect_file(
         &mut self,
         cx: &OpContext,
-        one: &Different,
+        one: &ChangedFile,
         collected: &mut Collected,
     ) -> Result<Option<CollectConflict>> {
         let sides = self.read(cx, one).await?;
@@ -304,7 +304,7 @@ impl Workspace {
             Err(error) if is_conflict(&error) => {
                 let actual = match error.detail() {
                     Some(ErrorDetail::Conflict { actual }) => actual.clone(),
-                    _ => self.version_there(cx, &one.path).await?,
+                    _ => self.backend_version(cx, &one.path).await?,
                 };
                 Ok(Some(CollectConflict { path: one.path.clone(), expected: one.expected.clone(), actual }))
             }
@@ -312,25 +312,25 @@ impl Workspace {
         }
     }
 
-    async fn put(&mut self, cx: &OpContext, one: &Different, after: Option<(Bytes, Version)>) -> Result<()> {
+    async fn put(&mut self, cx: &OpContext, one: &ChangedFile, after: Option<(Bytes, Version)>) -> Result<()> {
         match after {
             Some((content, here)) => {
                 let mode = one.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
                 let request = WriteRequest::new(one.path.clone(), content).mode(mode);
                 let there = self.backend.write(cx, request).await?.version;
-                self.known.insert(one.path.clone(), Known { there, here });
+                self.baselines.insert(one.path.clone(), Baseline { backend: there, local: here });
             }
             None => {
                 let mut request = DeleteRequest::new(one.path.clone());
                 request.expected_version.clone_from(&one.expected);
                 self.backend.delete(cx, request).await?;
-                self.known.remove(&one.path);
+                self.baselines.remove(&one.path);
             }
         }
         Ok(())
     }
 
-    /// Removes the directories that what went left empty where a file is to be. Where that fails, the file is in conflict.
+    /// Removes empty directories at the path of a file, which is in conflict if that fails.
     async fn make_room(&self, cx: &OpContext, path: &VfsPath) {
         let Ok(listing) = self.backend.ls(cx, LsRequest::new(path.clone()).recursive()).await else { return };
         if listing.entries.iter().any(|entry| !entry.is_dir) {
@@ -346,7 +346,7 @@ impl Workspace {
         }
     }
 
-    async fn version_there(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<Version>> {
+    async fn backend_version(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<Version>> {
         match self.backend.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(info.version),
             Err(error) if error.is_absence() => Ok(None),
@@ -354,19 +354,19 @@ impl Workspace {
         }
     }
 
-    /// Where a file of the backend is in the directory.
-    fn here(&self, path: &VfsPath) -> Result<VfsPath> {
+    /// Returns the path in the directory of a file of the backend.
+    fn local_path(&self, path: &VfsPath) -> Result<VfsPath> {
         VfsPath::root().join(path.strip_prefix(&self.from).unwrap_or(path.relative()))
     }
 
-    /// Where a file of the directory is in the backend.
-    fn there(&self, path: &VfsPath) -> Result<VfsPath> {
+    /// Returns the path in the backend of a file of the directory.
+    fn backend_path(&self, path: &VfsPath) -> Result<VfsPath> {
         self.from.join(path.relative())
     }
 }
 
-/// Makes a problem of what befell one file and need not stop the others; all else is the error still.
-fn put_aside(error: Error, path: &VfsPath, problems: &mut Vec<Problem>) -> Result<()> {
+/// Records an error about one file as a problem; returns any other error.
+fn record_problem(error: Error, path: &VfsPath, problems: &mut Vec<Problem>) -> Result<()> {
     use ErrorKind::{Cancelled, Internal, QuotaExceeded, StorageFull, Timeout, Unavailable};
     if matches!(error.kind(), Cancelled | Timeout | Unavailable | StorageFull | QuotaExceeded | Internal) {
         return Err(error);

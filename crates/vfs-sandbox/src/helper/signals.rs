@@ -1,27 +1,27 @@
-//! What bubblewrap does when its processes are asked to end: nothing.
+//! Termination signals, which bubblewrap ignores and commands receive.
 //!
-//! Of a command that is asked to end, all processes are, and bubblewrap's are among them. Were they to heed that, the kernel
-//! would kill the command at once, which would have had no time to end in order. So they ignore it, and the helper, which
-//! becomes the command, takes that back.
+//! A termination signal goes to all processes of a command, those of bubblewrap included. If they ended by it, the kernel would
+//! kill the command before it could clean up. So they ignore the signals, and the helper, which becomes the command, restores the
+//! default.
 #![expect(unsafe_code, reason = "no crate sets what a signal does without a handler")]
 
 use std::io;
 
-/// The signals by which processes are asked to end.
-const ASKING: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGHUP];
+/// The signals that request termination.
+const TERMINATION: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGHUP];
 
-/// This process, and the programs that it becomes, are not ended by being asked to. A system call for each signal.
+/// Ignores termination signals in this process and the programs that it becomes. Makes only system calls.
 pub(crate) fn ignore() -> io::Result<()> {
     set(libc::SIG_IGN)
 }
 
-/// They are again.
-pub(crate) fn heed() -> io::Result<()> {
+/// Restores the default action of termination signals.
+pub(crate) fn restore() -> io::Result<()> {
     set(libc::SIG_DFL)
 }
 
 fn set(disposition: libc::sighandler_t) -> io::Result<()> {
-    for signal in ASKING {
+    for signal in TERMINATION {
         // SAFETY: no handler is set, so that nothing runs when a signal comes; `signal` may be called between `fork` and
         // `exec`.
         if unsafe { libc::signal(signal, disposition) } == libc::SIG_ERR {

@@ -1,4 +1,4 @@
-//! Commands without namespaces: held by Landlock and a filter over system calls.
+//! Commands without namespaces, confined by Landlock and the filter of system calls.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -9,13 +9,13 @@ use vfs_shell::Launch;
 use crate::config::{Network, SandboxConfig};
 use crate::landlock::{Grant, Rules};
 use crate::namespaces::system::System;
-use crate::protect::open_mount::Held;
+use crate::protect::open_mount::OpenMount;
 use crate::seccomp::Reach;
 
-/// The devices that are no danger, with the terminal that was made for the command.
+/// Harmless devices, and the terminal of the command.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What programs read about the machine. What `/proc` says of processes stays closed: it is about everybody's.
+/// Files about the machine that programs read. Those about processes stay closed, since they are about all processes of the host.
 const MACHINE: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -27,9 +27,9 @@ const MACHINE: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
-/// What Landlock allows.
-pub(crate) fn rules(config: &SandboxConfig, mounts: &[Held]) -> Rules {
-    let system = System::found(config.network);
+/// Returns the Landlock rules for commands.
+pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
+    let system = System::detect(config.network);
     let mut rules = Rules { network: config.network, ..Rules::default() };
     for path in system.directories.iter().chain(&system.settings).chain(&system.setting_files).chain(&config.tools) {
         rules.grant(Grant::Read, path);
@@ -47,7 +47,7 @@ pub(crate) fn rules(config: &SandboxConfig, mounts: &[Held]) -> Rules {
     rules
 }
 
-/// What the filter has to keep a command from.
+/// Returns what the filter has to deny.
 pub(crate) fn reach(network: Network) -> Reach {
     match network {
         Network::Off => Reach::Host,
@@ -55,7 +55,7 @@ pub(crate) fn reach(network: Network) -> Reach {
     }
 }
 
-/// What to start for a command.
+/// Returns how to start a command.
 pub(crate) fn launch(command: &str, directory: OwnedFd, environment: Vec<(OsString, OsString)>) -> Launch {
     let mut launch = Launch::new("/bin/sh", directory);
     launch.arguments = vec!["-c".into(), "--".into(), command.into()];

@@ -1,4 +1,4 @@
-//! The command line of bubblewrap.
+//! Arguments of bubblewrap.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use crate::config::Network;
 use crate::namespaces::system::System;
 use crate::protect::nested_covers;
 
-/// What is bound to a place inside.
+/// Source of a bind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// What the host has at this path when bubblewrap starts.
+    /// The file at this path of the host when bubblewrap starts.
     Path(PathBuf),
-    /// What is held open under this number.
+    /// The file that is open as this descriptor.
     Descriptor(i32),
 }
 
-/// One thing that is put over the tree, in order.
+/// A mount over a path of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cover {
-    /// A directory or file that may be changed. It cannot be moved away, which holds what is below it in its place.
+pub(crate) enum BindOver {
+    /// A writable directory or file. As a mount point it cannot be moved, so the paths below it stay in place.
     Writable(Source),
-    /// A directory or file that can only be looked at.
+    /// A read-only directory or file.
     ReadOnly(Source),
-    /// An empty file that cannot be opened; its content comes from this descriptor.
+    /// An empty file that cannot be opened, with its content from this descriptor.
     HiddenFile(i32),
     /// An empty directory that cannot be opened.
     HiddenDirectory,
@@ -31,12 +31,12 @@ pub(crate) enum Cover {
     EmptyDirectory,
 }
 
-/// Whether the command keeps the terminal that it was started in.
+/// Session of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Session {
-    /// It is in a session of its own, without a terminal.
+    /// A session of its own, without a terminal.
     New,
-    /// It is in the session of a terminal that was made for it.
+    /// The session of a terminal that was created for it.
     OfTerminal,
 }
 
@@ -54,35 +54,34 @@ impl Identity {
     pub(crate) const ORDINARY: u32 = 1000;
 }
 
-/// Whether the command can see the processes outside and the name of the machine.
+/// Whether the command sees the processes outside and the name of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outside {
-    /// It has a `/proc` and a name of its own.
+    /// It has a `/proc` and a host name of its own.
     Hidden,
-    /// It has those of this process, where the filter of a container forbids to make others.
+    /// It has those of this process, for containers whose filter forbids others.
     Visible,
 }
 
-/// Whether bubblewrap can keep the command from making namespaces itself.
+/// How the command is kept from creating namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedUsers {
-    /// It can.
+    /// By an option of bubblewrap.
     Disabled,
-    /// This version cannot; the filter over system calls does.
+    /// By the filter of system calls alone, since this version of bubblewrap has no option.
     LeftToFilter,
 }
 
-/// What the helper needs to cover entries deep in the tree.
+/// What the helper needs to mount covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedMounts {
-    /// Nothing: it covers none.
+    /// Nothing: it mounts none.
     None,
-    /// The capability to mount, and what hides files and directories; the content of the former comes from this
-    /// descriptor.
+    /// The capability to mount, and an empty file and directory; the content of the file comes from this descriptor.
     Made(i32),
 }
 
-/// Everything that the command line says.
+/// The inputs of the arguments.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) system: &'a System,
@@ -93,21 +92,21 @@ pub(crate) struct Plan<'a> {
     pub(crate) outside: Outside,
     pub(crate) nested_users: NestedUsers,
     pub(crate) tmp_bytes: u64,
-    /// Files that are written for the command, with the descriptors that hold them.
+    /// Generated files, with the descriptors that have their content.
     pub(crate) written: Vec<(i32, PathBuf)>,
-    /// What is put over the tree, and where.
-    pub(crate) covers: Vec<(String, Cover)>,
-    /// Whether the command, which is the helper then, makes mounts itself.
+    /// Mounts over the tree, with their paths.
+    pub(crate) covers: Vec<(String, BindOver)>,
+    /// What the helper needs to mount covers.
     pub(crate) nested: NestedMounts,
-    /// A descriptor that stays open for as long as anything runs inside.
+    /// A descriptor that stays open as long as a process runs inside.
     pub(crate) lock: Option<i32>,
     pub(crate) filter: Option<i32>,
     pub(crate) directory: &'a str,
 }
 
-/// The arguments for `plan`, up to those that name the command.
+/// Returns the arguments for `plan`, up to the command.
 pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
-    let mut line = Line(Vec::with_capacity(128));
+    let mut line = Arguments(Vec::with_capacity(128));
     apart(&mut line, plan);
     system(&mut line, plan);
     for (at, cover) in &plan.covers {
@@ -124,7 +123,7 @@ pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
     line.0
 }
 
-fn apart(line: &mut Line, plan: &Plan<'_>) {
+fn apart(line: &mut Arguments, plan: &Plan<'_>) {
     line.words(["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]);
     if plan.network == Network::Off {
         line.words(["--unshare-net"]);
@@ -148,7 +147,7 @@ fn apart(line: &mut Line, plan: &Plan<'_>) {
     }
 }
 
-fn system(line: &mut Line, plan: &Plan<'_>) {
+fn system(line: &mut Arguments, plan: &Plan<'_>) {
     for directory in &plan.system.directories {
         line.same("--ro-bind", directory);
     }
@@ -187,17 +186,17 @@ fn system(line: &mut Line, plan: &Plan<'_>) {
     }
 }
 
-fn put(line: &mut Line, at: &str, cover: &Cover) {
+fn put(line: &mut Arguments, at: &str, cover: &BindOver) {
     match cover {
-        Cover::Writable(source) => line.bind(Access::Writable, source, at),
-        Cover::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
-        Cover::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
-        Cover::HiddenDirectory => put_directory(line, at, "0000"),
-        Cover::EmptyDirectory => put_directory(line, at, "0555"),
+        BindOver::Writable(source) => line.bind(Access::Writable, source, at),
+        BindOver::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
+        BindOver::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
+        BindOver::HiddenDirectory => put_directory(line, at, "0000"),
+        BindOver::EmptyDirectory => put_directory(line, at, "0555"),
     }
 }
 
-fn put_directory(line: &mut Line, at: &str, mode: &str) {
+fn put_directory(line: &mut Arguments, at: &str, mode: &str) {
     line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
 }
 
@@ -207,9 +206,9 @@ enum Access {
     Writable,
 }
 
-struct Line(Vec<OsString>);
+struct Arguments(Vec<OsString>);
 
-impl Line {
+impl Arguments {
     fn words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
         self.0.extend(words.into_iter().map(OsString::from));
     }
@@ -307,21 +306,21 @@ mod tests {
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), Cover::Writable(Source::Descriptor(3))),
-                    ("/w/.git".into(), Cover::ReadOnly(Source::Descriptor(4))),
+                    ("/w".into(), BindOver::Writable(Source::Descriptor(3))),
+                    ("/w/.git".into(), BindOver::ReadOnly(Source::Descriptor(4))),
                 ];
             }),
             ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), Cover::Writable(Source::Path("/h/w".into()))),
-                    ("/w/.env".into(), Cover::HiddenFile(6)),
+                    ("/w".into(), BindOver::Writable(Source::Path("/h/w".into()))),
+                    ("/w/.env".into(), BindOver::HiddenFile(6)),
                 ];
             }),
             ("+ --perms 0000 --size 4096 --tmpfs /w/keys --remount-ro /w/keys", |plan| {
-                plan.covers = vec![("/w/keys".into(), Cover::HiddenDirectory)];
+                plan.covers = vec![("/w/keys".into(), BindOver::HiddenDirectory)];
             }),
             ("+ --perms 0555 --size 4096 --tmpfs /w/.git --remount-ro /w/.git", |plan| {
-                plan.covers = vec![("/w/.git".into(), Cover::EmptyDirectory)];
+                plan.covers = vec![("/w/.git".into(), BindOver::EmptyDirectory)];
             }),
         ];
         let system = system();

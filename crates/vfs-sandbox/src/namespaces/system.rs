@@ -1,4 +1,4 @@
-//! What commands see of the host's system.
+//! Files of the host's system that commands see.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use rustix::fs::{FileType, lstat, readlink, stat};
 use crate::config::Network;
 use crate::namespaces::bubblewrap::Identity;
 
-/// The directories of the host that hold its programs, and what of its settings programs need.
+/// The directories of the host with its programs, and the settings that programs need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct System {
     /// Directories, at their own paths.
     pub(crate) directories: Vec<PathBuf>,
-    /// Links, as what they lead to and where they are.
+    /// Links, as target and path.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// Directories of `/etc`.
     pub(crate) settings: Vec<PathBuf>,
-    /// Files of `/etc`, which are copied: that is cheaper than a mount for each.
+    /// Files of `/etc`, which are copied, since that is cheaper than a mount for each.
     pub(crate) setting_files: Vec<PathBuf>,
     /// Parts of `/proc` that root of the host may write to even where it has no capabilities.
     pub(crate) kernel_settings: Vec<PathBuf>,
@@ -36,13 +36,13 @@ const KERNEL_SETTINGS: &[&str] = &[
     "/proc/sysrq-trigger",
 ];
 
-/// What only root may read there, and is about the whole machine.
+/// Files of `/proc` about the whole machine that only root may read.
 const KERNEL_MEMORY: &[&str] = &["/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/timer_list"];
 
-/// Where distributions keep programs and libraries. Those who keep them elsewhere name it as a tool.
+/// Directories in which distributions keep programs and libraries. Others have to be added as tools.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
 
-/// Settings without which programs do not run as they should. Nothing here holds a secret: `/etc` as a whole does.
+/// Settings without which programs fail. None of them is secret, unlike other files of `/etc`.
 const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -64,12 +64,12 @@ const SETTINGS: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// What a network needs.
+/// Settings that the network needs.
 const NETWORK_SETTINGS: &[&str] = &["/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf"];
 
 impl System {
-    /// That of this host, with what such a network needs.
-    pub(crate) fn found(network: Network) -> Self {
+    /// Finds the files of this host, with those that `network` needs.
+    pub(crate) fn detect(network: Network) -> Self {
         let mut system = Self::default();
         for path in PROGRAMS.iter().map(Path::new) {
             let Ok(status) = lstat(path) else { continue };
@@ -97,8 +97,8 @@ impl System {
         system
     }
 
-    /// Whether `path` is one of the system's own places, which no mount may take.
-    pub(crate) fn owns(path: &Path) -> bool {
+    /// Returns whether no mount may be at `path`, since it is in or above a system directory.
+    pub(crate) fn reserves(path: &Path) -> bool {
         let places = ["/etc", "/proc", "/dev", "/sys", "/run"];
         let below =
             PROGRAMS.iter().chain(&places).any(|place| path.starts_with(place) || Path::new(place).starts_with(path));
@@ -112,8 +112,8 @@ fn target(link: &Path) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(target.into_bytes()).into())
 }
 
-/// The files of `/etc` that are written for commands, so that they learn nothing of the host's users and names.
-pub(crate) fn written(identity: Identity, network: Network) -> Vec<(&'static str, String)> {
+/// Returns the files of `/etc` that are generated for commands, so that they learn nothing of the host's users and names.
+pub(crate) fn generated_files(identity: Identity, network: Network) -> Vec<(&'static str, String)> {
     let (user, group) = match identity {
         Identity::Ordinary => (Identity::ORDINARY, Identity::ORDINARY),
         Identity::Same => (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
@@ -163,13 +163,13 @@ mod tests {
             ("/home/me/project", false),
             ("/usrx", false),
         ] {
-            assert_eq!(System::owns(Path::new(path)), owned, "{path}");
+            assert_eq!(System::reserves(Path::new(path)), owned, "{path}");
         }
     }
 
     #[test]
     fn the_system_of_this_host_has_a_shell() {
-        let system = System::found(Network::Off);
+        let system = System::detect(Network::Off);
         assert!(system.directories.iter().any(|path| path == Path::new("/usr")), "{system:?}");
     }
 }

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Problem};
 
-use crate::protect::open_mount::{Held, Kept};
+use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::tree_scan::{EntryKind, ScanEntry};
 
 /// An entry: the number of its mount, its path below it, and its device and inode, so that something else in its place is
@@ -17,45 +17,45 @@ type Key = (usize, Vec<u8>, u64, u64);
 /// Most entries that one response names.
 const MAX_PROBLEMS: usize = 100;
 
-/// The entries that are not reported again: those that were there before the first command, and those that were reported.
+/// The entries that are not reported again: those that existed before the first command, and those already reported.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers(Mutex<Option<HashSet<Key>>>);
 
 impl Leftovers {
-    /// Notes what is there before a command starts. The first call takes `entries` for those that no command made; a later
-    /// one forgets what is gone, so that it is reported if a command makes it again.
+    /// Notes the entries that exist before a command starts. The first call records them as not made by commands; a later call
+    /// forgets entries that are gone, so that they are reported if a command creates them again.
     pub(crate) fn note_existing(&self, entries: &[(usize, ScanEntry)]) {
         let reported = entries.iter().filter(|(_, entry)| is_reported(entry));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *known {
-            Some(known) => {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *noted {
+            Some(noted) => {
                 let existing: HashSet<Key> = reported.map(key).collect();
-                known.retain(|key| existing.contains(key));
+                noted.retain(|key| existing.contains(key));
             }
-            // A link is reported once, whoever made it, since it is not covered.
-            None => *known = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
+            // Links are reported once, whoever created them, since they are not covered.
+            None => *noted = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
         }
     }
 
     /// Returns a problem for each of `entries` that is to be reported and was not yet. If there are more than one response
     /// names, the rest is counted, and named by later responses.
-    pub(crate) fn new_problems(&self, mounts: &[Held], entries: &[(usize, ScanEntry)]) -> Vec<Problem> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get_or_insert_default();
+    pub(crate) fn new_problems(&self, mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> Vec<Problem> {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = noted.get_or_insert_default();
         let covered = covered_files(mounts, entries);
         let mut problems = Vec::new();
         let mut unnamed = 0_usize;
         for numbered @ (number, entry) in entries.iter().filter(|(_, entry)| is_reported(entry)) {
             let Some(mount) = mounts.get(*number) else { continue };
             let key = key(numbered);
-            if known.contains(&key) || (entry.kind == EntryKind::Link && leads_to_covered(mount, entry, &covered)) {
+            if noted.contains(&key) || (entry.kind == EntryKind::Link && leads_to_covered(mount, entry, &covered)) {
                 continue;
             }
             if problems.len() == MAX_PROBLEMS {
                 unnamed += 1;
                 continue;
             }
-            known.insert(key);
+            noted.insert(key);
             let error = Error::new(ErrorKind::PolicyDenied, message(entry.kind));
             problems.push(error.with_path(&mount.visible_path(&entry.path)).into());
         }
@@ -111,19 +111,20 @@ fn file_id(status: &Stat) -> FileId {
 
 /// Returns the files that are covered in commands, if there is a link to compare with them. Those of a mount that cannot be read
 /// are missing, so more links are reported.
-fn covered_files(mounts: &[Held], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
+fn covered_files(mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
     if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
         return HashSet::new();
     }
     let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));
-    let kept = mounts.iter().filter_map(|mount| mount.kept(None).ok()).flatten();
-    let kept = kept.filter(|(_, what, _)| *what != Kept::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
-    found.chain(kept.map(|status| file_id(&status))).collect()
+    let covered = mounts.iter().filter_map(|mount| mount.path_covers(None).ok()).flatten();
+    let covered =
+        covered.filter(|(_, what, _)| *what != PathCover::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
+    found.chain(covered.map(|status| file_id(&status))).collect()
 }
 
-/// Returns whether the target of a link is covered or missing. A command chose the target, so nothing is looked up outside of
-/// the mount: the report would say whether the host has that file.
-fn leads_to_covered(mount: &Held, link: &ScanEntry, covered: &HashSet<FileId>) -> bool {
+/// Returns whether the target of a link is covered or missing. A command chose the target, so no path outside of the mount is
+/// resolved: the report would reveal whether the host has that file.
+fn leads_to_covered(mount: &OpenMount, link: &ScanEntry, covered: &HashSet<FileId>) -> bool {
     let relative = link.path.strip_prefix(b"/").unwrap_or(&link.path);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;

@@ -1,8 +1,8 @@
 //! Mounts over protected entries deep in a tree, which the helper makes by descriptors.
 //!
-//! Bubblewrap covers a path by its name, and makes what is not there. That is safe where commands that run cannot change the
-//! directories on the way, because they have the same covers; below a directory that they can change, one of them could
-//! have it make something outside. Here what is covered is what was opened and compared, whatever is renamed meanwhile.
+//! Bubblewrap resolves paths, and creates missing ones. That is safe if running commands cannot change the directories on the way,
+//! because they have the same covers. Below a directory that they can change, they could make it create a file outside. The helper
+//! opens each entry, compares it with the one that was found, and covers that file, even after a rename.
 #![expect(unsafe_code, reason = "no crate makes these calls")]
 
 use std::ffi::{OsStr, OsString};
@@ -19,18 +19,18 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabiliti
 /// The file from which the helper reads the list of covers.
 pub(crate) const LIST: &str = "/run/vfs-covers";
 
-/// What is put over hidden files, and over hidden directories: something empty that nobody may open.
+/// Empty file and directory that nobody may open, mounted over hidden files and directories.
 pub(crate) const HIDDEN_FILE: &str = "/run/vfs-hidden-file";
 pub(crate) const HIDDEN_DIRECTORY: &str = "/run/vfs-hidden-directory";
 
 /// How an entry is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedCover {
-    /// By itself, read-only.
+    /// By itself, mounted read-only.
     ReadOnly,
     HiddenFile,
     HiddenDirectory,
-    /// As a hidden file, or not at all if the socket is gone: the filter keeps the command from all sockets.
+    /// As a hidden file, or not at all if the socket has vanished: the filter denies all sockets.
     DeniedSocket,
 }
 
@@ -39,17 +39,17 @@ impl NestedCover {
         [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd'), (Self::DeniedSocket, b's')];
 }
 
-/// One entry that is to be covered.
+/// An entry to cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NestedEntry {
-    /// Where a command sees it.
+    /// Its path in the sandbox.
     pub(crate) path: OsString,
     pub(crate) cover: NestedCover,
-    /// Its device and inode, where they are known.
+    /// Its device and inode, if known.
     pub(crate) file: Option<(u64, u64)>,
 }
 
-/// The list as the helper reads it.
+/// Encodes the list as the helper reads it.
 pub(crate) fn encode(entries: &[NestedEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
@@ -77,16 +77,15 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
     records.map(entry).collect()
 }
 
-/// Covers what the list names, in a mount namespace of its own, and gives up the capability that this takes.
+/// Mounts the listed covers in a new mount namespace, and drops the capability that this takes.
 ///
-/// The first process of the sandbox stays in the other mount namespace. Landlock keeps commands from looking through it.
+/// The first process of the sandbox stays in the old mount namespace, which Landlock denies to commands.
 pub(crate) fn mount_covers() -> Result<(), String> {
     let bytes = read_file(LIST).map_err(|error| format!("the list of covers cannot be read: {error}"))?;
     let entries = decode(&bytes).ok_or("the list of covers is damaged")?;
     // SAFETY: this process has one thread, and shares no table of descriptors with another one.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|errno| format!("no mounts can be made: {errno}"))?;
-    let hidden =
-        |path: &str| open(path, TARGET, Mode::empty()).map_err(|errno| format!("{path} is not there: {errno}"));
+    let hidden = |path: &str| open(path, TARGET, Mode::empty()).map_err(|errno| format!("{path} is missing: {errno}"));
     let (hidden_file, hidden_directory) = (hidden(HIDDEN_FILE)?, hidden(HIDDEN_DIRECTORY)?);
     let mut closed: Vec<Vec<u8>> = Vec::new();
     for entry in &entries {
@@ -110,7 +109,7 @@ pub(crate) fn mount_covers() -> Result<(), String> {
         };
         mount_over(cover, &target).map_err(unmade)?;
     }
-    // The working directory is still the one below the covers, where this process was started.
+    // The working directory is still the one below the covers.
     let directory = getcwd(Vec::new()).map_err(|errno| format!("the working directory is unknown: {errno}"))?;
     chdir(&directory).map_err(|errno| format!("{} cannot be entered: {errno}", directory.to_string_lossy()))?;
     let nothing = CapabilitySet::empty();
@@ -126,21 +125,21 @@ pub(crate) fn read_file(path: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How the target of a cover is opened: for no access, and following no link.
+/// Flags for opening the target of a cover: no access, no links.
 const TARGET: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What a cover is mounted on.
+/// Target of a cover.
 #[derive(Debug)]
 enum CoverTarget {
     Entry(OwnedFd),
-    /// The directory around the entry, whose path with a `/` at its end is given. This process may not search it; its owner
-    /// could change that, so all of it is hidden.
+    /// A directory above the entry that this process may not search, with its path and a final `/`. Its owner could change
+    /// that, so all of it is hidden.
     ClosedDirectory(OwnedFd, Vec<u8>),
-    /// Nothing: the entry is no longer there, and need not be.
+    /// Nothing: the entry has vanished, which is allowed.
     Gone,
 }
 
-/// Looks for an entry, which has to be what it was.
+/// Finds an entry and verifies that it is the file that was found before.
 fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     let replaced = || match entry.cover {
         NestedCover::DeniedSocket => Ok(CoverTarget::Gone),
@@ -165,7 +164,7 @@ fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     if is_same { Ok(CoverTarget::Entry(held)) } else { replaced() }
 }
 
-/// Mounts `cover` on `target`, to be read only.
+/// Mounts `cover` read-only on `target`.
 fn mount_over(cover: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -174,7 +173,7 @@ fn mount_over(cover: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let tree = open_tree(cover, c"", flags)?;
     let read_only = libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
-    // SAFETY: the path is a string that ends with NUL, and the attributes are as long as is said; both outlive the call.
+    // SAFETY: the path is a string that ends with NUL, and the length is that of the attributes; both outlive the call.
     let set = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::descriptors::is_same;
 
-/// The mode of a placeholder. Nobody makes such a directory by accident, so that one that a killed process left is known.
+/// Mode of a placeholder. Nobody creates such a directory by accident, so one left by a killed process is recognised.
 const MODE: u32 = 0o1500;
 
 /// Mode given to a placeholder that stays because it is no longer empty.
@@ -44,45 +44,46 @@ struct Placeholder {
     directory: OwnedFd,
     name: String,
     held: OwnedFd,
-    /// The mode that it had when it was found.
+    /// The mode at the time it was opened.
     mode: u32,
     role: Role,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It stands for something that is protected.
-    Stands,
-    /// It has to be there for one that does.
-    Leads,
-    /// It may be the placeholder of another sandbox, which has not marked it yet, and is locked so that it stays.
+    /// It stands for a missing protected path.
+    Placeholder,
+    /// It is a missing parent directory of a placeholder.
+    Parent,
+    /// It may be a placeholder that another sandbox has not marked yet, and is locked so that it stays.
     Locked,
 }
 
-/// What is at a path.
+/// State of a path for which a placeholder was requested.
 #[derive(Debug)]
-pub(crate) enum There {
+pub(crate) enum PathState {
     Placeholder(OwnedFd),
-    Another,
-    /// Nothing, and this process may make nothing there: commands may do no more.
-    Nothing,
+    /// Another entry has the name.
+    Existing,
+    /// The path is missing and this process may not create it, so commands cannot either.
+    Unmakeable,
 }
 
-/// How often something is looked for anew that another sandbox removes or makes at that moment.
-const TRIES: usize = 64;
+/// Maximum number of attempts at a path that another sandbox creates or removes at the same time.
+const MAX_ATTEMPTS: usize = 64;
 
-/// How long that takes it.
-const MOMENT: Duration = Duration::from_millis(1);
+/// Delay before the next attempt.
+const RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// How many of them are waited for before it is believed that a command runs.
-const MOMENTS: usize = 8;
+/// Number of attempts to take the lock after which a command counts as running.
+const MAX_RETRIES: usize = 8;
 
 impl Placeholders {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self { running: memfd_create("sandbox", MemfdFlags::CLOEXEC)?, used: Mutex::default() })
     }
 
-    /// What a command is to hold open for as long as it runs.
+    /// Returns a locked descriptor that a command has to hold open while it runs.
     pub(crate) fn hold(&self) -> Result<OwnedFd, Errno> {
         let _used = self.used();
         let path = format!("/proc/self/fd/{}", self.running.as_raw_fd());
@@ -91,14 +92,14 @@ impl Placeholders {
         Ok(lock)
     }
 
-    /// Returns what has this name; if nothing does, makes a placeholder.
-    pub(crate) fn put(&self, directory: &OwnedFd, name: &str) -> Result<There, Errno> {
+    /// Returns the state of `name`, after creating a placeholder if it was missing.
+    pub(crate) fn create(&self, directory: &OwnedFd, name: &str) -> Result<PathState, Errno> {
         let mut used = self.used();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(status) => status,
                 Err(Errno::NOENT) => match mkdirat(directory, name, Mode::from_raw_mode(MODE)) {
-                    // It is looked at again, as another process may have put something else in its place.
+                    // Look again: another process may have replaced it.
                     Ok(()) => {
                         mark(directory, name)?;
                         continue;
@@ -109,21 +110,21 @@ impl Placeholders {
                 Err(errno) => return not_made(errno),
             };
             if let Some(known) = used.iter().find(|known| known.is(&status)) {
-                return known.there();
+                return known.state();
             }
             let role = match kind(&status) {
                 Some(role) => role,
-                None => return Ok(There::Another),
+                None => return Ok(PathState::Existing),
             };
             let held = match open(directory, name) {
                 Ok(held) => held,
-                // Another user's.
-                Err(Errno::ACCESS) => return Ok(There::Another),
+                // It belongs to another user.
+                Err(Errno::ACCESS) => return Ok(PathState::Existing),
                 Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
                 Err(_) => continue,
             };
             if flock(&held, FlockOperation::NonBlockingLockShared).is_err() {
-                std::thread::sleep(MOMENT);
+                std::thread::sleep(RETRY_DELAY);
                 continue;
             }
             let placeholder = Placeholder {
@@ -135,7 +136,7 @@ impl Placeholders {
             };
             // It may have been removed before it was locked.
             if placeholder.is_in_place() {
-                let there = placeholder.there();
+                let there = placeholder.state();
                 used.push(placeholder);
                 return there;
             }
@@ -143,27 +144,27 @@ impl Placeholders {
         Err(Errno::BUSY)
     }
 
-    /// What has this name and leads to a placeholder; where there is nothing, a directory is made.
-    pub(crate) fn lead(&self, directory: &OwnedFd, name: &str) -> Result<There, Errno> {
+    /// Returns the state of `name`, the parent of a placeholder, after creating a directory if it was missing.
+    pub(crate) fn create_parent(&self, directory: &OwnedFd, name: &str) -> Result<PathState, Errno> {
         let mut used = self.used();
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => return Ok(There::Another),
+            Ok(_) => return Ok(PathState::Existing),
             Err(Errno::NOENT) => {}
             Err(errno) => return not_made(errno),
         }
         match mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(There::Another),
+            Err(Errno::EXIST) => return Ok(PathState::Existing),
             Err(errno) => return not_made(errno),
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = openat(directory, name, flags, Mode::empty())?;
         let directory = rustix::io::fcntl_dupfd_cloexec(directory, 0)?;
-        used.push(Placeholder { directory, name: name.to_owned(), held, mode: 0, role: Role::Leads });
-        Ok(There::Another)
+        used.push(Placeholder { directory, name: name.to_owned(), held, mode: 0, role: Role::Parent });
+        Ok(PathState::Existing)
     }
 
-    /// Removes those that nobody uses, unless a command runs. Blocks for a few milliseconds.
+    /// Removes the placeholders that no other sandbox uses, unless a command runs. Blocks for a few milliseconds.
     pub(crate) fn clear(&self) {
         let mut used = self.used();
         if used.is_empty() || !self.is_idle() {
@@ -171,20 +172,20 @@ impl Placeholders {
         }
         // A lock of this sandbox would keep its own placeholder.
         used.retain(|placeholder| placeholder.role != Role::Locked);
-        // What is below another one was put after it.
+        // A placeholder below another one was created after it.
         for placeholder in used.drain(..).rev() {
             placeholder.remove();
         }
-        // It goes with the descriptor where this fails, and the next command waits for it.
+        // If this fails, the next command waits for the lock.
         let _ = flock(&self.running, FlockOperation::Unlock);
     }
 
-    /// Whether no command runs. Then none is started until the lock is given back.
+    /// Whether no command runs. If so, the lock taken here delays new commands until it is released.
     fn is_idle(&self) -> bool {
-        // A process that this one starts has the locks of other commands for a moment, too, until it closes them.
-        (0..MOMENTS).any(|moment| {
+        // A process that was just started inherits the locks of other commands until it closes them.
+        (0..MAX_RETRIES).any(|moment| {
             if moment > 0 {
-                std::thread::sleep(MOMENT);
+                std::thread::sleep(RETRY_DELAY);
             }
             flock(&self.running, FlockOperation::NonBlockingLockExclusive).is_ok()
         })
@@ -197,7 +198,7 @@ impl Placeholders {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        // What a command that still ends leaves, the next sandbox of the directory removes.
+        // The next sandbox of the directory removes the placeholders of a command that is still ending.
         self.clear();
     }
 }
@@ -205,16 +206,16 @@ impl Drop for Placeholders {
 impl Placeholder {
     /// Returns whether an entry with this status is this placeholder, as it was found.
     fn is(&self, status: &Stat) -> bool {
-        self.role != Role::Leads
+        self.role != Role::Parent
             && self.mode == status.st_mode
             && fstat(&self.held).is_ok_and(|held| is_same(&held, status))
     }
 
-    fn there(&self) -> Result<There, Errno> {
-        if self.role != Role::Stands {
-            return Ok(There::Another);
+    fn state(&self) -> Result<PathState, Errno> {
+        if self.role != Role::Placeholder {
+            return Ok(PathState::Existing);
         }
-        rustix::io::fcntl_dupfd_cloexec(&self.held, 0).map(There::Placeholder)
+        rustix::io::fcntl_dupfd_cloexec(&self.held, 0).map(PathState::Placeholder)
     }
 
     fn is_in_place(&self) -> bool {
@@ -222,11 +223,11 @@ impl Placeholder {
         there.is_ok_and(|there| fstat(&self.held).is_ok_and(|held| is_same(&there, &held)))
     }
 
-    /// Removes it, unless somebody of the host has put something in, or in its place, or another sandbox uses it.
+    /// Removes the placeholder, unless it was filled or replaced on the host, or another sandbox uses it.
     fn remove(&self) {
-        if self.role == Role::Leads {
+        if self.role == Role::Parent {
             if self.is_in_place() {
-                // It stays where commands have put something in.
+                // This fails if a command has created something in it, which then stays.
                 let _ = unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR);
             }
             return;
@@ -251,7 +252,7 @@ fn kind(status: &Stat) -> Option<Role> {
     if !FileType::from_raw_mode(status.st_mode).is_dir() {
         None
     } else if (is_sticky && is_unwritable(status)) || status.st_mtime == MARK.tv_sec {
-        Some(Role::Stands)
+        Some(Role::Placeholder)
     } else {
         (status.st_mode & 0o7777 == MODE & 0o777).then_some(Role::Locked)
     }
@@ -261,10 +262,10 @@ fn is_unwritable(status: &Stat) -> bool {
     status.st_mode & 0o222 == 0
 }
 
-/// Below what is no directory, nothing can be as long as that stays where it is.
-fn not_made(errno: Errno) -> Result<There, Errno> {
+/// Returns the state of a path that could not be created. Below a file, no path can exist while the file does.
+fn not_made(errno: Errno) -> Result<PathState, Errno> {
     match errno {
-        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(There::Nothing),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(PathState::Unmakeable),
         errno => Err(errno),
     }
 }
@@ -280,7 +281,7 @@ fn mark(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
         }
         Err(_) => return Ok(()),
     };
-    if kind(&fstat(&made)?) != Some(Role::Stands) {
+    if kind(&fstat(&made)?) != Some(Role::Placeholder) {
         let _ = futimens(&made, &Timestamps { last_access: MARK, last_modification: MARK });
     }
     Ok(())
@@ -312,7 +313,7 @@ mod tests {
         let command = one.hold().expect("a lock");
         for placeholders in [&one, &other, &one] {
             for name in [".git", ".env"] {
-                assert!(matches!(placeholders.put(&root, name), Ok(There::Placeholder(_))));
+                assert!(matches!(placeholders.create(&root, name), Ok(PathState::Placeholder(_))));
             }
         }
         one.clear();
@@ -329,9 +330,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let placeholders = Placeholders::new().expect("made");
-        placeholders.put(&root, ".git").expect("put");
-        placeholders.put(&root, "keys").expect("put");
-        placeholders.put(&root, ".env").expect("put");
+        placeholders.create(&root, ".git").expect("put");
+        placeholders.create(&root, "keys").expect("put");
+        placeholders.create(&root, ".env").expect("put");
         let keys = openat(&root, "keys", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
         rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o1755), AtFlags::empty()).expect("changed");
         mkdirat(&keys, "private", Mode::from_raw_mode(MODE)).expect("made");
@@ -349,9 +350,9 @@ mod tests {
             let directory = tempfile::tempdir().expect("a directory");
             let root = opened(&directory);
             let placeholders = Placeholders::new().expect("made");
-            placeholders.lead(&root, "keys").expect("made");
+            placeholders.create_parent(&root, "keys").expect("made");
             let keys = openat(&root, "keys", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
-            placeholders.put(&keys, "private").expect("put");
+            placeholders.create(&keys, "private").expect("put");
             if has_more {
                 mkdirat(&keys, "other", Mode::from_raw_mode(0o755)).expect("made");
             }
@@ -368,8 +369,8 @@ mod tests {
         mkdirat(&root, ".git", Mode::from_raw_mode(MODE)).expect("made");
         mkdirat(&root, "keys", Mode::from_raw_mode(0o755)).expect("made");
         let placeholders = Placeholders::new().expect("made");
-        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
-        assert!(matches!(placeholders.put(&root, "keys"), Ok(There::Another)));
+        assert!(matches!(placeholders.create(&root, ".git"), Ok(PathState::Placeholder(_))));
+        assert!(matches!(placeholders.create(&root, "keys"), Ok(PathState::Existing)));
         placeholders.clear();
         assert_eq!(names(&directory), ["keys"]);
     }
@@ -381,11 +382,11 @@ mod tests {
             let root = opened(&directory);
             let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
             mkdirat(&root, ".git", Mode::from_raw_mode(mode)).expect("made");
-            assert!(matches!(one.put(&root, ".git"), Ok(There::Another)));
+            assert!(matches!(one.create(&root, ".git"), Ok(PathState::Existing)));
             one.clear();
             mark(&root, ".git").expect("marked");
             for placeholders in [&one, &other] {
-                assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
+                assert!(matches!(placeholders.create(&root, ".git"), Ok(PathState::Placeholder(_))));
             }
             one.clear();
             assert_eq!(names(&directory), [".git"], "another sandbox uses it");
@@ -400,13 +401,13 @@ mod tests {
         let root = opened(&directory);
         let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
         mkdirat(&root, ".git", Mode::from_raw_mode(MODE & 0o777)).expect("made");
-        assert!(matches!(other.put(&root, ".git"), Ok(There::Another)));
+        assert!(matches!(other.create(&root, ".git"), Ok(PathState::Existing)));
         mark(&root, ".git").expect("marked");
-        assert!(matches!(one.put(&root, ".git"), Ok(There::Placeholder(_))));
+        assert!(matches!(one.create(&root, ".git"), Ok(PathState::Placeholder(_))));
         one.clear();
         assert_eq!(names(&directory), [".git"]);
         other.clear();
-        one.put(&root, ".git").expect("put");
+        one.create(&root, ".git").expect("put");
         one.clear();
         assert_eq!(names(&directory), [""; 0]);
     }
@@ -416,9 +417,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let placeholders = Placeholders::new().expect("made");
-        placeholders.put(&root, "keys").expect("put");
+        placeholders.create(&root, "keys").expect("put");
         rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o700), AtFlags::empty()).expect("changed");
-        assert!(matches!(placeholders.put(&root, "keys"), Ok(There::Another)), "it is a user's now");
+        assert!(matches!(placeholders.create(&root, "keys"), Ok(PathState::Existing)), "it is a user's now");
         placeholders.clear();
         assert_eq!(statat(&root, "keys", AtFlags::empty()).expect("there").st_mode & 0o7777, 0o700);
     }

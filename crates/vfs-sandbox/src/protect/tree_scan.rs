@@ -1,4 +1,4 @@
-//! Bounded walk of the mounts for entries that have to be covered in a command, and for those that commands left.
+//! Bounded walk of the mounts for entries to cover in a command, and for those that commands left.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::config::{GIT, Protection, SandboxConfig};
-use crate::protect::open_mount::Held;
+use crate::protect::open_mount::OpenMount;
 
-/// The names that a scan looks for, the paths that it passes over, and its bound.
+/// The names that a scan searches for, the paths that it skips, and its bound.
 #[derive(Debug)]
 pub(crate) struct ScanRules {
     /// Names in lower case, with their protection.
@@ -64,7 +64,7 @@ impl ScanEntry {
 }
 
 impl ScanRules {
-    /// The rules where protected paths are covered by themselves.
+    /// Returns the rules for a sandbox that covers protected paths separately.
     pub(crate) fn new(config: &SandboxConfig) -> Self {
         let paths = config.protected.iter();
         Self {
@@ -74,7 +74,7 @@ impl ScanRules {
         }
     }
 
-    /// The rules where nothing covers protected paths, so that what has a protected name there is found as anywhere else.
+    /// Returns the rules for a sandbox that covers no protected paths, so that protected names at such paths are found, too.
     pub(crate) fn without_paths(config: &SandboxConfig) -> Self {
         let names = config.protected_names.iter();
         Self {
@@ -110,19 +110,19 @@ impl ScanRules {
     }
 }
 
-/// Deepest directory that is listed. The path of one below it is far longer than a system call takes.
+/// Maximum depth of a directory that is listed. Paths below it are far longer than a system call accepts.
 const MAX_DEPTH: usize = 4_096;
 
-/// Bytes of all paths that are found. A path can be as long as the tree is deep.
+/// Maximum length of all paths that are found, in bytes. A path can be as long as the tree is deep.
 const MAX_PATH_BYTES: usize = 64 << 20;
 
-/// Entries after which it is checked whether the caller still waits.
+/// Number of entries after which cancellation is checked.
 const CHECK_INTERVAL: u64 = 4_096;
 
-/// Most directories that one scan holds open, beside the mount, to open those below them.
+/// Maximum number of directories that one scan holds open, beside the mount, to open those below them.
 const OPEN_CAPACITY: usize = 32;
 
-/// The rest of the bounds of a scan, over all mounts, and the context of the call that it is for.
+/// The remaining bounds of a scan of all mounts, and the context of its call.
 #[derive(Debug)]
 pub(crate) struct ScanBudget<'a> {
     entries: u64,
@@ -164,16 +164,16 @@ fn refused(message: &'static str) -> Error {
     Error::new(ErrorKind::QuotaExceeded, message)
 }
 
-impl Held {
+impl OpenMount {
     /// Returns the entries below this mount that `rules` look for. An entry stands directly before those that are in it.
     ///
     /// # Errors
     ///
-    /// `quota_exceeded` where there is more than `budget` has left, or directories are nested too deep; `unavailable` where
-    /// something cannot be looked at; and those of [`OpContext::check`].
+    /// `quota_exceeded` if `budget` is exhausted or directories are nested too deep; `unavailable` if an entry cannot be examined;
+    /// and those of [`OpContext::check`].
     pub(crate) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanEntry>> {
         let unsearched = |errno: Errno, path: &[u8]| {
-            let message = "a directory cannot be searched for what is protected from commands";
+            let message = "a directory cannot be searched for protected names and sockets";
             Error::new(ErrorKind::Unavailable, message).with_source(errno).with_path(&self.visible_path(path))
         };
         let root = self
@@ -200,7 +200,7 @@ impl Held {
         Ok(found)
     }
 
-    /// The path at which a command sees an entry, as near as it can be spelled.
+    /// Returns the path at which a command sees an entry, with invalid UTF-8 replaced.
     pub(crate) fn visible_path(&self, below: &[u8]) -> VfsPath {
         self.at.join(String::from_utf8_lossy(below).trim_start_matches('/')).unwrap_or_else(|_| self.at.clone())
     }
@@ -221,7 +221,7 @@ impl From<Errno> for Failure {
     }
 }
 
-/// A directory of the walk that is to be listed, or that has such directories below it.
+/// A directory of the walk that is still to be listed, or that has such directories below it.
 #[derive(Debug, Default)]
 struct DirNode {
     /// `None` for the mount itself.
@@ -265,7 +265,7 @@ impl Scan<'_, '_> {
         let held = match self.open(node, OFlags::RDONLY) {
             Ok(held) => held,
             Err(Errno::ACCESS) => return self.unlistable(node),
-            // It went meanwhile, or something else has its name.
+            // It was removed or replaced meanwhile.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
@@ -320,7 +320,7 @@ impl Scan<'_, '_> {
             (FileType::Symlink, Some(_)) => EntryKind::Link,
             (FileType::Directory, None) => return self.add_pending(above, name, read_only),
             (FileType::Directory, Some(Protection::ReadOnly)) => {
-                // Commands can read what is in it: secrets, and sockets.
+                // Commands can read its contents, which may have secrets and sockets.
                 self.add_pending(above, name, read_only)?;
                 EntryKind::Name(Protection::ReadOnly)
             }
@@ -356,7 +356,7 @@ impl Scan<'_, '_> {
         while !node.unlistable.get() {
             let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
             match self.open(node, OFlags::PATH) {
-                // The one above cannot be searched.
+                // The parent cannot be searched.
                 Err(Errno::ACCESS) => node = parent,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
                 opened => {
@@ -375,12 +375,12 @@ impl Scan<'_, '_> {
             let root = node.open.borrow().clone().ok_or(Errno::BADF)?;
             return openat(root.as_fd(), c".", flags, Mode::empty());
         };
-        let above = self.open_on_the_way(parent)?;
+        let above = self.open_with_parents(parent)?;
         openat(above.as_fd(), &*node.name, flags, Mode::empty())
     }
 
-    /// Opens a directory from the nearest one above it that is open, and keeps those on the way open.
-    fn open_on_the_way(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
+    /// Opens a directory through its nearest open ancestor, and keeps the ones between open.
+    fn open_with_parents(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
         let mut closed = Vec::new();
         let mut node = node;
         let mut held = loop {
@@ -441,7 +441,7 @@ mod tests {
     use rustix::fs::{CWD, mkdirat, symlinkat};
 
     /// A directory with these files; a name that ends with `/` is a directory.
-    async fn mount(names: &[&str]) -> (tempfile::TempDir, SandboxConfig, Held) {
+    async fn mount(names: &[&str]) -> (tempfile::TempDir, SandboxConfig, OpenMount) {
         let directory = tempfile::tempdir().expect("a directory");
         for name in names {
             let (above, file) = name.rsplit_once('/').unwrap_or(("", name));
@@ -459,11 +459,11 @@ mod tests {
             }
         }
         let config = SandboxConfig::new(directory.path());
-        let held = Held::open_all(&config).await.expect("it opens").remove(0);
+        let held = OpenMount::open_all(&config).await.expect("it opens").remove(0);
         (directory, config, held)
     }
 
-    fn scanned(config: &SandboxConfig, held: &Held) -> Result<Vec<(String, EntryKind)>> {
+    fn scanned(config: &SandboxConfig, held: &OpenMount) -> Result<Vec<(String, EntryKind)>> {
         let rules = ScanRules::new(config);
         let found = held.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
         Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())

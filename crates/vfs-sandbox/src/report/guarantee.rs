@@ -1,10 +1,10 @@
-//! What holds a command, by name.
+//! Guarantees that a sandbox can enforce, and the mechanisms of the kernel behind them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of the operating system that can hold commands.
+/// A mechanism of the operating system that can confine commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -18,49 +18,49 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: &[Self] = &[Self::Namespaces, Self::Landlock, Self::Seccomp];
 }
 
-/// One thing that a sandbox enforces.
+/// One property that a sandbox enforces for its commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Belt {
-    /// Commands have a file tree, processes, users, and names of their own.
+pub enum Guarantee {
+    /// Commands have mount, process, user and host name namespaces of their own.
     Namespaces,
-    /// System calls that commands have no use for are refused.
+    /// System calls that commands do not need are refused.
     Seccomp,
-    /// Landlock refuses files beyond what is allowed.
+    /// Landlock refuses access to files that the sandbox does not show.
     LandlockFiles,
-    /// Landlock refuses TCP where there is to be no network.
+    /// Landlock refuses TCP if the network is off.
     LandlockNetwork,
     /// Landlock keeps signals and abstract sockets inside.
     LandlockScope,
-    /// No program gains privileges when it starts.
+    /// Programs cannot gain privileges.
     NoNewPrivileges,
-    /// Nothing of the host can be changed but what is mounted writable.
+    /// Of the host's files, only writable mounts can be changed.
     ReadOnlySystem,
-    /// Nothing of the host can be read but the system's programs, and what is mounted.
+    /// Of the host's files, only the system's programs and the mounts can be read.
     PrivateFiles,
-    /// `/tmp` is the command's own.
+    /// Each command has a `/tmp` of its own.
     PrivateTmp,
-    /// There is no network, where none was asked for.
+    /// There is no network, if the network is off.
     NoNetwork,
     /// Processes outside cannot be signalled or traced.
     PrivateProcesses,
     /// Processes outside, with their arguments, and the name of the machine cannot be seen. In namespaces this takes a `/proc`
-    /// and a name of their own, which the filters of some containers forbid: where this is not required, commands see the
-    /// container's.
+    /// and a host name of their own, which the filters of some containers forbid: if this is not required there, commands see
+    /// those of the container.
     HiddenProcesses,
-    /// Protected paths are kept, and cannot be made where they are missing. Who replaces one on the host while a command
-    /// runs takes the cover off it, for that command.
+    /// Protected paths are protected, and cannot be created if they are missing. If one is replaced on the host while a command
+    /// runs, it is no longer protected from that command.
     ProtectedPaths,
-    /// Protected names are kept at any depth where they are when a command starts.
+    /// Entries that have a protected name when a command starts are protected, at any depth.
     ProtectedNames,
     /// Unix sockets of the host cannot be reached.
     UnixSockets,
-    /// Commands cannot find out where the host has what it mounts.
+    /// Commands cannot find out at which paths the host has the mounts.
     HostPaths,
     /// The number of processes is bounded.
     Processes,
@@ -68,8 +68,8 @@ pub enum Belt {
     Memory,
 }
 
-impl Belt {
-    /// All of them.
+impl Guarantee {
+    /// All guarantees, in the order of reports.
     pub const ALL: &[Self] = &[
         Self::Namespaces,
         Self::Seccomp,
@@ -91,8 +91,8 @@ impl Belt {
         Self::Memory,
     ];
 
-    /// What a sandbox requires unless it is told otherwise: what it is for, by whatever mechanism. The bounds and the
-    /// second belts are used where they are there.
+    /// The guarantees that a sandbox requires by default, by whatever mechanism. Bounds and additional mechanisms are used if they
+    /// are available.
     pub const REQUIRED: &[Self] = &[
         Self::Seccomp,
         Self::NoNewPrivileges,
@@ -107,7 +107,7 @@ impl Belt {
         Self::UnixSockets,
     ];
 
-    /// What Landlock and seccomp enforce on their own, where namespaces are forbidden: for
+    /// The guarantees of Landlock and seccomp alone, for systems that forbid namespaces: for
     /// [`SandboxConfig::require`](crate::SandboxConfig::require).
     pub const WITHOUT_NAMESPACES: &[Self] = &[
         Self::Seccomp,
@@ -121,7 +121,7 @@ impl Belt {
         Self::UnixSockets,
     ];
 
-    /// The word for it.
+    /// Returns the name of the guarantee, as in reports.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -146,7 +146,7 @@ impl Belt {
     }
 }
 
-impl fmt::Display for Belt {
+impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.code())
     }

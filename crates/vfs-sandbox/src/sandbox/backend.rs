@@ -1,4 +1,4 @@
-//! Files and commands of a sandbox, as one backend.
+//! Backend with the files and commands of a sandbox.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use vfs_policy::{HardLinks, Policy, PolicyBackend, Rule, RuleEffect, RuleSet};
 use vfs_shell::{ShellConfig, WithShell};
 
 use crate::config::Protection;
-use crate::protect::open_mount::Held;
+use crate::protect::open_mount::OpenMount;
 use crate::sandbox::OsSandbox;
 use crate::sandbox::commands::SandboxCommands;
 
-/// The files that a sandbox shows, and commands in it, which see them at the same paths.
+/// The files of a sandbox, and commands in it, which see them at the same paths.
 ///
-/// Beside the mounts there is nothing, and nothing can be written there; what is protected from commands is protected from
-/// file tools, too.
+/// Outside of the mounts there are no files, and none can be created. Paths and names that are protected from commands are protected
+/// from file tools, too.
 pub type OsSandboxBackend = WithShell<SandboxCommands>;
 
 impl OsSandbox {
-    /// Its files and its commands, with the default settings of commands.
+    /// Returns a backend of the sandbox, with the default settings of commands.
     ///
     /// # Errors
     ///
-    /// As [`into_backend_with`](Self::into_backend_with).
+    /// Those of [`into_backend_with`](Self::into_backend_with).
     pub fn into_backend(self) -> Result<OsSandboxBackend> {
         self.into_backend_with(ShellConfig::new())
     }
 
-    /// Its files and its commands.
+    /// Returns a backend of the sandbox that runs commands with these settings.
     ///
     /// # Errors
     ///
-    /// `invalid_pattern` for a protected path that no rule can name.
+    /// `invalid_pattern` for a protected path that no rule can express.
     pub fn into_backend_with(self, config: ShellConfig) -> Result<OsSandboxBackend> {
         let nothing = ReadOnly.layer(Arc::new(MemoryBackend::new()));
         let namespace = CompositeBackend::new(nothing);
@@ -44,12 +44,12 @@ impl OsSandbox {
         Ok(WithShell::new("sandbox", Arc::new(namespace), SandboxCommands::new(self, config)))
     }
 
-    fn files(&self, mount: &Held) -> Result<Arc<dyn Backend>> {
+    fn files(&self, mount: &OpenMount) -> Result<Arc<dyn Backend>> {
         let mut files: Arc<dyn Backend> = Arc::new(mount.files.clone());
         let config = self.config();
         let rules: Vec<Rule> = (mount.protected.iter())
             .map(|protected| rule(literal(protected.path.as_str()), protected.protection))
-            // A pattern without a `/` is about a name at any depth.
+            // A pattern without `/` matches a name at any depth.
             .chain(config.protected_names.iter().map(|protected| rule(literal(&protected.name), protected.protection)))
             .collect();
         if !rules.is_empty() {
@@ -71,7 +71,7 @@ fn rule(pattern: String, protection: Protection) -> Rule {
     }
 }
 
-/// A path or name as a pattern that matches nothing else.
+/// Returns a pattern that matches only this path or name.
 fn literal(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for character in path.chars() {

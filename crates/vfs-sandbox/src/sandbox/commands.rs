@@ -1,4 +1,4 @@
-//! Commands of a sandbox, with every path in its namespace.
+//! Shell of a sandbox, with all paths in its namespace.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use vfs_shell::{Commands, ShellConfig};
 use crate::sandbox::OsSandbox;
 use crate::sandbox::setup::Setup;
 
-/// Commands that run in a sandbox.
+/// Shell whose commands run in a sandbox.
 ///
-/// Files with [all output](vfs_core::FullOutput) of a command are kept in the first mount that may be written to.
+/// Files with the [full output](vfs_core::FullOutput) of commands are written to the first writable mount.
 #[derive(Debug)]
 pub struct SandboxCommands {
     commands: Arc<Commands<OsSandbox>>,
-    /// Where the files with all output are seen.
+    /// Path of the mount with the files of full output.
     outputs: VfsPath,
 }
 
 impl SandboxCommands {
-    /// Commands in `sandbox`, run as `config` says.
+    /// Returns a shell that runs commands in `sandbox` with these settings.
     pub fn new(sandbox: OsSandbox, config: ShellConfig) -> Self {
         let writable = sandbox.setup.mounts.iter().find(|mount| mount.access == Access::ReadWrite);
         let place = writable.map(|mount| (mount.files.clone(), mount.at.clone()));
@@ -41,19 +41,19 @@ impl SandboxCommands {
         tidy(Arc::clone(&self.sandbox().setup)).await;
     }
 
-    /// The sandbox.
+    /// Returns the sandbox.
     pub fn sandbox(&self) -> &OsSandbox {
         self.commands.launcher()
     }
 }
 
-/// Removes what stood for missing protected paths, where this was the last command that ran.
+/// Removes the placeholders of missing protected paths, if no command runs any more.
 async fn tidy(setup: Arc<Setup>) {
-    // What it leaves is removed after a later command.
+    // If this fails, the placeholders are removed after a later command.
     let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
-/// The same with what commands left that is to be known. If this one runs in the background, earlier ones left it.
+/// Adds a problem for each new entry that commands left. If this one runs in the background, earlier ones left them.
 async fn with_leftovers(cx: &OpContext, setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
     let cx = cx.clone();
     let problems = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers(&cx)).await;
@@ -61,16 +61,16 @@ async fn with_leftovers(cx: &OpContext, setup: Arc<Setup>, mut response: Execute
     response
 }
 
-/// The same with the file of all output where it is seen.
-fn shown(outputs: &VfsPath, mut response: ExecuteResponse) -> Result<ExecuteResponse> {
+/// Returns the response with the path of the full output in the namespace of the sandbox.
+fn map_full_output(outputs: &VfsPath, mut response: ExecuteResponse) -> Result<ExecuteResponse> {
     if let Some(path) = response.full_output.take() {
         response.full_output = Some(outputs.join(path.relative())?);
     }
     Ok(response)
 }
 
-/// The same about the path by which the file of all output is seen, where it is about that file.
-fn told(outputs: &VfsPath, directory: &VfsPath, error: Error) -> Error {
+/// Returns the error with its path in the namespace of the sandbox, if it is about a file of full output.
+fn map_error(outputs: &VfsPath, directory: &VfsPath, error: Error) -> Error {
     let path = error.path().and_then(|path| VfsPath::parse(path).ok()).filter(|path| path.starts_with(directory));
     match path.and_then(|path| outputs.join(path.relative()).ok()) {
         Some(path) => error.with_path(&path),
@@ -85,8 +85,8 @@ impl Shell for SandboxCommands {
         let directory = &self.commands.config().full_output_directory;
         let response = self.commands.execute(cx, req).await;
         self.tidy().await;
-        let response = response.map_err(|error| told(&self.outputs, directory, error))?;
-        Ok(with_leftovers(cx, Arc::clone(&self.sandbox().setup), shown(&self.outputs, response)?).await)
+        let response = response.map_err(|error| map_error(&self.outputs, directory, error))?;
+        Ok(with_leftovers(cx, Arc::clone(&self.sandbox().setup), map_full_output(&self.outputs, response)?).await)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
@@ -123,9 +123,9 @@ impl StreamingShell for SandboxCommands {
                 tidy(Arc::clone(&setup)).await;
                 match event {
                     Ok(ExecuteEvent::Exit(response)) => {
-                        Ok(ExecuteEvent::Exit(with_leftovers(&cx, setup, shown(&outputs, response)?).await))
+                        Ok(ExecuteEvent::Exit(with_leftovers(&cx, setup, map_full_output(&outputs, response)?).await))
                     }
-                    other => other.map_err(|error| told(&outputs, &directory, error)),
+                    other => other.map_err(|error| map_error(&outputs, &directory, error)),
                 }
             }
         };

@@ -1,6 +1,6 @@
-//! What a process does to itself before it becomes a command.
+//! Confinement that a process applies to itself before it becomes a command.
 //!
-//! All of it is made ready beforehand: between `fork` and `exec` there are system calls only.
+//! Everything is prepared beforehand: between `fork` and `exec` there are only system calls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,32 +15,32 @@ use seccompiler::BpfProgram;
 
 use crate::helper::signals;
 
-/// Whether the process gives up what root may do.
+/// Whether the process gives up the privileges of root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Privileges {
-    /// It keeps it: bubblewrap needs it, and gives it up itself.
+    /// It keeps them: bubblewrap needs them, and drops them itself.
     #[default]
-    Kept,
-    /// It does, for good.
+    PathCover,
+    /// It drops them for good.
     Dropped,
 }
 
-/// Whether the process is ended by being asked to.
+/// How the process handles termination signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// It is, as every process.
+pub(crate) enum TerminationSignals {
+    /// As every process.
     #[default]
-    Heeded,
-    /// It is not; the helper takes that back.
+    Default,
+    /// It ignores them; the helper restores the default.
     Ignored,
 }
 
-/// What is put on, in this order.
+/// The confinement, applied in the order of the fields.
 #[derive(Debug, Default)]
 pub(crate) struct Confine {
-    /// Where the process, which has one thread, enters its control groups.
+    /// The files through which the process, which has one thread, enters its control groups.
     pub(crate) groups: Vec<OwnedFd>,
-    pub(crate) asked: Asked,
+    pub(crate) termination: TerminationSignals,
     pub(crate) processes: Option<u64>,
     pub(crate) privileges: Privileges,
     pub(crate) rules: Option<RulesetCreated>,
@@ -52,7 +52,7 @@ impl Confine {
         for group in &self.groups {
             rustix::io::write(group, b"0")?;
         }
-        if self.asked == Asked::Ignored {
+        if self.termination == TerminationSignals::Ignored {
             signals::ignore()?;
         }
         if let Some(processes) = self.processes {
@@ -72,19 +72,18 @@ impl Confine {
     }
 }
 
-/// Bounds the processes and threads of the user, as far as the kernel holds it to that.
+/// Bounds the processes and threads of the user, as far as the kernel enforces the limit.
 pub(crate) fn limit_processes(processes: u64) -> io::Result<()> {
     let processes = Some(possible_processes(processes));
     Ok(setrlimit(Resource::Nproc, Rlimit { current: processes, maximum: processes })?)
 }
 
-/// The bound that is put on where `processes` is asked for: none can be above that which this process already has.
+/// Returns the effective bound for `processes`: the limit of this process cannot be raised.
 pub(crate) fn possible_processes(processes: u64) -> u64 {
     getrlimit(Resource::Nproc).maximum.map_or(processes, |existing| existing.min(processes))
 }
 
-/// Nothing that root may do beyond others is left. Since no new privileges may be gained, no program brings it back, not
-/// even one that root starts.
+/// Drops all privileges of root. Since no new privileges can be gained, no program brings them back.
 fn drop_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     if !rustix::process::geteuid().is_root() {
@@ -95,7 +94,7 @@ fn drop_privileges() -> io::Result<()> {
         set_capabilities_secure_bits(CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED)?;
         for capability in (0..64).map(|number| CapabilitySet::from_bits_retain(1 << number)) {
             match remove_capability_from_bounding_set(capability) {
-                // The kernel knows fewer than there could be.
+                // The kernel knows fewer capabilities than fit the set.
                 Ok(()) | Err(rustix::io::Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -106,7 +105,7 @@ fn drop_privileges() -> io::Result<()> {
     Ok(set_capabilities(None, nothing)?)
 }
 
-/// Root of a container may lack even that.
+/// Whether this process may change its capability sets, as root of a container may not.
 fn may_change_privileges() -> io::Result<bool> {
     Ok(capabilities(None)?.effective.contains(CapabilitySet::SETPCAP | CapabilitySet::SETGID))
 }

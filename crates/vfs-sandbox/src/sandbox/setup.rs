@@ -1,4 +1,4 @@
-//! A sandbox as it was decided on, before it is known what it enforces.
+//! One way to run commands in a sandbox, before it is known what it enforces.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -8,67 +8,69 @@ use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Problem, Result, VfsPath};
 use vfs_shell::Launch;
 
-use crate::cgroup::{self, Groups};
+use crate::cgroup::{self, ControlGroups};
 use crate::config::{SandboxConfig, SelfTest};
 use crate::landlock;
 use crate::landlock::direct;
 use crate::namespaces::bubblewrap::Session;
-use crate::namespaces::{Isolation, Namespaces, Wanted, check_length};
+use crate::namespaces::{CommandSpec, Isolation, Namespaces, check_length};
 use crate::protect::leftovers::Leftovers;
-use crate::protect::open_mount::Held;
+use crate::protect::open_mount::OpenMount;
 use crate::protect::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 use crate::report::guarantee::Mechanism;
-use crate::sandbox::confine::{Asked, Confine, Privileges};
+use crate::sandbox::confine::{Confine, Privileges, TerminationSignals};
 use crate::seccomp::{self, Reach, Stage};
 use crate::stamp::Stamps;
 
-/// What starts commands.
+/// How commands are started.
 #[derive(Debug)]
-pub(crate) enum Way {
-    /// Bubblewrap does.
+pub(crate) enum SpawnMethod {
+    /// By bubblewrap, in namespaces.
     Namespaces(Box<Namespaces>),
-    /// They are started as they are.
+    /// Directly, under Landlock and the filter.
     Direct,
 }
 
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) config: Arc<SandboxConfig>,
-    pub(crate) mounts: Arc<Vec<Held>>,
-    pub(crate) way: Way,
+    pub(crate) mounts: Arc<Vec<OpenMount>>,
+    pub(crate) method: SpawnMethod,
     pub(crate) confine: Arc<Confine>,
-    pub(crate) groups: Groups,
-    /// What is known of the filter and of Landlock: that they are used, or why not.
+    pub(crate) groups: ControlGroups,
+    /// Whether the filter is used, or why not.
     pub(crate) filter: Result<(), String>,
+    /// The version of the Landlock interface, or why Landlock is not used.
     pub(crate) landlock: Result<i32, String>,
     scan_rules: ScanRules,
     leftovers: Leftovers,
 }
 
 impl Setup {
-    /// Commands in namespaces, or why that cannot be.
+    /// Sets up commands in namespaces, or returns why that is impossible.
     pub(crate) fn in_namespaces(
         config: &Arc<SandboxConfig>,
-        mounts: &Arc<Vec<Held>>,
-        groups: Groups,
+        mounts: &Arc<Vec<OpenMount>>,
+        groups: ControlGroups,
         isolation: Isolation,
         stamps: Option<&Arc<Stamps>>,
     ) -> Result<Self, String> {
         let filters = [Stage::Command, Stage::Covering].map(|stage| filter_for(config, Reach::Namespaces, stage));
         let [program, covering] = filters;
         let landlock = landlock_for(config);
-        // The kernel bounds the processes of an ordinary user in a namespace of its own by themselves.
+        // The kernel counts the processes of an ordinary user in a user namespace of its own separately.
         let processes = config.processes.filter(|_| groups.processes.is_err());
         let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
         let namespaces = Namespaces::find(config, mounts, filters, known, processes, isolation, stamps)?;
-        let asked = if namespaces.landlock().is_ok() { Asked::Ignored } else { Asked::Heeded };
-        let confine = Confine { groups: entries(&groups)?, asked, ..Confine::default() };
+        let termination =
+            if namespaces.landlock().is_ok() { TerminationSignals::Ignored } else { TerminationSignals::Default };
+        let confine = Confine { groups: entries(&groups)?, termination, ..Confine::default() };
         Ok(Self {
             config: Arc::clone(config),
             mounts: Arc::clone(mounts),
             landlock: namespaces.landlock().map_err(str::to_owned).and(landlock),
-            way: Way::Namespaces(Box::new(namespaces)),
+            method: SpawnMethod::Namespaces(Box::new(namespaces)),
             confine: Arc::new(confine),
             groups,
             filter: program.map(drop),
@@ -77,8 +79,12 @@ impl Setup {
         })
     }
 
-    /// Commands as they are, or why that cannot be.
-    pub(crate) fn direct(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups) -> Result<Self, String> {
+    /// Sets up commands without namespaces, or returns why that is impossible.
+    pub(crate) fn direct(
+        config: &Arc<SandboxConfig>,
+        mounts: &Arc<Vec<OpenMount>>,
+        groups: ControlGroups,
+    ) -> Result<Self, String> {
         if let Some(mount) = mounts.iter().find(|mount| !mount.is_in_place()) {
             return Err(format!("without namespaces, commands cannot see a directory of the host as {}", mount.at));
         }
@@ -93,7 +99,7 @@ impl Setup {
         let rules = landlock.as_ref().ok().map(|_| direct::rules(config, mounts).ruleset()).transpose()?;
         let confine = Confine {
             groups: entries(&groups)?,
-            asked: Asked::Heeded,
+            termination: TerminationSignals::Default,
             processes: config.processes.filter(|_| groups.processes.is_err()),
             privileges: Privileges::Dropped,
             rules,
@@ -102,7 +108,7 @@ impl Setup {
         Ok(Self {
             config: Arc::clone(config),
             mounts: Arc::clone(mounts),
-            way: Way::Direct,
+            method: SpawnMethod::Direct,
             confine: Arc::new(confine),
             groups,
             filter: program.map(drop),
@@ -115,33 +121,33 @@ impl Setup {
     /// Describes everything in this setup on which the result of a self-test depends.
     pub(crate) fn description(&self) -> String {
         let config = self.config.as_ref().clone().self_test(SelfTest::default());
-        let way = match &self.way {
-            Way::Namespaces(namespaces) => namespaces.description(),
-            Way::Direct => "direct",
+        let way = match &self.method {
+            SpawnMethod::Namespaces(namespaces) => namespaces.description(),
+            SpawnMethod::Direct => "direct",
         };
         let mounts: Vec<_> = self.mounts.iter().map(|mount| (&mount.at, mount.access, mount.identity())).collect();
         let bounds = (&self.groups.memory, &self.groups.processes, &self.filter, &self.landlock);
         format!("{config:?} {mounts:?} {way} {bounds:?}")
     }
 
-    /// What to start for `req`. `bait` is a file beyond what may be read, for trials.
+    /// Returns how to start `req`. `decoy` is a file for the self-test that Landlock does not let commands read.
     pub(crate) async fn launch(
         self: &Arc<Self>,
         cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
-        bait: Option<&'static str>,
+        decoy: Option<&'static str>,
     ) -> Result<Launch> {
         check_length(&req.command, &environment).map_err(|error| error.with_path(&req.cwd))?;
         let directory = self.directory(cx, &req.cwd).await?;
-        let mut launch = match (&self.way, directory) {
-            (Way::Direct, None) => return Err(nowhere(&req.cwd)),
-            (Way::Direct, Some(directory)) => {
+        let mut launch = match (&self.method, directory) {
+            (SpawnMethod::Direct, None) => return Err(not_shown(&req.cwd)),
+            (SpawnMethod::Direct, Some(directory)) => {
                 let (setup, cx) = (Arc::clone(self), cx.clone());
                 vfs_search::run_blocking(&Handle::current(), move || setup.entries_to_cover(&cx)).await??;
                 direct::launch(&req.command, directory, environment)
             }
-            (Way::Namespaces(_), _) => self.in_thread(cx, req, environment, bait).await?,
+            (SpawnMethod::Namespaces(_), _) => self.launch_in_namespaces(cx, req, environment, decoy).await?,
         };
         if launch.descriptors.iter().any(|&(_, number)| number >= cgroup::FIRST_ENTRY) {
             let message = "a command cannot be started with so many protected paths and mounts; protect a directory \
@@ -158,32 +164,32 @@ impl Setup {
 
     /// Removes the placeholders of missing protected paths, unless a command still runs.
     pub(crate) fn tidy(&self) {
-        if let Way::Namespaces(namespaces) = &self.way {
+        if let SpawnMethod::Namespaces(namespaces) = &self.method {
             namespaces.tidy();
         }
     }
 
-    async fn in_thread(
+    async fn launch_in_namespaces(
         self: &Arc<Self>,
         cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
-        bait: Option<&'static str>,
+        decoy: Option<&'static str>,
     ) -> Result<Launch> {
         let (setup, cx) = (Arc::clone(self), cx.clone());
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
         vfs_search::run_blocking(&Handle::current(), move || {
-            let Way::Namespaces(namespaces) = &setup.way else { return Err(Error::of(ErrorKind::Internal)) };
+            let SpawnMethod::Namespaces(namespaces) = &setup.method else { return Err(Error::of(ErrorKind::Internal)) };
             let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
-            let wanted = Wanted { command: &command, directory: cwd.as_str(), session, environment, bait };
-            // A trial brings something of its own to be covered.
-            let entries = if bait.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
+            let wanted = CommandSpec { command: &command, directory: cwd.as_str(), session, environment, decoy };
+            // The self-test has a decoy of its own to cover.
+            let entries = if decoy.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
             namespaces.launch(&setup.config, &setup.mounts, &entries, wanted)
         })
         .await?
     }
 
-    /// What has to be covered in a command, or was left by one, each with the number of its mount.
+    /// Returns the entries that have to be covered, or that commands left, each with the number of its mount.
     fn scan(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
         let mut budget = ScanBudget::new(&self.scan_rules, cx);
         let mut entries = Vec::new();
@@ -194,9 +200,9 @@ impl Setup {
         Ok(entries)
     }
 
-    /// Returns what has to be covered in a command that starts now, and notes what is there.
+    /// Returns the entries to cover in a command that starts now, and notes which entries exist.
     fn entries_to_cover(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
-        if let Way::Namespaces(namespaces) = &self.way
+        if let SpawnMethod::Namespaces(namespaces) = &self.method
             && namespaces.nested().is_ok()
         {
             let entries = self.scan(cx)?;
@@ -207,7 +213,7 @@ impl Setup {
         Ok(Vec::new())
     }
 
-    /// Notes what is there, where nothing depends on that but the report of what commands leave.
+    /// Notes which entries exist, for the report of those that commands leave.
     pub(crate) fn note_existing(&self, cx: &OpContext) {
         if !self.scan_rules.finds_names() {
             return;
@@ -218,7 +224,7 @@ impl Setup {
         }
     }
 
-    /// What commands left that is to be known, each entry once; and a scan that could not be finished.
+    /// Returns a problem for each entry that commands left and that was not reported yet, or for a scan that failed.
     pub(crate) fn new_leftovers(&self, cx: &OpContext) -> Vec<Problem> {
         if !self.scan_rules.finds_names() {
             return Vec::new();
@@ -229,38 +235,38 @@ impl Setup {
         }
     }
 
-    /// The directory that a command starts in, where it is below a mount.
+    /// Opens the working directory of a command, if it is below a mount.
     async fn directory(&self, cx: &OpContext, cwd: &VfsPath) -> Result<Option<OwnedFd>> {
         if let Some((mount, below)) = self.mounts.iter().find_map(|mount| Some((mount, cwd.strip_prefix(&mount.at)?))) {
             let below = VfsPath::root().join(below)?;
             let found = mount.files.open_directory(cx, &below).await;
             return found.map(Some).map_err(|error| error.with_path(cwd));
         }
-        let leads_on = self.mounts.iter().any(|mount| mount.at.starts_with(cwd));
-        if leads_on || cwd.as_str() == "/tmp" { Ok(None) } else { Err(nowhere(cwd)) }
+        let is_above_mount = self.mounts.iter().any(|mount| mount.at.starts_with(cwd));
+        if is_above_mount || cwd.as_str() == "/tmp" { Ok(None) } else { Err(not_shown(cwd)) }
     }
 }
 
-fn nowhere(cwd: &VfsPath) -> Error {
-    let message = "no directory of the sandbox is here; start the command in one of those that it shows";
+fn not_shown(cwd: &VfsPath) -> Error {
+    let message = "the sandbox has no directory at this path; start the command in one of its mounts";
     Error::new(ErrorKind::NotFound, message).with_path(cwd)
 }
 
-fn entries(groups: &Groups) -> Result<Vec<OwnedFd>, String> {
+fn entries(groups: &ControlGroups) -> Result<Vec<OwnedFd>, String> {
     groups.entries().map_err(|error| format!("control groups cannot be entered: {error}"))
 }
 
-fn uses(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String> {
+fn check_used(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String> {
     let used = config.mechanisms.contains(&mechanism);
     if used { Ok(()) } else { Err("the settings leave it out".to_owned()) }
 }
 
 fn filter_for(config: &SandboxConfig, reach: Reach, stage: Stage) -> Result<seccompiler::BpfProgram, String> {
-    uses(config, Mechanism::Seccomp)?;
+    check_used(config, Mechanism::Seccomp)?;
     seccomp::program(reach, config.unix_sockets, stage)
 }
 
 fn landlock_for(config: &SandboxConfig) -> Result<i32, String> {
-    uses(config, Mechanism::Landlock)?;
+    check_used(config, Mechanism::Landlock)?;
     landlock::version().ok_or_else(|| landlock::MISSING.to_owned())
 }

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, become_confine_if_asked};
+use vfs_sandbox::{Guarantee, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, sandbox_helper_main};
 
 type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
-    become_confine_if_asked();
+    sandbox_helper_main();
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|argument| argument == sockets::OPTION) {
         return sockets::act(&arguments[2..]);
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         OsSandbox::check(config(&directory)).await.map_err(std::io::Error::other)
     });
     let report = report.expect("a report");
-    let missing = (!report.enforces(Belt::Namespaces)).then(|| format!("ignored: {report}"));
+    let missing = (!report.enforces(Guarantee::Namespaces)).then(|| format!("ignored: {report}"));
     let trials =
         TRIALS.iter().map(|&(name, run)| ignored_if(Trial::test(format!("sandbox::{name}"), run), missing.as_deref()));
     let on_fuse = Trial::test("sandbox::placeholders_go_on_fuse", || runtime().block_on(placeholders::fuse()));

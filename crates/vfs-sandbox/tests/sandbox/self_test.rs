@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vfs_core::{Access, BackendExt as _, ErrorKind, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, Mount, OsSandbox, SandboxConfig, SelfTest};
+use vfs_sandbox::{Guarantee, Helper, Mount, OsSandbox, SandboxConfig, SelfTest};
 
 use super::{Outcome, own, run};
 
@@ -72,7 +72,7 @@ pub(crate) async fn recorded() -> Outcome {
 pub(crate) async fn failed() -> Outcome {
     let (bubblewrap, directory) = (CountedBubblewrap::new()?, tempfile::tempdir()?);
     let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
-    let config = config.bubblewrap(bubblewrap.program()).require([Belt::LandlockFiles]);
+    let config = config.bubblewrap(bubblewrap.program()).require([Guarantee::LandlockFiles]);
     for starts in [2, 1] {
         OsSandbox::open(config.clone()).await.expect_err("Landlock is missing");
         assert!(bubblewrap.take_starts() >= starts, "a failed self-test is run again");
