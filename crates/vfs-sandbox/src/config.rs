@@ -39,7 +39,8 @@ pub enum Network {
     /// No network, except a loopback device of their own.
     #[default]
     Off,
-    /// The network of the host, with its loopback device, and its abstract sockets unless Landlock denies them ([`Guarantee::LandlockScope`]).
+    /// The network of the host, with its loopback device, and its abstract sockets unless Landlock denies them
+    /// ([`Guarantee::LandlockScope`]).
     Host,
 }
 

@@ -1,34 +1,34 @@
 //! Commands in namespaces, which bubblewrap creates.
 
 pub(crate) mod bubblewrap;
+pub(crate) mod inherited_files;
+mod nested_entries;
 pub(crate) mod system;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
-use crate::config::{Protection, SandboxConfig, UnixSockets};
-use crate::descriptors::{duplicate, few_descriptors};
+use crate::config::{SandboxConfig, UnixSockets};
+use crate::descriptors::duplicate;
 use crate::helper::memfd;
 use crate::helper::programs;
 use crate::helper::{self, ENVIRONMENT, ExpectedFile, FILTER, NestedCovers, Task, environment_bytes};
 use crate::landlock::{Grant, Rules};
-use crate::namespaces::bubblewrap::{
-    BindOver, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments,
-};
-use crate::namespaces::system::{System, generated_files};
+use crate::namespaces::bubblewrap::{BindOver, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments};
+use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
+use crate::namespaces::nested_entries::nested_entries;
+use crate::namespaces::system::{Identity, System, generated_files};
 use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::placeholders::Placeholders;
-use crate::protect::tree_scan::{EntryKind, ScanEntry};
+use crate::protect::tree_scan::ScanEntry;
 use crate::seccomp;
 use crate::stamp::{FileVersion, Stamp, Stamps};
 
@@ -80,13 +80,6 @@ pub(crate) struct CommandSpec<'a> {
 
 /// File of the self-test that the helper covers like a hidden name.
 pub(crate) const COVERED_DECOY: &str = "/etc/vfs-covered-decoy";
-
-/// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
-const MAX_NESTED_COVERS: usize = 4_096;
-
-/// Upper bound on the sockets that are covered in addition if the filter denies all unix sockets. The oldest ones are covered, so
-/// that sockets which a command creates by other means cannot use up the bound.
-const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {
     /// Finds bubblewrap, its options and the helper. `filters` are those of commands and of the helper while it mounts covers.
@@ -336,80 +329,8 @@ fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<St
     Ok(String::from_utf8_lossy(&help).into_owned())
 }
 
-/// Returns how the helper covers these entries, each directory before the entries in it. `socket` covers sockets.
-fn nested_entries(
-    mounts: &[OpenMount],
-    entries: &[(usize, ScanEntry)],
-    socket: NestedCover,
-) -> Result<Vec<NestedEntry>> {
-    let mut nested: Vec<NestedEntry> = Vec::new();
-    // Outermost directory with each of these covers around the current entry.
-    let (mut hidden_above, mut read_only_above) = (None, None);
-    let newest_covered = newest_covered_socket(entries);
-    let mut denied_sockets = 0;
-    for (number, entry) in entries {
-        let Some(mount) = mounts.get(*number) else { continue };
-        let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
-        let cover = match entry.kind {
-            EntryKind::Link | EntryKind::RootRepository => continue,
-            EntryKind::Name(Protection::ReadOnly) | EntryKind::Repository => NestedCover::ReadOnly,
-            EntryKind::Name(Protection::Hidden) | EntryKind::Unlistable => hidden,
-            EntryKind::Socket => socket,
-        };
-        if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
-            continue;
-        }
-        let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
-        let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
-        if is_below(&hidden_above) || (cover == NestedCover::ReadOnly && is_below(&read_only_above)) {
-            continue;
-        }
-        if cover == NestedCover::DeniedSocket {
-            if denied_sockets == MAX_DENIED_SOCKETS || newest_covered.is_some_and(|newest| changed_at(entry) > newest) {
-                continue;
-            }
-            denied_sockets += 1;
-        } else if nested.len() - denied_sockets == MAX_NESTED_COVERS {
-            let message = format!(
-                "there are more than {MAX_NESTED_COVERS} entries that have to be covered before a command starts; mount a \
-                 smaller directory, or remove some outside of the sandbox, where no cover is in the way"
-            );
-            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&mount.at));
-        }
-        let prefix = || Some([&*path, b"/"].concat());
-        match cover {
-            NestedCover::HiddenDirectory => hidden_above = prefix(),
-            NestedCover::ReadOnly => read_only_above = prefix(),
-            NestedCover::HiddenFile | NestedCover::DeniedSocket => {}
-        }
-        let file = Some((entry.status.st_dev, entry.status.st_ino));
-        nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });
-    }
-    Ok(nested)
-}
-
-/// Returns when the newest of the sockets that are covered was changed; `None` if all of them are.
-fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
-    let sockets = entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Socket);
-    let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
-    (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
-}
-
-/// Returns when the kernel last noted a change of the entry, which no process can set.
-fn changed_at(entry: &ScanEntry) -> (i64, u64) {
-    (entry.status.st_ctime, entry.status.st_ctime_nsec)
-}
-
 type BindOvers = Vec<(String, BindOver)>;
 type Check = (PathBuf, ExpectedFile);
-
-fn no_memory(errno: Errno) -> Error {
-    let error = match errno {
-        Errno::MFILE | Errno::NFILE => few_descriptors(),
-        _ => Error::new(ErrorKind::Unavailable, "not enough memory to start a command"),
-    };
-    error.with_source(errno)
-}
 
 /// Landlock rules inside the namespaces: the same access as the mounts give.
 fn rules(system: &System, config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
@@ -428,60 +349,4 @@ fn rules(system: &System, config: &SandboxConfig, mounts: &[OpenMount]) -> Rules
         rules.grant(grant, mount.at.as_str());
     }
     rules
-}
-
-/// Encodes options as bubblewrap reads them from a descriptor.
-fn encode_options(options: &[OsString]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for option in options {
-        bytes.extend_from_slice(option.as_bytes());
-        bytes.push(0);
-    }
-    bytes
-}
-
-/// Descriptors that bubblewrap inherits, numbered from 3.
-#[derive(Debug, Default)]
-struct InheritedFiles(Vec<(OwnedFd, i32)>);
-
-impl InheritedFiles {
-    fn add(&mut self, file: OwnedFd) -> i32 {
-        let number = self.0.last().map_or(3, |(_, last)| last + 1);
-        self.0.push((file, number));
-        number
-    }
-
-    /// Adds a file in memory with this content.
-    fn add_content(&mut self, bytes: &[u8]) -> Result<i32> {
-        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(no_memory)?;
-        let mut left = bytes;
-        while !left.is_empty() {
-            let written = rustix::io::write(&file, left).map_err(no_memory)?;
-            left = &left[written..];
-        }
-        seek(&file, SeekFrom::Start(0)).map_err(no_memory)?;
-        Ok(self.add(file))
-    }
-}
-
-/// Refuses a command or environment with which the kernel would not start a shell: inside, only the helper would get that error.
-pub(crate) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
-    /// Maximum length of one argument or variable.
-    const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-    /// Maximum length of all of them, each with a pointer, whatever the limit of the stack.
-    const MAX_TOTAL_BYTES: u64 = 6 << 20;
-    /// Reserve for the other arguments.
-    const OTHER_BYTES: usize = 8192;
-    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 1);
-    let longest = variables.clone().chain([command.len()]).max().unwrap_or(0);
-    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
-    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + OTHER_BYTES;
-    if longest <= MAX_ARGUMENT_BYTES && all as u64 <= MAX_TOTAL_BYTES.min(stack / 4) {
-        return Ok(());
-    }
-    let message = format!(
-        "a command and each variable have at most {MAX_ARGUMENT_BYTES} bytes, and a few megabytes together; write it to a file and \
-         run that"
-    );
-    Err(Error::new(ErrorKind::TooLarge, message))
 }

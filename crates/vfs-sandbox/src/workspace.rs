@@ -1,4 +1,4 @@
-//! Workspace: a host directory with a copy of a backend's files for commands, and the collection of their changes.
+//! Workspace: a host directory with a copy of a backend's files, for commands.
 
 mod differences;
 mod directory;

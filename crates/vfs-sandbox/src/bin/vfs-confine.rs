@@ -1,4 +1,6 @@
-//! Helper program that applies Landlock inside a sandbox, just before a command starts. Only `vfs-sandbox` starts it.
+//! Helper program that applies Landlock inside a sandbox, just before a command starts.
+//!
+//! Only `vfs-sandbox` starts it.
 
 use std::io::Write as _;
 

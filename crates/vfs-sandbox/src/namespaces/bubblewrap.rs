@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::config::Network;
-use crate::namespaces::system::System;
+use crate::namespaces::system::{Identity, System};
 use crate::protect::nested_covers;
 
 /// Source of a bind.
@@ -38,20 +38,6 @@ pub(crate) enum Session {
     New,
     /// The session of a terminal that was created for it.
     OfTerminal,
-}
-
-/// Who the command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
-    /// Who started it.
-    Same,
-    /// An ordinary user, since root started it.
-    Ordinary,
-}
-
-impl Identity {
-    /// The user and group that an ordinary user has inside.
-    pub(crate) const ORDINARY: u32 = 1000;
 }
 
 /// Whether the command sees the processes outside and the name of the machine.

@@ -5,7 +5,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, lstat, readlink, stat};
 
 use crate::config::Network;
-use crate::namespaces::bubblewrap::Identity;
+
+/// User that the command runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// The user who started it.
+    Same,
+    /// An ordinary user, since root started it.
+    Ordinary,
+}
+
+impl Identity {
+    /// The user and group that an ordinary user has inside.
+    pub(crate) const ORDINARY: u32 = 1000;
+}
 
 /// The directories of the host with its programs, and the settings that programs need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -57,7 +57,7 @@ impl OpenMount {
         let mut opened_mounts: Vec<Self> = Vec::new();
         for mount in mounts {
             if System::reserves(std::path::Path::new(mount.at.as_str())) {
-                let message = "a directory cannot be mounted over a system directory; mount it at /workspace, or at another new path";
+                let message = "a mount cannot take the place of a system directory; mount it at /workspace, or at another new path";
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
             }
             if let Some(other) =
