@@ -14,8 +14,8 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags};
 use vfs_core::{
-    Around, Backend, BackendExt as _, Change, ChangeKind, ErrorKind, LsResult, OpContext, Request, Result, Truncation,
-    VfsPath, WatchRequest, Wrapped,
+    Backend, BackendExt as _, Change, ChangeKind, ErrorKind, Intercepted, Interceptor, LsResult, OpContext, Request,
+    Result, Truncation, VfsPath, WatchRequest,
 };
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
@@ -360,7 +360,7 @@ fn what_of_a_workspace_cannot_be_removed_is_told() {
 #[derive(Debug)]
 struct Cut;
 
-impl Around for Cut {
+impl Interceptor for Cut {
     fn name(&self) -> &'static str {
         "cut"
     }
@@ -378,7 +378,7 @@ impl Around for Cut {
 #[test]
 fn what_cannot_be_listed_whole_is_not_checked_out() {
     let parent = tempfile::tempdir().expect("a temporary directory");
-    let backend: Arc<dyn Backend> = Arc::new(Wrapped::new(files(&["/a", "/b"]), Arc::new(Cut)));
+    let backend: Arc<dyn Backend> = Arc::new(Intercepted::new(files(&["/a", "/b"]), Arc::new(Cut)));
     let refused = block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent.path()));
     let error = refused.expect_err("a part of it is missing");
     assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/")), "{error}");
