@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use vfs_core::{Backend, BackendExt as _, ExecuteRequest, OpContext};
 use vfs_memory::MemoryBackend;
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig, become_confine_if_asked};
+use vfs_sandbox::{Helper, OsSandbox, SandboxConfig, sandbox_helper_main};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
@@ -86,7 +86,7 @@ fn remote(criterion: &mut Criterion) {
 criterion_group!(benches, commands, remote);
 
 fn main() {
-    become_confine_if_asked();
+    sandbox_helper_main();
     benches();
     Criterion::default().configure_from_args().final_summary();
 }

@@ -70,7 +70,7 @@ enum Own {
 }
 
 fn main() -> Result<()> {
-    vfs_sandbox::os::become_confine_if_asked();
+    vfs_sandbox::sandbox_helper_main();
     ensure!(!cfg!(debug_assertions), "figures of a debug build mean nothing: run this with --release");
     let arguments = Arguments::parse();
     match &arguments.own {

@@ -24,8 +24,8 @@ const CONTRACT: &str = include_str!("../../docs/contract.md");
 const THREADS: usize = 8;
 
 fn main() {
-    // The sandbox starts this program again inside, to put its second belt on.
-    vfs_sandbox::os::become_confine_if_asked();
+    // The sandbox starts this program as its helper.
+    vfs_sandbox::sandbox_helper_main();
     vfs_testkit::plant_environment();
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);

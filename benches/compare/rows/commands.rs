@@ -10,7 +10,7 @@ use vfs_core::{
     WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig};
+use vfs_sandbox::{Helper, OsSandbox, SandboxConfig};
 
 use super::{Goal, Row};
 use crate::lab::Lab;

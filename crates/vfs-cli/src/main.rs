@@ -33,7 +33,7 @@ const MIN_FREE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {
     // A sandbox starts this program inside itself as its helper.
-    vfs_sandbox::os::become_confine_if_asked();
+    vfs_sandbox::sandbox_helper_main();
     silence_expected_panics();
     let arguments = match jobs::arguments() {
         Ok(arguments) => arguments,

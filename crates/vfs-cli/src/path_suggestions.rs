@@ -2,7 +2,7 @@
 
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
-use vfs_sandbox::os::SandboxConfig;
+use vfs_sandbox::SandboxConfig;
 
 use crate::exit::Failure;
 use crate::session::Session;

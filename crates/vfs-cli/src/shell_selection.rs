@@ -4,7 +4,7 @@ use std::path::Path;
 
 use vfs_core::{Backend, Error, ErrorKind, Result, StreamingShell};
 use vfs_local::LocalBackend;
-use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, UnixSockets};
+use vfs_sandbox::{Guarantee, Helper, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
 
 use crate::args::{SandboxArgs, ShellArgs};
 use crate::exit::Failure;
@@ -25,8 +25,8 @@ impl ShellKind {
     pub(crate) fn from_args(args: ShellArgs) -> Result<Self, Failure> {
         if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
             return Err(Failure::Usage(
-                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
-                 --max-scanned-entries need --sandbox",
+                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names, \
+                 --max-scanned-entries and --self-test need --sandbox",
             ));
         }
         Ok(match (args.sandbox, args.virtual_shell) {
@@ -47,11 +47,11 @@ pub(crate) fn check_root(root: Option<&Path>) -> Result<(), Failure> {
 pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
     let directory = std::path::absolute(root.unwrap_or(Path::new(".")))
         .map_err(|error| Failure::Environment("working directory", error))?;
-    // `main` calls `become_confine_if_asked` first, so this program is its own helper.
+    // `main` calls `sandbox_helper_main` first, so this program is its own helper.
     let helper = std::env::current_exe().map_err(|error| Failure::Environment("file of this program", error))?;
     let config = if args.landlock {
         let mechanisms = [Mechanism::Landlock, Mechanism::Seccomp];
-        SandboxConfig::in_place(directory)?.only(mechanisms).require(Belt::WITHOUT_NAMESPACES.iter().copied())
+        SandboxConfig::in_place(directory)?.only(mechanisms).require(Guarantee::WITHOUT_NAMESPACES.iter().copied())
     } else {
         SandboxConfig::new(directory)
     };
@@ -63,13 +63,16 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
         config = config.unix_sockets(UnixSockets::Allow);
     }
     if args.allow_visible_processes {
-        config.required.remove(&Belt::HiddenProcesses);
+        config.required.remove(&Guarantee::HiddenProcesses);
     }
     if args.allow_unprotected_names {
-        config.required.remove(&Belt::ProtectedNames);
+        config.required.remove(&Guarantee::ProtectedNames);
     }
     if let Some(entries) = args.max_scanned_entries {
         config = config.max_scanned_entries(entries);
+    }
+    if args.self_test {
+        config = config.self_test(SelfTest::Always);
     }
     Ok(config)
 }
@@ -81,8 +84,8 @@ pub(crate) async fn open_sandbox(config: SandboxConfig) -> Result<OsSandbox> {
         opened => return opened,
     };
     let report = OsSandbox::check(config).await?;
-    let missing: Vec<Belt> = report.missing().map(|finding| finding.belt).collect();
-    if missing != [Belt::ProtectedNames] {
+    let missing: Vec<Guarantee> = report.missing().map(|result| result.guarantee).collect();
+    if missing != [Guarantee::ProtectedNames] {
         return Err(error);
     }
     let advice =

@@ -1,3 +1,40 @@
 //! Operating-system sandbox: commands in namespaces, under Landlock and a system call filter.
+//!
+//! [`OsSandbox`] runs untrusted commands on Linux. When it opens, a self-test finds out what the system enforces
+//! ([`SandboxReport`]), and a sandbox weaker than its [settings](SandboxConfig) require does not open. [`Workspace`] copies the
+//! files of any backend to a directory that such commands can work on, and collects their changes.
 
-pub mod os;
+mod cgroup;
+mod config;
+mod descriptors;
+mod helper;
+mod landlock;
+mod namespaces;
+mod protect;
+mod report;
+mod sandbox;
+mod seccomp;
+mod self_test;
+mod stamp;
+mod workspace;
+
+pub use self::config::{
+    Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
+};
+pub use self::helper::sandbox_helper_main;
+pub use self::report::guarantee::{Guarantee, Mechanism};
+pub use self::report::{Enforcement, ProbeResult, SandboxReport};
+pub use self::sandbox::OsSandbox;
+pub use self::sandbox::backend::OsSandboxBackend;
+pub use self::sandbox::commands::SandboxCommands;
+pub use self::workspace::{CollectConflict, Collected, Workspace};
+
+/// Former path of all names of this crate.
+pub mod os {
+    #[doc(no_inline)]
+    pub use super::{
+        CollectConflict, Collected, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
+        OsSandboxBackend, ProbeResult, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig,
+        SandboxReport, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
+    };
+}

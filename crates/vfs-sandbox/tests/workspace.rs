@@ -19,7 +19,7 @@ use vfs_core::{
 };
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::os::{Collected, Protection, SandboxConfig, Workspace};
+use vfs_sandbox::{Collected, Protection, SandboxConfig, Workspace};
 
 /// Runs `check` on a thread that is an ordinary user, and which does all its file work itself. It gets a directory that
 /// this user may write to.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use vfs_core::{Backend, Result, VfsPath};
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig};
+use vfs_sandbox::{Helper, OsSandbox, SandboxConfig};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{SqliteConfig, SqliteStore, StoreBackend};
 use vfs_testkit::ShellFeature::{

@@ -26,7 +26,7 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     // The sandbox of the third act puts this program into itself, to hold what it runs.
-    agent_vfs::sandbox::os::become_confine_if_asked();
+    agent_vfs::sandbox::sandbox_helper_main();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(session())
 }
 

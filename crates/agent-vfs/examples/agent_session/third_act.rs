@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_vfs::sandbox::os::{Helper, OsSandbox, SandboxConfig, Workspace};
+use agent_vfs::sandbox::{Helper, OsSandbox, SandboxConfig, Workspace};
 use agent_vfs::versions::OverlayBackend;
 use agent_vfs::{Backend, BackendExt, ErrorKind, ExecuteRequest, LocalBackend, OpContext, Result, VfsPath};
 

@@ -74,6 +74,10 @@ pub(crate) struct SandboxArgs {
     /// Maximum number of entries to search for protected names before a command starts [default: 1000000]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = integer_in(0..=u64::MAX))]
     pub(crate) max_scanned_entries: Option<u64>,
+    /// Run the self-test of the sandbox also if an equal one has passed it since the system was started; 'vfs sandbox check'
+    /// always does
+    #[arg(long)]
+    pub(crate) self_test: bool,
 }
 
 /// The shell that runs commands.

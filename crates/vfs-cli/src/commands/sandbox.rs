@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use vfs_sandbox::os::OsSandbox;
+use vfs_sandbox::OsSandbox;
 
 use crate::args::SandboxArgs;
 use crate::exit::{Exit, Failure};

@@ -1,10 +1,12 @@
-//! Puts Landlock on inside a sandbox, just before a command starts there. It is run by `vfs-sandbox`, not by people.
+//! Helper program that applies Landlock inside a sandbox, just before a command starts.
+//!
+//! Only `vfs-sandbox` starts it.
 
 use std::io::Write as _;
 
 fn main() -> std::process::ExitCode {
-    vfs_sandbox::os::become_confine_if_asked();
-    // There is nobody to tell where this cannot be written.
+    vfs_sandbox::sandbox_helper_main();
+    // If this cannot be written, there is nobody to report it to.
     let _ = writeln!(
         std::io::stderr(),
         "vfs-confine is started by sandboxes of agent-vfs; there is nothing to run by hand"

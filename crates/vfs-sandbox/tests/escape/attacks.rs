@@ -51,10 +51,10 @@ impl Target {
     }
 }
 
-/// What holds the commands of a trial.
+/// Mechanisms that confine the commands of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worn {
-    /// Everything there is.
+pub(crate) enum Confinement {
+    /// All mechanisms.
     All,
     /// Namespaces alone.
     Namespaces,
@@ -62,24 +62,24 @@ pub(crate) enum Worn {
     Landlock,
     /// The filter alone.
     Seccomp,
-    /// Landlock and the filter: what there is where namespaces are forbidden.
+    /// Landlock and the filter, as on systems that forbid namespaces.
     WithoutNamespaces,
 }
 
-impl Worn {
+impl Confinement {
     pub(crate) const ALL: [Self; 5] =
         [Self::All, Self::Namespaces, Self::Landlock, Self::Seccomp, Self::WithoutNamespaces];
 }
 
-/// By which errors an attack may fail, separated by `|`, under each set of belts that is to hold against it.
-pub(crate) type Held = &'static [(Worn, &'static str)];
+/// Errors with which an attack may fail, separated by `|`, under each confinement that has to prevent it.
+pub(crate) type ExpectedErrors = &'static [(Confinement, &'static str)];
 
 /// One attempt to get out.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&Target) -> String,
-    pub(crate) held: Held,
-    /// What the settings of its sandbox are beside the belts.
+    pub(crate) expected: ExpectedErrors,
+    /// The other settings of its sandbox.
     pub(crate) setting: Setting,
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn all() -> Vec<Attack> {
     [files::ATTACKS, protected::ATTACKS, processes::ATTACKS, network::ATTACKS, kernel::ATTACKS, limits::ATTACKS]
         .into_iter()
         .flatten()
-        .map(|&(name, run, held, setting)| Attack { name, run, held, setting })
+        .map(|&(name, run, expected, setting)| Attack { name, run, expected, setting })
         .collect()
 }
 
-type Row = (&'static str, fn(&Target) -> String, Held, Setting);
+type Row = (&'static str, fn(&Target) -> String, ExpectedErrors, Setting);

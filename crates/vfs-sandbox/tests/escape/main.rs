@@ -1,8 +1,7 @@
-//! Attempts to get out of the sandbox: each fails, for the reason that is stated with it, and leaves the world outside as
-//! it was.
+//! Attempts to escape from the sandbox: each fails with the expected error, and changes nothing outside.
 //!
-//! Every attempt is made under all belts together, and under each belt alone that is to hold against it alone. The
-//! attacking program is this test itself, started in the sandbox; it is also the helper that puts Landlock on.
+//! Every attempt is made under all mechanisms together, and under each mechanism alone that has to prevent it. The attacking
+//! program is this test itself, started in the sandbox; it is also the helper that applies Landlock.
 #![allow(clippy::disallowed_methods, reason = "attacks go past every backend")]
 
 mod attacks;
@@ -17,20 +16,20 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
-use vfs_sandbox::os::{
-    Belt, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
-    become_confine_if_asked,
+use vfs_sandbox::{
+    Guarantee, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
+    sandbox_helper_main,
 };
 use vfs_shell::{CommandRunner, Limits, ShellConfig};
 
-use crate::attacks::{Attack, Setting, Target, Worn};
+use crate::attacks::{Attack, Confinement, Setting, Target};
 use crate::world::{Shared, World};
 
 /// What is in the environment of the process that serves the sandbox, under the name `ESCAPE_PASSWORD`.
 const SECRET: &str = "a secret of the environment";
 
 fn main() -> ExitCode {
-    become_confine_if_asked();
+    sandbox_helper_main();
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|argument| argument == "--attack") {
         return attack(&arguments[2..]);
@@ -40,19 +39,19 @@ fn main() -> ExitCode {
         panic!("the test cannot be started anew: {error}");
     }
     let _shared = Shared::make();
-    let reports: BTreeMap<Worn, Result<SandboxReport, String>> =
-        Worn::ALL.into_iter().map(|worn| (worn, report(worn))).collect();
-    for (worn, report) in &reports {
-        show(*worn, report);
+    let reports: BTreeMap<Confinement, Result<SandboxReport, String>> =
+        Confinement::ALL.into_iter().map(|confinement| (confinement, report(confinement))).collect();
+    for (confinement, report) in &reports {
+        show(*confinement, report);
     }
     let mut trials = Vec::new();
     for attack in attacks::all() {
         let attack = Arc::new(attack);
-        for &(worn, reasons) in attack.held {
-            let name = format!("escape::{}::under_{worn:?}", attack.name).to_lowercase();
-            let missing = missing(&reports[&worn], worn, attack.setting);
+        for &(confinement, reasons) in attack.expected {
+            let name = format!("escape::{}::under_{confinement:?}", attack.name).to_lowercase();
+            let missing = missing(&reports[&confinement], confinement, attack.setting);
             let attack = Arc::clone(&attack);
-            let trial = Trial::test(name, move || fails(worn, &attack, reasons));
+            let trial = Trial::test(name, move || fails(confinement, &attack, reasons));
             trials.push(match missing {
                 None => trial,
                 Some(why) => trial.with_kind(format!("ignored: {why}")).with_ignored_flag(true),
@@ -79,13 +78,13 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
 }
 
-fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
-    let mechanisms: &[Mechanism] = match worn {
-        Worn::All => Mechanism::ALL,
-        Worn::Namespaces => &[Mechanism::Namespaces],
-        Worn::Landlock => &[Mechanism::Landlock],
-        Worn::Seccomp => &[Mechanism::Seccomp],
-        Worn::WithoutNamespaces => &[Mechanism::Landlock, Mechanism::Seccomp],
+fn config(confinement: Confinement, world: &World, setting: Setting) -> SandboxConfig {
+    let mechanisms: &[Mechanism] = match confinement {
+        Confinement::All => Mechanism::ALL,
+        Confinement::Namespaces => &[Mechanism::Namespaces],
+        Confinement::Landlock => &[Mechanism::Landlock],
+        Confinement::Seccomp => &[Mechanism::Seccomp],
+        Confinement::WithoutNamespaces => &[Mechanism::Landlock, Mechanism::Seccomp],
     };
     let config = SandboxConfig::in_place(world.inside()).expect("a path").tool(own()).helper(Helper::At(own()));
     let config = config.protect("absent", Protection::Hidden).expect("a path");
@@ -101,50 +100,54 @@ fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
     }
 }
 
-fn report(worn: Worn) -> Result<SandboxReport, String> {
+fn report(confinement: Confinement) -> Result<SandboxReport, String> {
     let world = World::make().map_err(|error| error.to_string())?;
-    let checked = runtime().block_on(OsSandbox::check(config(worn, &world, Setting::Usual)));
+    let checked = runtime().block_on(OsSandbox::check(config(confinement, &world, Setting::Usual)));
     checked.map_err(|error| error.to_string())
 }
 
 /// What was enforced is a part of what this test tells.
-fn show(worn: Worn, report: &Result<SandboxReport, String>) {
+fn show(confinement: Confinement, report: &Result<SandboxReport, String>) {
     use std::io::Write as _;
     let told = match report {
         Ok(report) => report.to_string(),
         Err(error) => error.clone(),
     };
-    writeln!(std::io::stderr(), "{worn:?}\n{told}").expect("told");
+    writeln!(std::io::stderr(), "{confinement:?}\n{told}").expect("told");
 }
 
 /// Why a trial cannot be made here.
-fn missing(report: &Result<SandboxReport, String>, worn: Worn, setting: Setting) -> Option<String> {
+fn missing(report: &Result<SandboxReport, String>, confinement: Confinement, setting: Setting) -> Option<String> {
     let report = match report {
         Ok(report) => report,
         Err(error) => return Some(error.clone()),
     };
-    let belts: &[Belt] = match worn {
-        Worn::All => &[Belt::Namespaces, Belt::Seccomp, Belt::LandlockFiles],
-        Worn::Namespaces => &[Belt::Namespaces],
-        Worn::Landlock => &[Belt::LandlockFiles, Belt::LandlockScope],
-        Worn::Seccomp => &[Belt::Seccomp],
-        Worn::WithoutNamespaces => &[Belt::Seccomp, Belt::LandlockFiles, Belt::LandlockScope],
+    let guarantees: &[Guarantee] = match confinement {
+        Confinement::All => &[Guarantee::Namespaces, Guarantee::Seccomp, Guarantee::LandlockFiles],
+        Confinement::Namespaces => &[Guarantee::Namespaces],
+        Confinement::Landlock => &[Guarantee::LandlockFiles, Guarantee::LandlockScope],
+        Confinement::Seccomp => &[Guarantee::Seccomp],
+        Confinement::WithoutNamespaces => &[Guarantee::Seccomp, Guarantee::LandlockFiles, Guarantee::LandlockScope],
     };
-    let bound: &[Belt] = match setting {
-        Setting::Processes(_) => &[Belt::Processes],
-        Setting::Memory(_) => &[Belt::Memory],
-        Setting::UnixSocketsAndNetwork => &[Belt::LandlockScope],
+    let bound: &[Guarantee] = match setting {
+        Setting::Processes(_) => &[Guarantee::Processes],
+        Setting::Memory(_) => &[Guarantee::Memory],
+        Setting::UnixSocketsAndNetwork => &[Guarantee::LandlockScope],
         _ => &[],
     };
-    let missing: Vec<String> =
-        belts.iter().chain(bound).filter(|belt| !report.enforces(**belt)).map(ToString::to_string).collect();
+    let missing: Vec<String> = guarantees
+        .iter()
+        .chain(bound)
+        .filter(|guarantee| !report.enforces(**guarantee))
+        .map(ToString::to_string)
+        .collect();
     (!missing.is_empty()).then(|| format!("this system does not enforce {}", missing.join(", ")))
 }
 
 /// Makes an attack, and looks at what came of it inside and outside.
-fn fails(worn: Worn, attack: &Attack, reasons: &str) -> Result<(), Failed> {
+fn fails(confinement: Confinement, attack: &Attack, reasons: &str) -> Result<(), Failed> {
     let mut world = World::make()?;
-    let (told, output) = runtime().block_on(made(worn, attack, &world))?;
+    let (told, output) = runtime().block_on(made(confinement, attack, &world))?;
     let damage = world.damage();
     if !damage.is_empty() {
         return Err(format!("outside: {}\n{output}", damage.join(", ")).into());
@@ -156,8 +159,8 @@ fn fails(worn: Worn, attack: &Attack, reasons: &str) -> Result<(), Failed> {
 }
 
 /// What an attack came to, and all that was printed.
-async fn made(worn: Worn, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
-    let sandbox = OsSandbox::open(config(worn, world, attack.setting)).await?;
+async fn made(confinement: Confinement, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
+    let sandbox = OsSandbox::open(config(confinement, world, attack.setting)).await?;
     let commands = CommandRunner::new(sandbox, ShellConfig::new());
     let target = world.target();
     let words = [own().to_str().expect("UTF-8").to_owned(), "--attack".to_owned(), attack.name.to_owned()];

@@ -9,6 +9,7 @@ mod overlays;
 mod placeholders;
 mod programs;
 mod protection;
+mod self_test;
 mod shown;
 mod sockets;
 
@@ -18,12 +19,12 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, become_confine_if_asked};
+use vfs_sandbox::{Guarantee, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, sandbox_helper_main};
 
 type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
-    become_confine_if_asked();
+    sandbox_helper_main();
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|argument| argument == sockets::OPTION) {
         return sockets::act(&arguments[2..]);
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         OsSandbox::check(config(&directory)).await.map_err(std::io::Error::other)
     });
     let report = report.expect("a report");
-    let missing = (!report.enforces(Belt::Namespaces)).then(|| format!("ignored: {report}"));
+    let missing = (!report.enforces(Guarantee::Namespaces)).then(|| format!("ignored: {report}"));
     let trials =
         TRIALS.iter().map(|&(name, run)| ignored_if(Trial::test(format!("sandbox::{name}"), run), missing.as_deref()));
     let on_fuse = Trial::test("sandbox::placeholders_go_on_fuse", || runtime().block_on(placeholders::fuse()));
@@ -96,6 +97,10 @@ const TRIALS: &[(&str, Run)] = &[
     ("what_a_command_leaves_running_is_gone", || runtime().block_on(shown::leftovers())),
     ("without_the_helper_namespaces_and_the_filter_hold", || runtime().block_on(opening::without_helper())),
     ("without_namespaces_landlock_and_the_filter_hold", || runtime().block_on(opening::without_namespaces())),
+    ("a_self_test_that_passed_is_not_repeated", || runtime().block_on(self_test::recorded())),
+    ("a_self_test_that_failed_is_repeated", || runtime().block_on(self_test::failed())),
+    ("stamps_are_hidden_from_commands_and_file_tools", || runtime().block_on(self_test::hidden())),
+    ("stamps_are_hidden_through_other_mounts", || runtime().block_on(self_test::hidden_alias())),
     ("a_report_is_read_back_as_it_was_written", || runtime().block_on(opening::reports())),
     ("an_overlay_is_worked_on_and_collected", || runtime().block_on(overlays::overlay())),
     ("what_changed_on_both_sides_is_a_conflict", || runtime().block_on(overlays::conflicts())),

@@ -9,8 +9,8 @@ use vfs_core::{
     Backend as _, BackendExt as _, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, JobsRequest, OpContext,
     Shell as _, VfsPath,
 };
-use vfs_sandbox::os::{
-    Belt, Helper, Mechanism, Mount, OsSandbox, OsSandboxBackend, Protection, SandboxConfig, UnixSockets,
+use vfs_sandbox::{
+    Guarantee, Helper, Mechanism, Mount, OsSandbox, OsSandboxBackend, Protection, SandboxConfig, UnixSockets,
 };
 
 use super::sockets::{act_in, shown};
@@ -42,7 +42,7 @@ pub(crate) async fn nested() -> Outcome {
     fill(&directory, &files)?;
     let config = config(&directory).protect_name("vault", Protection::Hidden)?;
     let sandbox = OsSandbox::open(config).await?;
-    assert!(sandbox.report().enforces(Belt::ProtectedNames), "{}", sandbox.report());
+    assert!(sandbox.report().enforces(Guarantee::ProtectedNames), "{}", sandbox.report());
     let sandbox = sandbox.into_backend()?;
     for command in [
         "cat app/api/.env",
@@ -228,7 +228,7 @@ pub(crate) async fn too_many_to_name() -> Outcome {
     Ok(())
 }
 
-/// Commands can read what is in a directory that is read-only, and connect to what is a socket there.
+/// CommandRunner can read what is in a directory that is read-only, and connect to what is a socket there.
 pub(crate) async fn below_read_only() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(
@@ -265,7 +265,7 @@ pub(crate) async fn below_read_only() -> Outcome {
 pub(crate) async fn without_namespaces() -> Outcome {
     let directory = tempfile::tempdir()?;
     let config = SandboxConfig::in_place(directory.path())?.only([Mechanism::Landlock, Mechanism::Seccomp]);
-    let config = config.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let config = config.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
     if OsSandbox::check(config.clone()).await?.missing().next().is_some() {
         // An older kernel, whose report says so.
         return Ok(());
@@ -327,7 +327,8 @@ pub(crate) async fn without_helper() -> Outcome {
     let config = SandboxConfig::new(directory.path()).helper(Helper::Unused);
     let refused = OsSandbox::open(config.clone()).await.expect_err("that is less than is required");
     assert!(refused.message().contains("protected_names: "), "{refused}");
-    let sandbox = OsSandbox::open(config.require([Belt::Namespaces, Belt::UnixSockets])).await?.into_backend()?;
+    let sandbox =
+        OsSandbox::open(config.require([Guarantee::Namespaces, Guarantee::UnixSockets])).await?.into_backend()?;
     assert_eq!(told(&run(&sandbox, "true").await?), [], "what was there is no news");
     assert_eq!(told(&run(&sandbox, LEAVE).await?), LEFT);
     Ok(())

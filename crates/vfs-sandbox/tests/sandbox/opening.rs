@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, Holding, Mechanism, Mount, OsSandbox, Protection, SandboxConfig, SandboxReport};
+use vfs_sandbox::{
+    Enforcement, Guarantee, Helper, Mechanism, Mount, OsSandbox, Protection, SandboxConfig, SandboxReport,
+};
 
 use super::{Outcome, config, names, own};
 
@@ -52,7 +54,7 @@ pub(crate) async fn too_many() -> Outcome {
         fs::write(directory.path().join(&name), "")?;
         config = config.protect(&name, Protection::Hidden)?;
     }
-    let config = config.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let config = config.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
     let refused = OsSandbox::open(config).await.expect_err("descriptors would be placed over others");
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded, "{refused}");
     assert!(names(&directory)?.iter().all(|name| name.starts_with("secret-")), "no placeholder is left");
@@ -80,7 +82,7 @@ pub(crate) async fn too_long() -> Outcome {
 pub(crate) async fn required() -> Outcome {
     let directory = tempfile::tempdir()?;
     let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
-    let refused = OsSandbox::open(config.clone().require([Belt::LandlockFiles])).await.expect_err("it is missing");
+    let refused = OsSandbox::open(config.clone().require([Guarantee::LandlockFiles])).await.expect_err("it is missing");
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert!(refused.message().contains("landlock_files: "), "{refused}");
     OsSandbox::open(config.clone()).await?;
@@ -94,7 +96,7 @@ pub(crate) async fn without_helper() -> Outcome {
     let directory = tempfile::tempdir()?;
     let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
     let sandbox = OsSandbox::open(config).await?;
-    assert!(!sandbox.report().enforces(Belt::LandlockFiles));
+    assert!(!sandbox.report().enforces(Guarantee::LandlockFiles));
     let sandbox = sandbox.into_backend()?;
     let request = ExecuteRequest::new("echo \"$GIVEN\"; ls /proc/self/fd | wc -l").cwd(VfsPath::parse("/workspace")?);
     let ended = sandbox.shell().execute(&OpContext::new(), request.env("GIVEN", "a = b\nc")).await?;
@@ -109,11 +111,12 @@ pub(crate) async fn without_namespaces() -> Outcome {
     let refused = OsSandbox::open(config.clone()).await.expect_err("that is less than is required");
     assert!(refused.message().contains("private_tmp: "), "{refused}");
     let report = OsSandbox::check(config.clone()).await?;
-    if Belt::WITHOUT_NAMESPACES.iter().any(|belt| !report.enforces(*belt)) {
+    if Guarantee::WITHOUT_NAMESPACES.iter().any(|guarantee| !report.enforces(*guarantee)) {
         // An older kernel, which says so.
         return Ok(());
     }
-    let sandbox = OsSandbox::open(config.require(Belt::WITHOUT_NAMESPACES.iter().copied())).await?.into_backend()?;
+    let sandbox =
+        OsSandbox::open(config.require(Guarantee::WITHOUT_NAMESPACES.iter().copied())).await?.into_backend()?;
     let cwd = VfsPath::parse(directory.path().to_str().expect("UTF-8"))?;
     let request =
         ExecuteRequest::new("echo x > file; cat /etc/hostname 2>&1 || ls -d /tmp/. 2>&1; id -u").cwd(cwd.clone());
@@ -128,12 +131,12 @@ pub(crate) async fn reports() -> Outcome {
     let report = OsSandbox::check(config(&directory)).await?;
     let json = serde_json::to_string(&report)?;
     assert_eq!(serde_json::from_str::<SandboxReport>(&json)?, report);
-    let host_paths = &report.finding(Belt::HostPaths).ok_or("it is known")?.holding;
-    assert!(matches!(host_paths, Holding::Missing(why) if why.contains("/proc/self/mountinfo")), "{host_paths:?}");
+    let host_paths = &report.result(Guarantee::HostPaths).ok_or("it is known")?.enforcement;
+    assert!(matches!(host_paths, Enforcement::Missing(why) if why.contains("/proc/self/mountinfo")), "{host_paths:?}");
     assert!(report.missing().next().is_none(), "that is not required: {report}");
     let table = report.to_string();
-    for belt in Belt::ALL {
-        assert!(table.lines().any(|line| line.starts_with(belt.code())), "{belt} is in\n{table}");
+    for guarantee in Guarantee::ALL {
+        assert!(table.lines().any(|line| line.starts_with(guarantee.code())), "{guarantee} is in\n{table}");
     }
     Ok(())
 }

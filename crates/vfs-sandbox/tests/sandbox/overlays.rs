@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs_core::{BackendExt as _, ChangeKind, ErrorKind, OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig, Workspace};
+use vfs_sandbox::{Helper, OsSandbox, SandboxConfig, Workspace};
 use vfs_versions::OverlayBackend;
 
 use super::{Outcome, own, run};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use libtest_mimic::Failed;
-use vfs_sandbox::os::{Helper, OsSandbox, OsSandboxBackend, SandboxConfig};
+use vfs_sandbox::{Helper, OsSandbox, OsSandboxBackend, SandboxConfig};
 
 use super::{Outcome, config, names, own, run, until};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use vfs_sandbox::os::{Belt, Helper, OsSandbox, Protection, SandboxConfig};
+use vfs_sandbox::{Guarantee, Helper, OsSandbox, Protection, SandboxConfig};
 
 use super::{Outcome, config, own, run};
 
@@ -32,15 +32,16 @@ pub(crate) async fn programs() -> Outcome {
         (inside.clone(), "below /workspace"),
         (linked, "below /workspace"),
         (shared.join("bwrap"), "others may write to"),
-        (elsewhere.path().join("missing"), "not there"),
+        (elsewhere.path().join("missing"), "missing or not executable"),
     ] {
         let as_bubblewrap = config(&directory).bubblewrap(&path);
         let refused = OsSandbox::open(as_bubblewrap).await.expect_err("it could be changed");
         assert!(refused.message().contains(why), "{refused}");
         let as_helper = SandboxConfig::new(directory.path()).helper(Helper::At(path));
         let report = OsSandbox::check(as_helper.clone()).await?;
-        assert!(!report.enforces(Belt::LandlockFiles) && report.to_string().contains(why), "{report}");
-        let refused = OsSandbox::open(as_helper.require([Belt::LandlockFiles])).await.expect_err("it could be changed");
+        assert!(!report.enforces(Guarantee::LandlockFiles) && report.to_string().contains(why), "{report}");
+        let refused =
+            OsSandbox::open(as_helper.require([Guarantee::LandlockFiles])).await.expect_err("it could be changed");
         assert!(refused.message().contains(why), "{refused}");
     }
     assert!(!fs::exists(&ran)?, "none of them was run");
@@ -52,8 +53,10 @@ pub(crate) async fn own_helper() -> Outcome {
     let place = own.parent().expect("a directory");
     let config = SandboxConfig::new(place).unprotected().helper(Helper::At(own.clone()));
     let sandbox = OsSandbox::open(config).await?;
-    assert!(sandbox.report().enforces(Belt::LandlockFiles), "{}", sandbox.report());
-    let ended = run(&sandbox.into_backend()?, "ls -l /proc/self/fd | grep -c memfd; ls /run").await?;
+    assert!(sandbox.report().enforces(Guarantee::LandlockFiles), "{}", sandbox.report());
+    let name = own.file_name().and_then(|name| name.to_str()).ok_or("it has one")?;
+    let open_programs = format!("ls -l /proc/self/fd | grep -c -e memfd -e {name}; ls /run");
+    let ended = run(&sandbox.into_backend()?, &open_programs).await?;
     assert!(ended.stdout.starts_with("0\n"), "{ended:?}");
     Ok(())
 }
@@ -79,7 +82,7 @@ pub(crate) async fn exchanged() -> Outcome {
     }
     let config = config(&directory).bubblewrap(&bubblewrap).protect("kept", Protection::ReadOnly)?;
     let report = OsSandbox::check(config.clone().helper(Helper::Unused)).await?;
-    assert!(!report.enforces(Belt::ProtectedPaths), "{report}");
+    assert!(!report.enforces(Guarantee::ProtectedPaths), "{report}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended = run(&sandbox, "touch kept/x || echo kept").await?;
     assert_eq!(ended.stdout, "kept\n", "{ended:?}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use libtest_mimic::Failed;
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, OsSandbox, Protection, SandboxConfig};
+use vfs_sandbox::{Guarantee, Helper, OsSandbox, Protection, SandboxConfig};
 
 use super::{HANG_TIMEOUT, Outcome, config, names, own, run, until};
 
@@ -84,7 +84,7 @@ pub(crate) async fn missing() -> Outcome {
 pub(crate) async fn planted() -> Outcome {
     let directory = tempfile::tempdir()?;
     symlink("/etc/passwd", directory.path().join(".env"))?;
-    let less = SandboxConfig::in_place(directory.path())?.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let less = SandboxConfig::in_place(directory.path())?.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
     let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("it would be held by less");
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let at = directory.path().join(".env");

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use libtest_mimic::Failed;
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Mount, OsSandbox, SandboxConfig};
+use vfs_sandbox::{Mount, OsSandbox, SandboxConfig};
 use vfs_shell::ShellConfig;
 
 use super::{Outcome, config, run, until};

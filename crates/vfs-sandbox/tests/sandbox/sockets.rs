@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 
-use vfs_sandbox::os::{Belt, OsSandbox, SandboxConfig, UnixSockets};
+use vfs_sandbox::{Guarantee, OsSandbox, SandboxConfig, UnixSockets};
 
 use super::{Outcome, config, own, run};
 
@@ -37,7 +37,7 @@ pub(crate) fn shown(directory: &tempfile::TempDir) -> SandboxConfig {
     config(directory).tool(own())
 }
 
-pub(crate) async fn act_in(sandbox: &vfs_sandbox::os::OsSandboxBackend, actions: &[&str]) -> vfs_core::Result<String> {
+pub(crate) async fn act_in(sandbox: &vfs_sandbox::OsSandboxBackend, actions: &[&str]) -> vfs_core::Result<String> {
     let lines = actions.iter().map(|action| format!("'{}' {OPTION} {action}\n", own().display()));
     Ok(run(sandbox, &lines.collect::<String>()).await?.output)
 }
@@ -48,7 +48,7 @@ pub(crate) async fn denied() -> Outcome {
     let listener = UnixListener::bind(directory.path().join("run/socket"))?;
     listener.set_nonblocking(true)?;
     let sandbox = OsSandbox::open(shown(&directory)).await?;
-    assert!(sandbox.report().enforces(Belt::UnixSockets), "{}", sandbox.report());
+    assert!(sandbox.report().enforces(Guarantee::UnixSockets), "{}", sandbox.report());
     let sandbox = sandbox.into_backend()?;
     let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
     assert_eq!(told, "connect: PermissionDenied\nserve: PermissionDenied\npair: done\n");
@@ -75,12 +75,12 @@ pub(crate) async fn allowed() -> Outcome {
     let listener = UnixListener::bind(directory.path().join("run/socket"))?;
     listener.set_nonblocking(true)?;
     let config = shown(&directory).unix_sockets(UnixSockets::Allow);
-    // What cannot be kept is said: the host can make a socket later, but for a kernel that forbids connecting to it.
+    // The report says that the host can create a socket later, unless the kernel forbids connecting to it.
     let report = OsSandbox::check(config.clone()).await?;
-    let finding = report.finding(Belt::UnixSockets).ok_or("it is known")?;
-    assert!(!finding.required && (report.enforces(Belt::UnixSockets) || report.to_string().contains("Linux 7.1")));
+    let result = report.result(Guarantee::UnixSockets).ok_or("it is known")?;
+    assert!(!result.required && (report.enforces(Guarantee::UnixSockets) || report.to_string().contains("Linux 7.1")));
     let denied = OsSandbox::check(config.clone().unix_sockets(UnixSockets::Deny)).await?;
-    assert!(denied.finding(Belt::UnixSockets).is_some_and(|finding| finding.required), "{denied}");
+    assert!(denied.result(Guarantee::UnixSockets).is_some_and(|result| result.required), "{denied}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
     assert!(["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].iter().any(|line| told.starts_with(line)));

@@ -1,16 +1,16 @@
 //! Reading and writing outside the root, by every path trick.
 
+use super::Confinement::{All, Landlock, Namespaces, WithoutNamespaces};
 use super::Setting::Usual;
-use super::Worn::{All, Landlock, Namespaces, WithoutNamespaces};
-use super::{Held, Row, Target};
+use super::{ExpectedErrors, Row, Target};
 use crate::system::{HERE, call, open, outcome, read, text, write};
 
 /// What is not mounted is not there; what Landlock does not allow may not be opened.
-const OUT_OF_SIGHT: Held =
+const OUT_OF_SIGHT: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES"), (WithoutNamespaces, "EACCES")];
 
 /// The same for what would have to be made or changed in a directory that only namespaces show, and show read-only.
-const UNTOUCHABLE: Held = &[
+const UNTOUCHABLE: ExpectedErrors = &[
     (All, "EROFS|EACCES|ENOENT"),
     (Namespaces, "EROFS|EACCES|ENOENT"),
     (Landlock, "EACCES|EXDEV"),
@@ -145,16 +145,17 @@ pub(super) const ATTACKS: &[Row] = &[
 
 /// Nothing that namespaces show read-only can be changed in them; else the filter denies it, or only says that it is
 /// done.
-const BY_DESCRIPTOR: Held = &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM"), (WithoutNamespaces, "EPERM|ignored")];
+const BY_DESCRIPTOR: ExpectedErrors =
+    &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM"), (WithoutNamespaces, "EPERM|ignored")];
 
-const UNTOUCHABLE_LINK: Held =
+const UNTOUCHABLE_LINK: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|EXDEV"), (WithoutNamespaces, "EACCES|EXDEV")];
 
 /// The directory above is one that bubblewrap made for the mount: what is written there is in memory, and nowhere else.
-const BESIDE: Held = &[(Landlock, "EACCES"), (WithoutNamespaces, "EACCES")];
+const BESIDE: ExpectedErrors = &[(Landlock, "EACCES"), (WithoutNamespaces, "EACCES")];
 
 /// A process namespace shows no process whose root or directory is the host's; else Landlock hides them.
-const PROCESS_LINKS: Held = &[
+const PROCESS_LINKS: ExpectedErrors = &[
     (All, "ENOENT|EACCES|EPERM"),
     (Namespaces, "ENOENT|EACCES|EPERM"),
     (Landlock, "EACCES|EPERM"),

@@ -1,19 +1,19 @@
 //! Mounts, namespaces, devices, privileges, and parts of the kernel that commands have no use for.
 
+use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::Usual;
-use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
-use super::{Held, Row, Target};
+use super::{ExpectedErrors, Row, Target};
 use crate::system::{HERE, call, in_child, open, outcome, text};
 
 /// The filter forbids the call; so does the lack of every capability.
-const EVERYWHERE: Held =
+const EVERYWHERE: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "EPERM"), (Landlock, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// Only the filter forbids it.
-const FILTERED: Held = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+const FILTERED: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The filter forbids it, and bubblewrap lets no further user namespace be made.
-const NESTED: Held =
+const NESTED: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "ENOSPC|EPERM|EUSERS"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 const NEW_USER: usize = libc::CLONE_NEWUSER as usize;
@@ -153,7 +153,7 @@ pub(super) const ATTACKS: &[Row] = &[
 ];
 
 /// Not every kernel has the call.
-const WHERE_THERE: Held = &[
+const WHERE_THERE: ExpectedErrors = &[
     (All, "EPERM"),
     (Namespaces, "EPERM|ENOSYS"),
     (Landlock, "EPERM|ENOSYS"),
@@ -162,7 +162,7 @@ const WHERE_THERE: Held = &[
 ];
 
 /// Landlock lets no device be made.
-const NODES: Held = &[
+const NODES: ExpectedErrors = &[
     (All, "EPERM"),
     (Namespaces, "EPERM"),
     (Landlock, "EACCES|EPERM"),
@@ -170,9 +170,9 @@ const NODES: Held = &[
     (WithoutNamespaces, "EPERM"),
 ];
 
-const EVERYWHERE_BPF: Held = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+const EVERYWHERE_BPF: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-const DEVICES: Held =
+const DEVICES: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|ENOENT"), (WithoutNamespaces, "EACCES|ENOENT")];
 
 /// A directory to mount on. Nothing is ever mounted from elsewhere, so that an attack that works does no harm.

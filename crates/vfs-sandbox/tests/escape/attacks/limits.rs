@@ -1,7 +1,7 @@
 //! Using up what the machine has.
 
+use super::Confinement::{All, Landlock, Namespaces, WithoutNamespaces};
 use super::Setting::{Disk, Memory, Processes};
-use super::Worn::{All, Landlock, Namespaces, WithoutNamespaces};
 use super::{Row, Target};
 use crate::system::{call, in_child, open, outcome};
 
@@ -36,14 +36,14 @@ pub(super) const ATTACKS: &[Row] = &[
 
 /// Without a control group and without a user namespace the bound is for all processes of the user: where others have as many,
 /// the shell cannot even start the bomb.
-const FORKED: super::Held = &[
+const FORKED: super::ExpectedErrors = &[
     (All, "EAGAIN"),
     (Namespaces, "EAGAIN"),
     (Landlock, "EAGAIN|exit Some(2) signal None"),
     (WithoutNamespaces, "EAGAIN|exit Some(2) signal None"),
 ];
 
-const FILLED: super::Held = &[
+const FILLED: super::ExpectedErrors = &[
     (All, "signal 25|exit 3"),
     (Namespaces, "signal 25|exit 3"),
     (Landlock, "signal 25|exit 3"),

@@ -1,28 +1,28 @@
 //! Reaching the network, and sockets of the host.
 
+use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::{UnixSockets, UnixSocketsAndNetwork, Usual};
-use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
-use super::{Held, Row, Target};
+use super::{ExpectedErrors, Row, Target};
 use crate::system::{call, outcome};
 #[cfg(target_arch = "x86_64")]
 use crate::system::{call_32_bit, in_child};
 
 /// The namespace has a loopback device of its own, where nobody listens; Landlock forbids TCP; the filter, sockets.
-const TCP: Held = &[
+const TCP: ExpectedErrors = &[
     (All, "ECONNREFUSED|EACCES"),
     (Namespaces, "ECONNREFUSED|EADDRNOTAVAIL"),
     (Landlock, "EACCES"),
     (WithoutNamespaces, "EPERM"),
 ];
 
-const RAW: Held = &[(All, "EPERM"), (Namespaces, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+const RAW: ExpectedErrors = &[(All, "EPERM"), (Namespaces, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The filter forbids all unix sockets but pairs.
-const UNIX: Held = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+const UNIX: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The filter ends who calls the kernel in another way, SIGSYS; or the kernel knows no such way, SIGSEGV.
 #[cfg(target_arch = "x86_64")]
-const KILLED: Held =
+const KILLED: ExpectedErrors =
     &[(All, "signal 31|signal 11"), (Seccomp, "signal 31|signal 11"), (WithoutNamespaces, "signal 31|signal 11")];
 
 pub(super) const ATTACKS: &[Row] = &[

@@ -1,19 +1,20 @@
 //! Reaching processes outside.
 
+use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::{Terminal, Usual};
-use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
-use super::{Held, Row, Target};
+use super::{ExpectedErrors, Row, Target};
 use crate::system::{call, open, outcome, read};
 
 /// A process namespace does not know it; Landlock forbids it.
-const SIGNAL: Held = &[(All, "ESRCH"), (Namespaces, "ESRCH"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")];
+const SIGNAL: ExpectedErrors =
+    &[(All, "ESRCH"), (Namespaces, "ESRCH"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The filter forbids the call, a process namespace does not know the process, and Landlock forbids it.
-const TRACE: Held =
+const TRACE: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "ESRCH"), (Landlock, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The process cannot be seen.
-const LOOK: Held =
+const LOOK: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|EPERM"), (WithoutNamespaces, "EACCES|EPERM")];
 
 pub(super) const ATTACKS: &[Row] = &[

@@ -2,15 +2,15 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use super::Confinement::{All, Namespaces};
 use super::Setting::Usual;
-use super::Worn::{All, Namespaces};
-use super::{Held, Row};
+use super::{ExpectedErrors, Row};
 use crate::system::{HERE, call, open, outcome, read, text, write};
 
-const READ_ONLY: Held = &[(All, "EROFS"), (Namespaces, "EROFS")];
-const IN_PLACE: Held = &[(All, "EBUSY"), (Namespaces, "EBUSY")];
-const MISSING: Held = &[(All, "EACCES|EROFS|EPERM"), (Namespaces, "EACCES|EROFS|EPERM")];
-const HIDDEN: Held = &[(All, "EACCES|EROFS"), (Namespaces, "EACCES|EROFS")];
+const READ_ONLY: ExpectedErrors = &[(All, "EROFS"), (Namespaces, "EROFS")];
+const IN_PLACE: ExpectedErrors = &[(All, "EBUSY"), (Namespaces, "EBUSY")];
+const MISSING: ExpectedErrors = &[(All, "EACCES|EROFS|EPERM"), (Namespaces, "EACCES|EROFS|EPERM")];
+const HIDDEN: ExpectedErrors = &[(All, "EACCES|EROFS"), (Namespaces, "EACCES|EROFS")];
 
 pub(super) const ATTACKS: &[Row] = &[
     ("write_a_hook", |_| outcome(write(".git/hooks/pre-commit", "#!/bin/sh\n")), READ_ONLY, Usual),
@@ -95,7 +95,7 @@ pub(super) const ATTACKS: &[Row] = &[
 ];
 
 /// The helper covers it.
-const DEEP: Held = &[(All, "EROFS")];
+const DEEP: ExpectedErrors = &[(All, "EROFS")];
 
 fn renamed(from: &str, to: &str) -> String {
     let (from, to) = (text(from), text(to));

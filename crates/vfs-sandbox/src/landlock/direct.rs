@@ -1,0 +1,64 @@
+//! CommandRunner without namespaces, confined by Landlock and the filter of system calls.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+
+use vfs_core::Access;
+use vfs_shell::SpawnSpec;
+
+use crate::config::{Network, SandboxConfig};
+use crate::landlock::{Grant, Rules};
+use crate::namespaces::system::System;
+use crate::protect::open_mount::OpenMount;
+use crate::seccomp::Reach;
+
+/// Harmless devices, and the terminal of the command.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Files about the machine that programs read. Those about processes stay closed, since they are about all processes of the host.
+const MACHINE: &[&str] = &[
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+];
+
+/// Returns the Landlock rules for commands.
+pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
+    let system = System::detect(config.network);
+    let mut rules = Rules { network: config.network, ..Rules::default() };
+    for path in system.directories.iter().chain(&system.settings).chain(&system.setting_files).chain(&config.tools) {
+        rules.grant(Grant::Read, path);
+    }
+    for path in MACHINE {
+        rules.grant(Grant::Read, path);
+    }
+    for path in DEVICES {
+        rules.grant(Grant::Device, path);
+    }
+    for mount in mounts {
+        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        rules.grant(grant, &mount.directory);
+    }
+    rules
+}
+
+/// Returns what the filter has to deny.
+pub(crate) fn reach(network: Network) -> Reach {
+    match network {
+        Network::Off => Reach::Host,
+        Network::Host => Reach::HostWithInternet,
+    }
+}
+
+/// Returns how to start a command.
+pub(crate) fn launch(command: &str, directory: OwnedFd, environment: Vec<(OsString, OsString)>) -> SpawnSpec {
+    let mut launch = SpawnSpec::new("/bin/sh", directory);
+    launch.arguments = vec!["-c".into(), "--".into(), command.into()];
+    launch.environment = environment;
+    launch
+}

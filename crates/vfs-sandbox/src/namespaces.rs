@@ -1,0 +1,352 @@
+//! CommandRunner in namespaces, which bubblewrap creates.
+
+pub(crate) mod bubblewrap;
+pub(crate) mod inherited_files;
+mod nested_entries;
+pub(crate) mod system;
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use vfs_core::{Access, Error, ErrorKind, Result};
+use vfs_shell::SpawnSpec;
+
+use crate::config::{SandboxConfig, UnixSockets};
+use crate::descriptors::duplicate;
+use crate::helper::memfd;
+use crate::helper::programs;
+use crate::helper::{self, ENVIRONMENT, ExpectedFile, FILTER, NestedCovers, Task, environment_bytes};
+use crate::landlock::{Grant, Rules};
+use crate::namespaces::bubblewrap::{BindOver, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments};
+use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
+use crate::namespaces::nested_entries::nested_entries;
+use crate::namespaces::system::{Identity, System, generated_files};
+use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
+use crate::protect::open_mount::{OpenMount, PathCover};
+use crate::protect::placeholders::Placeholders;
+use crate::protect::tree_scan::ScanEntry;
+use crate::seccomp;
+use crate::stamp::{FileVersion, Stamp, Stamps};
+
+/// How bubblewrap receives the sources of binds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binds {
+    /// By descriptor: the file that was checked is bound, even after a rename.
+    ByDescriptor,
+    /// By path, as versions before 0.11 require.
+    ByPath,
+}
+
+/// Features of the namespaces of one attempt, without those that did not work on this system.
+#[derive(Debug, Clone)]
+pub(crate) struct Isolation {
+    pub(crate) outside: Outside,
+    /// Whether the helper mounts covers deep in the tree, or why not.
+    pub(crate) nested: Result<(), String>,
+}
+
+/// Spawner of commands in namespaces.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    program: PathBuf,
+    binds: Binds,
+    nested_users: NestedUsers,
+    identity: Identity,
+    outside: Outside,
+    system: System,
+    filter: Option<Vec<u8>>,
+    /// Filter of system calls for the helper while it mounts covers, if one is used; or why it mounts none.
+    nested: Result<Option<Vec<u8>>, String>,
+    /// The helper with its task, or why there is none.
+    helper: Result<(OwnedFd, Task), String>,
+    placeholders: Placeholders,
+    description: String,
+}
+
+/// A command to start in namespaces.
+#[derive(Debug)]
+pub(crate) struct CommandSpec<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) directory: &'a str,
+    pub(crate) session: Session,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Path of a file that only the self-test needs: namespaces show it and Landlock does not.
+    pub(crate) decoy: Option<&'static str>,
+}
+
+/// File of the self-test that the helper covers like a hidden name.
+pub(crate) const COVERED_DECOY: &str = "/etc/vfs-covered-decoy";
+
+impl Namespaces {
+    /// Finds bubblewrap, its options and the helper. `filters` are those of commands and of the helper while it mounts covers.
+    pub(crate) fn find(
+        config: &SandboxConfig,
+        mounts: &[OpenMount],
+        filters: Option<[&seccompiler::BpfProgram; 2]>,
+        landlock: Result<(), String>,
+        processes: Option<u64>,
+        isolation: Isolation,
+        stamps: Option<&Arc<Stamps>>,
+    ) -> Result<Self, String> {
+        let Isolation { outside, nested } = isolation;
+        let program = match &config.bubblewrap {
+            Some(program) => programs::verify(program, mounts)?,
+            None => programs::find("bwrap", None, mounts)
+                .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
+        };
+        let version = FileVersion::at(&program);
+        let help = help_of(&program, &version, stamps)?;
+        let knows = |option: &str| help.contains(option);
+        let root = rustix::process::getuid().is_root();
+        let identity = if root { Identity::Ordinary } else { Identity::Same };
+        // Bubblewrap disables them by a file of /proc, which it cannot write where it may mount none.
+        let nested_users = match outside {
+            Outside::Hidden if knows("--disable-userns") => NestedUsers::Disabled,
+            _ => NestedUsers::LeftToFilter,
+        };
+        let system = System::detect(config.network);
+        let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
+        let helper = landlock.map(task).and_then(|task| Ok((helper::open(&config.helper, mounts)?, task)));
+        let description = format!(
+            "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
+            helper.as_ref().map(|((_, version), task)| (version, task))
+        );
+        let helper = helper.map(|((file, _), task)| (file, task));
+        let placeholders =
+            Placeholders::new().map_err(|errno| format!("the lock file of commands cannot be created: {errno}"))?;
+        Ok(Self {
+            program,
+            binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
+            nested_users,
+            identity,
+            outside,
+            filter: filters.map(|[command, _]| seccomp::bytes(command)),
+            nested: nested
+                .and(helper.as_ref().map(|_| ()).map_err(String::clone))
+                .map(|()| filters.map(|[_, covering]| seccomp::bytes(covering))),
+            helper,
+            system,
+            placeholders,
+            description,
+        })
+    }
+
+    /// Describes what a self-test depends on beside the settings and the system.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Whether a bind over a protected path is known to have the file that was checked, or why not.
+    pub(crate) fn verifies_binds(&self) -> Result<(), String> {
+        if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
+            return Ok(());
+        }
+        let why = "this bubblewrap binds paths by name, so another writer of the directory could exchange them meanwhile; \
+                   use bubblewrap 0.11, or the helper, which verifies them";
+        Err(why.to_owned())
+    }
+
+    /// Removes the placeholders of missing protected paths, unless a command still runs.
+    pub(crate) fn tidy(&self) {
+        self.placeholders.clear();
+    }
+
+    /// Whether the helper applies Landlock, or why not.
+    pub(crate) fn landlock(&self) -> Result<(), &str> {
+        self.helper.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// Whether the helper covers entries deep in the tree, or why not.
+    pub(crate) fn nested(&self) -> Result<(), &str> {
+        self.nested.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// Returns how to start a command. `entries` are the entries deep in the mounts that have to be covered.
+    pub(crate) fn launch(
+        &self,
+        config: &SandboxConfig,
+        mounts: &[OpenMount],
+        entries: &[(usize, ScanEntry)],
+        spec: CommandSpec<'_>,
+    ) -> Result<SpawnSpec> {
+        let mut inherited = InheritedFiles::default();
+        // Taken before placeholders are created, so that nobody removes them meanwhile.
+        let lock = self.placeholders.hold().map_err(no_memory)?;
+        let lock = inherited.add(lock);
+        let mut files = Vec::new();
+        for path in &self.system.setting_files {
+            // A file removed since the sandbox was opened is missing for commands, too.
+            if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+                files.push((inherited.add(file), path.clone()));
+            }
+        }
+        for (at, text) in generated_files(self.identity, config.network) {
+            files.push((inherited.add_content(text.as_bytes())?, at.into()));
+        }
+        // If the filter denies sockets, one that vanishes meanwhile is no reason to stop the command.
+        let socket = match config.unix_sockets {
+            UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
+            _ => NestedCover::HiddenFile,
+        };
+        let mut nested_entries = nested_entries(mounts, entries, socket)?;
+        if let Some(decoy) = spec.decoy {
+            files.push((inherited.add_content(b"decoy\n")?, decoy.into()));
+            if self.nested.is_ok() {
+                files.push((inherited.add_content(b"decoy\n")?, COVERED_DECOY.into()));
+                let (path, cover) = (COVERED_DECOY.into(), NestedCover::HiddenFile);
+                nested_entries.push(NestedEntry { path, cover, file: None });
+            }
+        }
+        if self.helper.is_ok() {
+            files.push((inherited.add_content(&environment_bytes(&spec.environment))?, ENVIRONMENT.into()));
+        }
+        let (covers, covered) = self.covers(mounts, &mut inherited)?;
+        let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut inherited)?;
+        let plan = Plan {
+            system: &self.system,
+            tools: &config.tools,
+            network: config.network,
+            session: spec.session,
+            identity: self.identity,
+            outside: self.outside,
+            nested_users: self.nested_users,
+            tmp_bytes: config.tmp_bytes,
+            written: files,
+            covers,
+            nested,
+            lock: Some(lock),
+            filter,
+            directory: spec.directory,
+        };
+        let mut options = arguments(&plan);
+        let mut command: Vec<OsString> = Vec::new();
+        if let Ok((helper, task)) = &self.helper {
+            let own = inherited.add(duplicate(helper)?);
+            command.push(memfd::path(own).into());
+            let nested = match nested {
+                NestedMounts::None => NestedCovers::None,
+                NestedMounts::Made(_) if self.filter.is_some() => NestedCovers::ListedBeforeFilter,
+                NestedMounts::Made(_) => NestedCovers::Listed,
+            };
+            command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
+        } else {
+            let set = |(name, value)| ["--setenv".into(), name, value];
+            options.splice(0..0, spec.environment.into_iter().flat_map(set));
+        }
+        command.extend(["/bin/sh".into(), "-c".into(), "--".into(), spec.command.into()]);
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
+        })?;
+        // All users of the host can see arguments, so neither the environment nor paths of the host are among them. Bubblewrap
+        // itself runs on the host and gets no environment.
+        let mut launch = SpawnSpec::new(&self.program, root);
+        launch.arguments =
+            vec!["--args".into(), inherited.add_content(&encode_options(&options))?.to_string().into(), "--".into()];
+        launch.arguments.extend(command);
+        launch.descriptors = inherited.0;
+        Ok(launch)
+    }
+
+    /// Prepares the files from which the helper covers these entries, and returns the filter that bubblewrap loads.
+    fn nested_mounts(
+        &self,
+        entries: &[NestedEntry],
+        files: &mut Vec<(i32, PathBuf)>,
+        inherited: &mut InheritedFiles,
+    ) -> Result<(NestedMounts, Option<i32>)> {
+        let command = self.filter.as_ref();
+        let covering = match &self.nested {
+            Ok(covering) if !entries.is_empty() => covering,
+            _ => return Ok((NestedMounts::None, command.map(|filter| inherited.add_content(filter)).transpose()?)),
+        };
+        files.push((inherited.add_content(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
+        if let Some(filter) = command {
+            files.push((inherited.add_content(filter)?, FILTER.into()));
+        }
+        let made = NestedMounts::Made(inherited.add_content(b"")?);
+        Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
+    }
+
+    /// Returns the binds over the tree, and the checks by which the helper verifies them.
+    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindOvers, Vec<Check>)> {
+        let (mut covers, mut checks) = (Vec::new(), Vec::new());
+        let status = |held: &OwnedFd| {
+            rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
+        };
+        for mount in mounts {
+            let bound = |held: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
+                Binds::ByDescriptor => Source::Descriptor(inherited.add(held)),
+                Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
+            };
+            let with_access = |source| match mount.access {
+                Access::ReadWrite => BindOver::Writable(source),
+                _ => BindOver::ReadOnly(source),
+            };
+            let root = status(&mount.root)?;
+            let device = root.st_dev;
+            checks.push((mount.at.as_str().into(), ExpectedFile::Exactly { device, inode: root.st_ino }));
+            let root = bound(duplicate(&mount.root)?, "", inherited);
+            covers.push((mount.at.as_str().to_owned(), with_access(root)));
+            for (path, what, held) in mount.path_covers(Some(&self.placeholders))? {
+                let there = status(&held)?;
+                let covered = ExpectedFile::Exactly { device: there.st_dev, inode: there.st_ino };
+                let made = ExpectedFile::OffDevice { device };
+                let (cover, check) = match what {
+                    PathCover::InPlace => (with_access(bound(held, &path, inherited)), covered),
+                    PathCover::ReadOnly => (BindOver::ReadOnly(bound(held, &path, inherited)), covered),
+                    PathCover::HiddenFile => (BindOver::HiddenFile(inherited.add_content(b"")?), made),
+                    PathCover::HiddenDirectory => (BindOver::HiddenDirectory, made),
+                    PathCover::Placeholder => (BindOver::EmptyDirectory, made),
+                };
+                let at = format!("{}{path}", mount.at);
+                checks.push((at.clone().into(), check));
+                covers.push((at, cover));
+            }
+        }
+        Ok((covers, checks))
+    }
+}
+
+/// Returns what bubblewrap prints about its options, which may be recorded in a stamp.
+fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
+    let stamp = stamps.map(|stamps| stamps.stamp("bubblewrap", &format!("{program:?} {version:?}")));
+    if let Some(help) = stamp.as_ref().and_then(Stamp::load) {
+        return Ok(String::from_utf8_lossy(&help).into_owned());
+    }
+    let output = Command::new(program)
+        .arg("--help")
+        .env_clear()
+        .output()
+        .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
+    let help = [output.stdout, output.stderr].concat();
+    if let Some(stamp) = stamp.filter(|_| output.status.success()) {
+        stamp.store(&help);
+    }
+    Ok(String::from_utf8_lossy(&help).into_owned())
+}
+
+type BindOvers = Vec<(String, BindOver)>;
+type Check = (PathBuf, ExpectedFile);
+
+/// Landlock rules inside the namespaces: the same access as the mounts give.
+fn rules(system: &System, config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
+    let mut rules = Rules { network: config.network, ..Rules::default() };
+    rules.grant(Grant::List, "/");
+    for path in system.directories.iter().chain(&config.tools) {
+        rules.grant(Grant::Read, path);
+    }
+    rules.grant(Grant::Read, "/etc");
+    rules.grant(Grant::Read, "/proc");
+    rules.grant(Grant::Device, "/dev");
+    rules.grant(Grant::Write, "/dev/shm");
+    rules.grant(Grant::Write, "/tmp");
+    for mount in mounts {
+        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        rules.grant(grant, mount.at.as_str());
+    }
+    rules
+}

@@ -1,0 +1,325 @@
+//! Arguments of bubblewrap.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::config::Network;
+use crate::namespaces::system::{Identity, System};
+use crate::protect::nested_covers;
+
+/// Source of a bind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The file at this path of the host when bubblewrap starts.
+    Path(PathBuf),
+    /// The file that is open as this descriptor.
+    Descriptor(i32),
+}
+
+/// A mount over a path of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BindOver {
+    /// A writable directory or file. As a mount point it cannot be moved, so the paths below it stay in place.
+    Writable(Source),
+    /// A read-only directory or file.
+    ReadOnly(Source),
+    /// An empty file that cannot be opened, with its content from this descriptor.
+    HiddenFile(i32),
+    /// An empty directory that cannot be opened.
+    HiddenDirectory,
+    /// An empty directory that can be listed.
+    EmptyDirectory,
+}
+
+/// Session of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session {
+    /// A session of its own, without a terminal.
+    New,
+    /// The session of a terminal that was created for it.
+    OfTerminal,
+}
+
+/// Whether the command sees the processes outside and the name of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// It has a `/proc` and a host name of its own.
+    Hidden,
+    /// It has those of this process, for containers whose filter forbids others.
+    Visible,
+}
+
+/// How the command is kept from creating namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NestedUsers {
+    /// By an option of bubblewrap.
+    Disabled,
+    /// By the filter of system calls alone, since this version of bubblewrap has no option.
+    LeftToFilter,
+}
+
+/// What the helper needs to mount covers deep in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NestedMounts {
+    /// Nothing: it mounts none.
+    None,
+    /// The capability to mount, and an empty file and directory; the content of the file comes from this descriptor.
+    Made(i32),
+}
+
+/// The inputs of the arguments.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) tools: &'a [PathBuf],
+    pub(crate) network: Network,
+    pub(crate) session: Session,
+    pub(crate) identity: Identity,
+    pub(crate) outside: Outside,
+    pub(crate) nested_users: NestedUsers,
+    pub(crate) tmp_bytes: u64,
+    /// Generated files, with the descriptors that have their content.
+    pub(crate) written: Vec<(i32, PathBuf)>,
+    /// Mounts over the tree, with their paths.
+    pub(crate) covers: Vec<(String, BindOver)>,
+    /// What the helper needs to mount covers.
+    pub(crate) nested: NestedMounts,
+    /// A descriptor that stays open as long as a process runs inside.
+    pub(crate) lock: Option<i32>,
+    pub(crate) filter: Option<i32>,
+    pub(crate) directory: &'a str,
+}
+
+/// Returns the arguments for `plan`, up to the command.
+pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
+    let mut line = Arguments(Vec::with_capacity(128));
+    apart(&mut line, plan);
+    system(&mut line, plan);
+    for (at, cover) in &plan.covers {
+        put(&mut line, at, cover);
+    }
+    line.words(["--remount-ro", "/dev", "--remount-ro", "/"]);
+    if let Some(lock) = plan.lock {
+        line.words(["--sync-fd", &lock.to_string()]);
+    }
+    if let Some(filter) = plan.filter {
+        line.words(["--seccomp", &filter.to_string()]);
+    }
+    line.words(["--chdir", plan.directory, "--"]);
+    line.0
+}
+
+fn apart(line: &mut Arguments, plan: &Plan<'_>) {
+    line.words(["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]);
+    if plan.network == Network::Off {
+        line.words(["--unshare-net"]);
+    }
+    if plan.outside == Outside::Hidden {
+        line.words(["--hostname", "sandbox"]);
+    }
+    line.words(["--die-with-parent"]);
+    if plan.session == Session::New {
+        line.words(["--new-session"]);
+    }
+    if plan.nested_users == NestedUsers::Disabled {
+        line.words(["--disable-userns"]);
+    }
+    if plan.identity == Identity::Ordinary {
+        let id = Identity::ORDINARY.to_string();
+        line.words(["--uid", &id, "--gid", &id, "--cap-drop", "ALL"]);
+    }
+    if plan.nested != NestedMounts::None {
+        line.words(["--cap-add", "CAP_SYS_ADMIN"]);
+    }
+}
+
+fn system(line: &mut Arguments, plan: &Plan<'_>) {
+    for directory in &plan.system.directories {
+        line.same("--ro-bind", directory);
+    }
+    for (target, at) in &plan.system.links {
+        line.0.extend(["--symlink".into(), target.into(), at.into()]);
+    }
+    for path in &plan.system.settings {
+        line.same("--ro-bind-try", path);
+    }
+    for (descriptor, at) in &plan.written {
+        line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
+        line.0.push(at.into());
+    }
+    if let NestedMounts::Made(empty) = plan.nested {
+        line.words(["--perms", "0000", "--file", &empty.to_string(), nested_covers::HIDDEN_FILE]);
+        line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
+    }
+    let shared = plan.tmp_bytes.min(64 << 20).to_string();
+    match plan.outside {
+        Outside::Hidden => line.words(["--proc", "/proc"]),
+        Outside::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
+    }
+    line.words(["--dev", "/dev"]);
+    if plan.identity == Identity::Ordinary {
+        for path in &plan.system.kernel_settings {
+            line.same("--ro-bind", path);
+        }
+        for path in &plan.system.kernel_memory {
+            line.0.extend(["--ro-bind".into(), "/dev/null".into(), path.into()]);
+        }
+    }
+    line.words(["--perms", "1777", "--size", &shared, "--tmpfs", "/dev/shm"]);
+    line.words(["--perms", "1777", "--size", &plan.tmp_bytes.to_string(), "--tmpfs", "/tmp"]);
+    for tool in plan.tools {
+        line.same("--ro-bind", tool);
+    }
+}
+
+fn put(line: &mut Arguments, at: &str, cover: &BindOver) {
+    match cover {
+        BindOver::Writable(source) => line.bind(Access::Writable, source, at),
+        BindOver::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
+        BindOver::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
+        BindOver::HiddenDirectory => put_directory(line, at, "0000"),
+        BindOver::EmptyDirectory => put_directory(line, at, "0555"),
+    }
+}
+
+fn put_directory(line: &mut Arguments, at: &str, mode: &str) {
+    line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadOnly,
+    Writable,
+}
+
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
+        self.0.extend(words.into_iter().map(OsString::from));
+    }
+
+    fn same(&mut self, option: &str, path: &std::path::Path) {
+        self.0.extend([option.into(), path.into(), path.into()]);
+    }
+
+    fn bind(&mut self, access: Access, source: &Source, at: &str) {
+        let (option, source): (&str, OsString) = match (access, source) {
+            (Access::Writable, Source::Path(path)) => ("--bind", path.into()),
+            (Access::ReadOnly, Source::Path(path)) => ("--ro-bind", path.into()),
+            (Access::Writable, Source::Descriptor(number)) => ("--bind-fd", number.to_string().into()),
+            (Access::ReadOnly, Source::Descriptor(number)) => ("--ro-bind-fd", number.to_string().into()),
+        };
+        self.0.extend([option.into(), source, at.into()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system() -> System {
+        System {
+            directories: vec!["/usr".into()],
+            links: vec![("usr/bin".into(), "/bin".into())],
+            settings: vec!["/etc/alternatives".into()],
+            setting_files: Vec::new(),
+            kernel_settings: vec!["/proc/sys".into()],
+            kernel_memory: vec!["/proc/kcore".into()],
+        }
+    }
+
+    fn plan(system: &System) -> Plan<'_> {
+        Plan {
+            system,
+            tools: &[],
+            network: Network::Off,
+            session: Session::New,
+            outside: Outside::Hidden,
+            identity: Identity::Same,
+            nested_users: NestedUsers::LeftToFilter,
+            tmp_bytes: 4096,
+            written: Vec::new(),
+            covers: Vec::new(),
+            nested: NestedMounts::None,
+            lock: None,
+            filter: None,
+            directory: "/",
+        }
+    }
+
+    fn shown(plan: &Plan<'_>) -> String {
+        let words: Vec<_> = arguments(plan).into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_least_that_is_said() {
+        assert_eq!(
+            shown(&plan(&system())),
+            "--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net \
+             --hostname sandbox --die-with-parent --new-session --ro-bind /usr /usr --symlink usr/bin /bin \
+             --ro-bind-try /etc/alternatives /etc/alternatives --proc /proc --dev /dev \
+             --perms 1777 --size 4096 --tmpfs /dev/shm --perms 1777 --size 4096 --tmpfs /tmp \
+             --remount-ro /dev --remount-ro / --chdir / --"
+        );
+    }
+
+    /// What a setting adds (`+`) or takes away (`-`).
+    #[test]
+    fn each_setting_says_its_part() {
+        type Change = fn(&mut Plan<'_>);
+        let table: &[(&str, Change)] = &[
+            ("- --unshare-net", |plan| plan.network = Network::Host),
+            ("- --new-session", |plan| plan.session = Session::OfTerminal),
+            ("+ --disable-userns", |plan| plan.nested_users = NestedUsers::Disabled),
+            ("- --hostname sandbox", |plan| plan.outside = Outside::Visible),
+            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = Outside::Visible),
+            ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = Identity::Ordinary),
+            ("+ --dev /dev --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --perms", |plan| {
+                plan.identity = Identity::Ordinary;
+            }),
+            ("+ --seccomp 7 --chdir / --", |plan| plan.filter = Some(7)),
+            ("+ --perms 0444 --file 5 /etc/passwd", |plan| plan.written = vec![(5, "/etc/passwd".into())]),
+            ("+ --chdir /workspace/src --", |plan| plan.directory = "/workspace/src"),
+            ("+ --ro-bind /opt/tools /opt/tools", |plan| {
+                plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
+            }),
+            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedMounts::Made(5)),
+            ("+ --perms 0000 --file 5 /run/vfs-hidden-file --perms 0000 --dir /run/vfs-hidden-directory", |plan| {
+                plan.nested = NestedMounts::Made(5);
+            }),
+            ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
+            ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {
+                plan.covers = vec![
+                    ("/w".into(), BindOver::Writable(Source::Descriptor(3))),
+                    ("/w/.git".into(), BindOver::ReadOnly(Source::Descriptor(4))),
+                ];
+            }),
+            ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
+                plan.covers = vec![
+                    ("/w".into(), BindOver::Writable(Source::Path("/h/w".into()))),
+                    ("/w/.env".into(), BindOver::HiddenFile(6)),
+                ];
+            }),
+            ("+ --perms 0000 --size 4096 --tmpfs /w/keys --remount-ro /w/keys", |plan| {
+                plan.covers = vec![("/w/keys".into(), BindOver::HiddenDirectory)];
+            }),
+            ("+ --perms 0555 --size 4096 --tmpfs /w/.git --remount-ro /w/.git", |plan| {
+                plan.covers = vec![("/w/.git".into(), BindOver::EmptyDirectory)];
+            }),
+        ];
+        let system = system();
+        for (expected, change) in table {
+            let mut plan = plan(&system);
+            let before = shown(&plan);
+            change(&mut plan);
+            let after = shown(&plan);
+            let (sign, words) = expected.split_once(' ').expect("a sign");
+            let words = format!(" {words}");
+            let contained = |line: &str| format!(" {line} ").contains(&format!("{words} "));
+            let (has, had) = (contained(&after), contained(&before));
+            assert_eq!((has, had), if sign == "+" { (true, false) } else { (false, true) }, "{expected}\n{after}");
+        }
+    }
+}

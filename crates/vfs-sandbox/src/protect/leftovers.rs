@@ -1,0 +1,135 @@
+//! Report of what commands left in the mounts that could make a program of the host run something.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, Problem};
+
+use crate::protect::open_mount::{OpenMount, PathCover};
+use crate::protect::tree_scan::{EntryKind, ScanEntry};
+
+/// An entry: the number of its mount, its path below it, and its device and inode, so that something else in its place is
+/// another entry.
+type Key = (usize, Vec<u8>, u64, u64);
+
+/// Most entries that one response names.
+const MAX_PROBLEMS: usize = 100;
+
+/// The entries that are not reported again: those that existed before the first command, and those already reported.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers(Mutex<Option<HashSet<Key>>>);
+
+impl Leftovers {
+    /// Notes the entries that exist before a command starts. The first call records them as not made by commands; a later call
+    /// forgets entries that are gone, so that they are reported if a command creates them again.
+    pub(crate) fn note_existing(&self, entries: &[(usize, ScanEntry)]) {
+        let reported = entries.iter().filter(|(_, entry)| is_reported(entry));
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *noted {
+            Some(noted) => {
+                let existing: HashSet<Key> = reported.map(key).collect();
+                noted.retain(|key| existing.contains(key));
+            }
+            // Links are reported once, whoever created them, since they are not covered.
+            None => *noted = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
+        }
+    }
+
+    /// Returns a problem for each of `entries` that is to be reported and was not yet. If there are more than one response
+    /// names, the rest is counted, and named by later responses.
+    pub(crate) fn new_problems(&self, mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> Vec<Problem> {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = noted.get_or_insert_default();
+        let covered = covered_files(mounts, entries);
+        let mut problems = Vec::new();
+        let mut unnamed = 0_usize;
+        for numbered @ (number, entry) in entries.iter().filter(|(_, entry)| is_reported(entry)) {
+            let Some(mount) = mounts.get(*number) else { continue };
+            let key = key(numbered);
+            if noted.contains(&key) || (entry.kind == EntryKind::Link && leads_to_covered(mount, entry, &covered)) {
+                continue;
+            }
+            if problems.len() == MAX_PROBLEMS {
+                unnamed += 1;
+                continue;
+            }
+            noted.insert(key);
+            let error = Error::new(ErrorKind::PolicyDenied, message(entry.kind));
+            problems.push(error.with_path(&mount.visible_path(&entry.path)).into());
+        }
+        if let Some(mount) = mounts.first().filter(|_| unnamed > 0) {
+            let message = format!(
+                "and {unnamed} more entries are new and have a protected name, lead to it or have the shape of a git \
+                 repository; later responses name them"
+            );
+            problems.push(Error::new(ErrorKind::PolicyDenied, message).with_path(&mount.at).into());
+        }
+        problems
+    }
+}
+
+fn key((mount, entry): &(usize, ScanEntry)) -> Key {
+    (*mount, entry.path.clone(), entry.status.st_dev, entry.status.st_ino)
+}
+
+fn is_reported(entry: &ScanEntry) -> bool {
+    entry.kind != EntryKind::Socket
+}
+
+fn message(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Repository => {
+            "this directory is new and has the shape of a git repository, whose configuration can name programs to run; \
+             look at it before git is run in it, and set safe.bareRepository=explicit"
+        }
+        EntryKind::RootRepository => {
+            "this directory has become a git repository in shape, whose configuration can name programs to run, and commands \
+             can change it; remove HEAD before git is run in it, and set safe.bareRepository=explicit"
+        }
+        EntryKind::Link => {
+            "this link has a protected name, and what it leads to is not protected; protect the path that it leads to, \
+             or replace the link"
+        }
+        EntryKind::Unlistable => {
+            "this directory is new and cannot be searched for what commands left in it; make it readable and look at it, or \
+             remove it"
+        }
+        EntryKind::Name(_) | EntryKind::Socket => {
+            "this is new and has a protected name; look at it before a program outside of the sandbox uses it, or remove it"
+        }
+    }
+}
+
+/// A file, by its device and inode.
+type FileId = (u64, u64);
+
+fn file_id(status: &Stat) -> FileId {
+    (status.st_dev, status.st_ino)
+}
+
+/// Returns the files that are covered in commands, if there is a link to compare with them. Those of a mount that cannot be read
+/// are missing, so more links are reported.
+fn covered_files(mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
+    if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
+        return HashSet::new();
+    }
+    let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));
+    let covered = mounts.iter().filter_map(|mount| mount.path_covers(None).ok()).flatten();
+    let covered =
+        covered.filter(|(_, what, _)| *what != PathCover::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
+    found.chain(covered.map(|status| file_id(&status))).collect()
+}
+
+/// Returns whether the target of a link is covered or missing. A command chose the target, so no path outside of the mount is
+/// resolved: the report would reveal whether the host has that file.
+fn leads_to_covered(mount: &OpenMount, link: &ScanEntry, covered: &HashSet<FileId>) -> bool {
+    let relative = link.path.strip_prefix(b"/").unwrap_or(&link.path);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match openat2(&mount.root, relative, flags, Mode::empty(), resolve) {
+        Ok(target) => fstat(&target).is_ok_and(|status| covered.contains(&file_id(&status))),
+        Err(errno) => errno == Errno::NOENT,
+    }
+}

@@ -1,0 +1,251 @@
+//! Mounts of a sandbox: directories of the host, held open.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_local::{LocalBackend, LocalConfig};
+
+use crate::config::{Mount, Protected, Protection, SandboxConfig};
+use crate::descriptors::{duplicate, few_descriptors, is_same, path_of};
+use crate::namespaces::system::System;
+use crate::protect::placeholders::{PathState, Placeholders};
+use crate::stamp::{Exposed, exposed_below};
+
+/// A mount whose directory is held open, so that commands and file tools use the same directory after a rename.
+#[derive(Debug)]
+pub(crate) struct OpenMount {
+    pub(crate) at: VfsPath,
+    pub(crate) access: Access,
+    pub(crate) files: LocalBackend,
+    pub(crate) root: OwnedFd,
+    /// The protected paths, and those of the directory of stamps, below this mount.
+    pub(crate) protected: Vec<Protected>,
+    /// Whether the directory of stamps is, or would be, below this mount.
+    pub(crate) exposes_stamps: bool,
+    /// Path of the directory on the host when it was opened.
+    pub(crate) directory: PathBuf,
+}
+
+/// How a path below a mount is covered in commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathCover {
+    /// A directory above a protected path: bound to itself, so that it cannot be moved.
+    InPlace,
+    ReadOnly,
+    HiddenFile,
+    HiddenDirectory,
+    /// A missing path, covered by an empty directory that can be listed.
+    Placeholder,
+}
+
+impl OpenMount {
+    /// Opens all mounts.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` if two mounts, or a mount and a tool, have files in common, if a mount takes the place of a system
+    /// directory, or if a mount or tool shows the directory of stamps and cannot hide it.
+    pub(crate) async fn open_all(config: &SandboxConfig) -> Result<Vec<Self>> {
+        let (mounts, tools) = (&config.mounts, &config.tools);
+        if mounts.is_empty() {
+            return Err(Error::invalid_argument("a sandbox needs at least one directory"));
+        }
+        let mut opened_mounts: Vec<Self> = Vec::new();
+        for mount in mounts {
+            if System::reserves(std::path::Path::new(mount.at.as_str())) {
+                let message = "a mount cannot take the place of a system directory; mount it at /workspace, or at another new path";
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
+            if let Some(other) =
+                opened_mounts.iter().find(|other| other.at.starts_with(&mount.at) || mount.at.starts_with(&other.at))
+            {
+                let message = format!("the mount overlaps with the one at {}; mount them side by side", other.at);
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
+            let opened = Self::open(mount, config).await.map_err(|error| error.with_path(&mount.at))?;
+            if let Some(other) =
+                opened_mounts.iter().find(|other| opened.overlaps(&other.directory) || opened.is_same_directory(other))
+            {
+                let message = format!(
+                    "its directory and that of {} have files in common, which one would show without what protects \
+                     them in the other; mount directories that lie side by side",
+                    other.at
+                );
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
+            opened_mounts.push(opened);
+        }
+        for tool in tools {
+            // A missing tool is not shown.
+            let Ok(real) = real(tool) else { continue };
+            if exposed_below(&real) != Exposed::Below(Vec::new()) {
+                let message = format!("the tools at {} {EXPOSES_STAMPS}", tool.display());
+                return Err(Error::invalid_argument(message));
+            }
+            if let Some(mount) = opened_mounts.iter().find(|mount| mount.overlaps(&real)) {
+                let message = format!(
+                    "the tools at {} and the directory of this mount have files in common, which one would show \
+                     without what protects them in the other; keep tools elsewhere",
+                    tool.display()
+                );
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
+        }
+        Ok(opened_mounts)
+    }
+
+    /// Whether the directory and `other` are the same, or one lies below the other.
+    fn overlaps(&self, other: &Path) -> bool {
+        self.directory.starts_with(other) || other.starts_with(&self.directory)
+    }
+
+    /// Whether both mounts show the same directory, by whatever path.
+    fn is_same_directory(&self, other: &Self) -> bool {
+        let [own, other] = [&self.root, &other.root].map(rustix::fs::fstat);
+        own.is_ok_and(|own| other.is_ok_and(|other| is_same(&own, &other)))
+    }
+
+    async fn open(mount: &Mount, settings: &SandboxConfig) -> Result<Self> {
+        let stamps = real(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_stamps(&directory))?;
+        let protected: Vec<_> = settings.protected.iter().cloned().chain(stamps.iter().cloned()).collect();
+        // File tools check the real location, since commands can exchange links meanwhile.
+        let config = protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
+            config.protect(protected.path.clone(), protected.protection)
+        });
+        let config = settings
+            .protected_names
+            .iter()
+            .fold(config, |config, protected| config.protect_name(protected.name.as_str(), protected.protection));
+        let files = config.open()?;
+        let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
+        let directory = path_of(&root)
+            .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not there").with_source(errno))?;
+        if exposed_stamps(&directory)? != stamps {
+            return Err(Error::new(ErrorKind::Busy, "the directory was replaced while it was opened; try again"));
+        }
+        let exposes_stamps = !stamps.is_empty();
+        Ok(Self { at: mount.at.clone(), access: mount.access, files, root, protected, exposes_stamps, directory })
+    }
+
+    /// Returns the path on the host, and device and inode of the directory.
+    pub(crate) fn identity(&self) -> (&Path, Option<(u64, u64)>) {
+        let status = rustix::fs::fstat(&self.root).ok();
+        (&self.directory, status.map(|status| (status.st_dev, status.st_ino)))
+    }
+
+    /// Whether commands see the directory at its path on the host.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.directory.to_str() == Some(self.at.as_str())
+    }
+
+    /// Returns how each protected path, relative to the mount, is covered, with the file that was checked. Parents come first.
+    ///
+    /// A missing path is left out. With `placeholders`, one is created if commands could create the path.
+    pub(crate) fn path_covers(&self, placeholders: Option<&Placeholders>) -> Result<Vec<(String, PathCover, OwnedFd)>> {
+        let placeholders = placeholders.filter(|_| self.access == Access::ReadWrite);
+        let mut kept = BTreeMap::new();
+        let mut protected: Vec<_> = self.protected.iter().collect();
+        protected.sort_by(|one, other| one.path.cmp(&other.path));
+        for one in protected {
+            self.cover_path(one, placeholders, &mut kept).map_err(|error| error.with_path(&self.path_of(one)))?;
+        }
+        Ok(kept.into_iter().map(|(path, (what, held))| (path, what, held)).collect())
+    }
+
+    fn cover_path(
+        &self,
+        protected: &Protected,
+        mut placeholders: Option<&Placeholders>,
+        kept: &mut BTreeMap<String, (PathCover, OwnedFd)>,
+    ) -> Result<()> {
+        let mut path = String::new();
+        let mut directory: Option<OwnedFd> = None;
+        let mut components = protected.path.components().peekable();
+        let unknown = |errno: Errno| unprotectable("it cannot be examined", errno);
+        let unmade = |errno: Errno| unprotectable("nothing can be put in its place while it is missing", errno);
+        while let Some(component) = components.next() {
+            let below = directory.as_ref().unwrap_or(&self.root);
+            let is_parent = components.peek().is_some();
+            path.push('/');
+            path.push_str(component);
+            match kept.get(&path) {
+                // CommandRunner see nothing below it.
+                Some((PathCover::HiddenFile | PathCover::HiddenDirectory | PathCover::Placeholder, _)) => return Ok(()),
+                // CommandRunner cannot create anything below it.
+                Some((PathCover::ReadOnly, _)) => placeholders = None,
+                _ => {}
+            }
+            let state = match placeholders {
+                Some(placeholders) if is_parent => Some(placeholders.create_parent(below, component).map_err(unmade)?),
+                Some(placeholders) => Some(placeholders.create(below, component).map_err(unmade)?),
+                None => None,
+            };
+            match state {
+                Some(PathState::Unmakeable) => return Ok(()),
+                Some(PathState::Placeholder(held)) => {
+                    kept.insert(path, (PathCover::Placeholder, held));
+                    return Ok(());
+                }
+                Some(PathState::Existing) | None => {}
+            }
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let found = match rustix::fs::openat(below, component, flags, Mode::empty()) {
+                Ok(found) => found,
+                Err(Errno::NOENT | Errno::NOTDIR) if placeholders.is_none() => return Ok(()),
+                Err(errno) => return Err(unknown(errno)),
+            };
+            let status = rustix::fs::fstat(&found).map_err(unknown)?;
+            if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
+                let why = "it is a link, or below one; protect what it leads to, or replace it";
+                return Err(unprotectable(why, Errno::LOOP));
+            }
+            if is_parent {
+                let held = duplicate(&found)?;
+                kept.entry(path.clone()).or_insert((PathCover::InPlace, held));
+                directory = Some(found);
+                continue;
+            }
+            let what = match protected.protection {
+                Protection::ReadOnly => PathCover::ReadOnly,
+                Protection::Hidden if FileType::from_raw_mode(status.st_mode).is_dir() => PathCover::HiddenDirectory,
+                Protection::Hidden => PathCover::HiddenFile,
+            };
+            kept.insert(path.clone(), (what, found));
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, protected: &Protected) -> VfsPath {
+        self.at.join(protected.path.relative()).unwrap_or_else(|_| self.at.clone())
+    }
+}
+
+const EXPOSES_STAMPS: &str = "would show commands the directory in which sandboxes record that their self-test passed; show a \
+                              directory beside it or below it";
+
+/// Returns the paths of the directory of stamps below `directory`, to be hidden.
+fn exposed_stamps(directory: &Path) -> Result<Vec<Protected>> {
+    match exposed_below(directory) {
+        Exposed::Below(paths) => {
+            let hidden = |path| Protected { path, protection: Protection::Hidden };
+            Ok(paths.into_iter().map(hidden).collect())
+        }
+        Exposed::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_STAMPS}"))),
+    }
+}
+
+fn real(path: &Path) -> std::result::Result<PathBuf, Errno> {
+    path_of(&rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn unprotectable(why: &str, errno: Errno) -> Error {
+    let error = match errno {
+        Errno::MFILE | Errno::NFILE => few_descriptors(),
+        _ => Error::new(ErrorKind::Unsupported, format!("this path cannot be protected from commands: {why}")),
+    };
+    error.with_source(errno)
+}

@@ -1,0 +1,612 @@
+//! Bounded walk of the mounts for entries to cover in a command, and for those that commands left.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::config::{GIT, Protection, SandboxConfig};
+use crate::protect::open_mount::OpenMount;
+
+/// The names that a scan searches for, the paths that it skips, and its bound.
+#[derive(Debug)]
+pub(crate) struct ScanRules {
+    /// Names in lower case, with their protection.
+    names: BTreeMap<String, Protection>,
+    /// Protected paths, which are covered by themselves.
+    paths: BTreeMap<String, Protection>,
+    /// Components of the longest of these paths.
+    path_depth: usize,
+    max_entries: u64,
+}
+
+/// The reason for which a scan returns an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    /// The entry has a protected name.
+    Name(Protection),
+    /// The entry is a link that has a protected name.
+    Link,
+    /// The entry is a directory that git takes for a repository, whatever its name.
+    Repository,
+    /// The mount itself is such a directory. CommandRunner have to be able to change it, so it is not covered.
+    RootRepository,
+    /// The entry is a unix socket.
+    Socket,
+    /// The entry is a directory that this process may not list or search. Its owner could change that, and a command that
+    /// knows a name in it could read that file.
+    Unlistable,
+}
+
+/// An entry that was found.
+#[derive(Debug)]
+pub(crate) struct ScanEntry {
+    /// The path below the mount, with a `/` before each name. Names need not be UTF-8.
+    pub(crate) path: Vec<u8>,
+    pub(crate) kind: EntryKind,
+    pub(crate) status: Stat,
+}
+
+impl ScanEntry {
+    pub(crate) fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.status.st_mode) == FileType::Directory
+    }
+
+    /// Whether it is covered in commands.
+    pub(crate) fn is_covered(&self) -> bool {
+        !matches!(self.kind, EntryKind::Link | EntryKind::RootRepository)
+    }
+}
+
+impl ScanRules {
+    /// Returns the rules for a sandbox that covers protected paths separately.
+    pub(crate) fn new(config: &SandboxConfig) -> Self {
+        let paths = config.protected.iter();
+        Self {
+            paths: paths.map(|protected| (protected.path.as_str().to_owned(), protected.protection)).collect(),
+            path_depth: config.protected.iter().map(|protected| protected.path.components().count()).max().unwrap_or(0),
+            ..Self::without_paths(config)
+        }
+    }
+
+    /// Returns the rules for a sandbox that covers no protected paths, so that protected names at such paths are found, too.
+    pub(crate) fn without_paths(config: &SandboxConfig) -> Self {
+        let names = config.protected_names.iter();
+        Self {
+            names: names.map(|protected| (protected.name.to_lowercase(), protected.protection)).collect(),
+            paths: BTreeMap::new(),
+            path_depth: 0,
+            max_entries: config.max_scanned_entries,
+        }
+    }
+
+    /// Returns whether a scan finds entries that are reported when a command leaves them.
+    pub(crate) fn finds_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Returns whether a scan looks for repositories by their shape.
+    fn finds_repositories(&self) -> bool {
+        self.names.contains_key(GIT)
+    }
+
+    fn protection(&self, name: &[u8]) -> Option<Protection> {
+        // A file system may fold case, so what differs by it alone is taken for the same.
+        std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
+    }
+
+    /// Returns the protection of an entry by its path.
+    fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
+        if above.depth >= self.path_depth {
+            return None;
+        }
+        let path = above.path_of(name);
+        std::str::from_utf8(&path).ok().and_then(|path| self.paths.get(path)).copied()
+    }
+}
+
+/// Maximum depth of a directory that is listed. Paths below it are far longer than a system call accepts.
+const MAX_DEPTH: usize = 4_096;
+
+/// Maximum length of all paths that are found, in bytes. A path can be as long as the tree is deep.
+const MAX_PATH_BYTES: usize = 64 << 20;
+
+/// Number of entries after which cancellation is checked.
+const CHECK_INTERVAL: u64 = 4_096;
+
+/// Maximum number of directories that one scan holds open, beside the mount, to open those below them.
+const OPEN_CAPACITY: usize = 32;
+
+/// The remaining bounds of a scan of all mounts, and the context of its call.
+#[derive(Debug)]
+pub(crate) struct ScanBudget<'a> {
+    entries: u64,
+    path_bytes: usize,
+    depth: usize,
+    cx: &'a OpContext,
+}
+
+impl<'a> ScanBudget<'a> {
+    pub(crate) fn new(rules: &ScanRules, cx: &'a OpContext) -> Self {
+        Self { entries: rules.max_entries, path_bytes: MAX_PATH_BYTES, depth: MAX_DEPTH, cx }
+    }
+
+    fn take_entry(&mut self) -> Result<()> {
+        if self.entries.is_multiple_of(CHECK_INTERVAL) {
+            self.cx.check()?;
+        }
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| {
+            refused(
+                "there are more entries than are searched for protected names and sockets before a command starts; mount a \
+                 smaller directory, remove what is not needed outside of the sandbox, or raise max_scanned_entries",
+            )
+        })?;
+        Ok(())
+    }
+
+    fn take_path(&mut self, bytes: usize) -> Result<()> {
+        self.path_bytes = self.path_bytes.checked_sub(bytes).ok_or_else(|| {
+            refused(
+                "the paths of protected names and sockets are longer together than can be covered before a command \
+                 starts; remove them outside of the sandbox, where no cover is in the way",
+            )
+        })?;
+        Ok(())
+    }
+}
+
+fn refused(message: &'static str) -> Error {
+    Error::new(ErrorKind::QuotaExceeded, message)
+}
+
+impl OpenMount {
+    /// Returns the entries below this mount that `rules` look for. An entry stands directly before those that are in it.
+    ///
+    /// # Errors
+    ///
+    /// `quota_exceeded` if `budget` is exhausted or directories are nested too deep; `unavailable` if an entry cannot be examined;
+    /// and those of [`OpContext::check`].
+    pub(crate) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanEntry>> {
+        let unsearched = |errno: Errno, path: &[u8]| {
+            let message = "a directory cannot be searched for protected names and sockets";
+            Error::new(ErrorKind::Unavailable, message).with_source(errno).with_path(&self.visible_path(path))
+        };
+        let root = self
+            .root
+            .try_clone()
+            .map_err(|error| unsearched(Errno::from_io_error(&error).unwrap_or(Errno::MFILE), b""))?;
+        let root = Rc::new(DirNode { open: RefCell::new(Some(Rc::new(root))), ..DirNode::default() });
+        let mut scan = Scan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
+        while let Some(directory) = scan.pending.pop() {
+            scan.directory(&directory).map_err(|failure| match failure {
+                Failure::Bound(error) => error.with_path(&self.at),
+                Failure::System(errno) => unsearched(errno, &directory.path()),
+            })?;
+        }
+        let mut found = scan.found;
+        found.sort_by(|one, other| components(&one.path).cmp(components(&other.path)));
+        found.dedup_by(|later, earlier| {
+            let is_same = later.path == earlier.path;
+            if is_same && later.kind == EntryKind::Unlistable {
+                earlier.kind = EntryKind::Unlistable;
+            }
+            is_same
+        });
+        Ok(found)
+    }
+
+    /// Returns the path at which a command sees an entry, with invalid UTF-8 replaced.
+    pub(crate) fn visible_path(&self, below: &[u8]) -> VfsPath {
+        self.at.join(String::from_utf8_lossy(below).trim_start_matches('/')).unwrap_or_else(|_| self.at.clone())
+    }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/')
+}
+
+enum Failure {
+    Bound(Error),
+    System(Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+/// A directory of the walk that is still to be listed, or that has such directories below it.
+#[derive(Debug, Default)]
+struct DirNode {
+    /// `None` for the mount itself.
+    parent: Option<Rc<DirNode>>,
+    name: Box<[u8]>,
+    depth: usize,
+    /// Whether commands cannot change what is in it.
+    read_only: bool,
+    /// Whether it was returned as [`EntryKind::Unlistable`].
+    unlistable: Cell<bool>,
+    open: RefCell<Option<Rc<OwnedFd>>>,
+}
+
+impl DirNode {
+    fn path(&self) -> Vec<u8> {
+        let above = std::iter::successors(Some(self), |node| node.parent.as_deref());
+        let mut names: Vec<&[u8]> = above.filter(|node| node.parent.is_some()).map(|node| &*node.name).collect();
+        names.push(b"");
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    /// Returns the path of the entry of this name.
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        [&*self.path(), b"/", name].concat()
+    }
+}
+
+struct Scan<'a, 'b> {
+    rules: &'a ScanRules,
+    budget: &'a mut ScanBudget<'b>,
+    found: Vec<ScanEntry>,
+    /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
+    pending: Vec<Rc<DirNode>>,
+    /// Directories that are held open beside the mount, the one that was opened first at the front.
+    open: VecDeque<Rc<DirNode>>,
+}
+
+impl Scan<'_, '_> {
+    fn directory(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+        let held = match self.open(node, OFlags::RDONLY) {
+            Ok(held) => held,
+            Err(Errno::ACCESS) => return self.unlistable(node),
+            // It was removed or replaced meanwhile.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let pending = self.pending.len();
+        let mut shape = RepositoryShape::default();
+        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+        let mut entries = RawDir::new(&held, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                // The directory was removed meanwhile.
+                Err(Errno::NOENT) => break,
+                entry => entry?,
+            };
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            self.budget.take_entry().map_err(Failure::Bound)?;
+            shape.add(name);
+            self.entry(&held, node, name, entry.file_type())?;
+        }
+        if shape.is_repository() && !node.read_only && self.rules.finds_repositories() {
+            let kind = if node.parent.is_some() { EntryKind::Repository } else { EntryKind::RootRepository };
+            self.add(node.path(), kind, fstat(&held)?)?;
+        }
+        if self.pending.len() > pending && node.open.borrow().is_none() {
+            self.keep_open(node, Rc::new(held));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, held: &OwnedFd, above: &Rc<DirNode>, name: &[u8], file_type: FileType) -> Result<(), Failure> {
+        let by_path = self.rules.path_protection(above, name);
+        if by_path == Some(Protection::Hidden) {
+            return Ok(());
+        }
+        let protection = self.rules.protection(name);
+        let read_only = above.read_only || [by_path, protection].contains(&Some(Protection::ReadOnly));
+        if file_type == FileType::Directory && protection.is_none() {
+            return self.add_pending(above, name, read_only);
+        }
+        if protection.is_none() && !matches!(file_type, FileType::Socket | FileType::Unknown) {
+            return Ok(());
+        }
+        let status = match statat(held, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => status,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::ACCESS) => return self.unlistable(above),
+            Err(errno) => return Err(errno.into()),
+        };
+        let kind = match (FileType::from_raw_mode(status.st_mode), protection) {
+            (FileType::Symlink, Some(_)) => EntryKind::Link,
+            (FileType::Directory, None) => return self.add_pending(above, name, read_only),
+            (FileType::Directory, Some(Protection::ReadOnly)) => {
+                // CommandRunner can read its contents, which may have secrets and sockets.
+                self.add_pending(above, name, read_only)?;
+                EntryKind::Name(Protection::ReadOnly)
+            }
+            (_, Some(protection)) => EntryKind::Name(protection),
+            (FileType::Socket, None) => EntryKind::Socket,
+            (_, None) => return Ok(()),
+        };
+        if by_path.is_none() { self.add(above.path_of(name), kind, status) } else { Ok(()) }
+    }
+
+    fn add(&mut self, path: Vec<u8>, kind: EntryKind, status: Stat) -> Result<(), Failure> {
+        self.budget.take_path(path.len()).map_err(Failure::Bound)?;
+        self.found.push(ScanEntry { path, kind, status });
+        Ok(())
+    }
+
+    fn add_pending(&mut self, above: &Rc<DirNode>, name: &[u8], read_only: bool) -> Result<(), Failure> {
+        let depth = above.depth + 1;
+        if depth > self.budget.depth {
+            return Err(Failure::Bound(refused(
+                "directories are nested deeper than is searched for what is protected from commands; remove them outside of \
+                 the sandbox",
+            )));
+        }
+        let parent = Some(Rc::clone(above));
+        self.pending.push(Rc::new(DirNode { parent, name: name.into(), depth, read_only, ..DirNode::default() }));
+        Ok(())
+    }
+
+    /// Notes a directory that cannot be listed or searched.
+    fn unlistable(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+        let mut node = node;
+        while !node.unlistable.get() {
+            let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
+            match self.open(node, OFlags::PATH) {
+                // The parent cannot be searched.
+                Err(Errno::ACCESS) => node = parent,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+                opened => {
+                    node.unlistable.set(true);
+                    return self.add(node.path(), EntryKind::Unlistable, fstat(opened?)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a directory, and follows no link on the way to it.
+    fn open(&mut self, node: &Rc<DirNode>, access: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Some(parent) = &node.parent else {
+            let root = node.open.borrow().clone().ok_or(Errno::BADF)?;
+            return openat(root.as_fd(), c".", flags, Mode::empty());
+        };
+        let above = self.open_with_parents(parent)?;
+        openat(above.as_fd(), &*node.name, flags, Mode::empty())
+    }
+
+    /// Opens a directory through its nearest open ancestor, and keeps the ones between open.
+    fn open_with_parents(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
+        let mut closed = Vec::new();
+        let mut node = node;
+        let mut held = loop {
+            if let Some(held) = node.open.borrow().as_ref() {
+                break Rc::clone(held);
+            }
+            closed.push(node);
+            node = node.parent.as_ref().ok_or(Errno::BADF)?;
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for node in closed.into_iter().rev() {
+            held = Rc::new(openat(held.as_fd(), &*node.name, flags, Mode::empty())?);
+            self.keep_open(node, Rc::clone(&held));
+        }
+        Ok(held)
+    }
+
+    fn keep_open(&mut self, node: &Rc<DirNode>, held: Rc<OwnedFd>) {
+        node.open.replace(Some(held));
+        self.open.push_back(Rc::clone(node));
+        if self.open.len() > OPEN_CAPACITY
+            && let Some(first) = self.open.pop_front()
+        {
+            first.open.take();
+        }
+    }
+}
+
+/// The entries by which git knows a repository: `HEAD`, with `objects` and `refs` or with the path of a repository that has
+/// those.
+#[derive(Debug, Default)]
+struct RepositoryShape {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    common_directory: bool,
+}
+
+impl RepositoryShape {
+    fn add(&mut self, name: &[u8]) {
+        // A file system may fold case.
+        self.head |= name.eq_ignore_ascii_case(b"HEAD");
+        self.objects |= name.eq_ignore_ascii_case(b"objects");
+        self.refs |= name.eq_ignore_ascii_case(b"refs");
+        self.common_directory |= name.eq_ignore_ascii_case(b"commondir");
+    }
+
+    fn is_repository(&self) -> bool {
+        self.head && (self.common_directory || (self.objects && self.refs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use rustix::fs::{CWD, mkdirat, symlinkat};
+
+    /// A directory with these files; a name that ends with `/` is a directory.
+    async fn mount(names: &[&str]) -> (tempfile::TempDir, SandboxConfig, OpenMount) {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in names {
+            let (above, file) = name.rsplit_once('/').unwrap_or(("", name));
+            let mut path = directory.path().to_owned();
+            for component in above.split('/').filter(|component| !component.is_empty()) {
+                path.push(component);
+                match mkdirat(CWD, &path, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => panic!("{path:?}: {errno}"),
+                }
+            }
+            if !file.is_empty() {
+                let flags = OFlags::CREATE | OFlags::WRONLY;
+                openat(CWD, path.join(file), flags, Mode::from_raw_mode(0o644)).expect("a file");
+            }
+        }
+        let config = SandboxConfig::new(directory.path());
+        let held = OpenMount::open_all(&config).await.expect("it opens").remove(0);
+        (directory, config, held)
+    }
+
+    fn scanned(config: &SandboxConfig, held: &OpenMount) -> Result<Vec<(String, EntryKind)>> {
+        let rules = ScanRules::new(config);
+        let found = held.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
+        Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())
+    }
+
+    #[tokio::test]
+    async fn names_repositories_links_and_sockets_are_found_at_any_depth() {
+        let (directory, config, held) = mount(&[
+            ".git/HEAD",
+            ".env",
+            "a/.git/hooks/",
+            "a/b/.ENV",
+            "a/b/c.env",
+            "bare/HEAD",
+            "bare/objects/",
+            "bare/refs/",
+            "bare/hooks/.env",
+            "linked/HEAD",
+            "linked/commondir",
+            "half/HEAD",
+            "half/objects/",
+        ])
+        .await;
+        let _listener = UnixListener::bind(directory.path().join("a/socket")).expect("it binds");
+        symlinkat("../.env", CWD, directory.path().join("half/.env")).expect("a link");
+        symlinkat("a", CWD, directory.path().join("again")).expect("a link");
+        let found = scanned(&config, &held).expect("it is searched");
+        let expected = [
+            ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
+            ("/a/b/.ENV", EntryKind::Name(Protection::Hidden)),
+            ("/a/socket", EntryKind::Socket),
+            ("/bare", EntryKind::Repository),
+            ("/bare/hooks/.env", EntryKind::Name(Protection::Hidden)),
+            ("/half/.env", EntryKind::Link),
+            ("/linked", EntryKind::Repository),
+        ];
+        assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
+        let unprotected = scanned(&config.unprotected(), &held).expect("it is searched");
+        assert_eq!(unprotected, [("/a/socket".to_owned(), EntryKind::Socket)]);
+    }
+
+    #[tokio::test]
+    async fn a_path_that_is_hidden_is_not_entered_and_one_that_is_read_only_is() {
+        let (_directory, config, held) = mount(&["secret/.env", "vendor/.env"]).await;
+        let config = config.protect("secret", Protection::Hidden).expect("a path");
+        let config = config.protect("vendor", Protection::ReadOnly).expect("a path");
+        let found = scanned(&config, &held).expect("it is searched");
+        assert_eq!(found, [("/vendor/.env".to_owned(), EntryKind::Name(Protection::Hidden))]);
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_read_only_by_its_name_is_entered() {
+        let names =
+            ["vendor/x/.env", "a/.git/modules/m/HEAD", "a/.git/modules/m/commondir", "a/.git/x/.env", ".git/x/.env"];
+        let (directory, config, held) = mount(&names).await;
+        let _listener = UnixListener::bind(directory.path().join(".git/x/socket")).expect("it binds");
+        let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &held);
+        let expected = [
+            ("/.git/x/.env", EntryKind::Name(Protection::Hidden)),
+            ("/.git/x/socket", EntryKind::Socket),
+            ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
+            ("/a/.git/x/.env", EntryKind::Name(Protection::Hidden)),
+            ("/vendor", EntryKind::Name(Protection::ReadOnly)),
+            ("/vendor/x/.env", EntryKind::Name(Protection::Hidden)),
+        ];
+        assert_eq!(found.expect("it is searched"), expected.map(|(path, kind)| (path.to_owned(), kind)));
+    }
+
+    #[tokio::test]
+    async fn the_mount_itself_can_have_the_shape_of_a_repository() {
+        let (_directory, config, held) = mount(&["head", "Objects/", "refs/", "config"]).await;
+        assert_eq!(scanned(&config, &held).expect("it is searched"), [(String::new(), EntryKind::RootRepository)]);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_a_directory_follows_it() {
+        let (_directory, config, held) = mount(&["a/.git/.env", "a/.git-x/.env", "a/.git.y/.env"]).await;
+        let found = scanned(&config, &held).expect("it is searched");
+        let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["/a/.git", "/a/.git/.env", "/a/.git-x/.env", "/a/.git.y/.env"]);
+    }
+
+    #[tokio::test]
+    async fn a_scan_ends_when_its_caller_no_longer_waits() {
+        let (_directory, config, held) = mount(&["a/1"]).await;
+        let rules = ScanRules::new(&config.max_scanned_entries(CHECK_INTERVAL));
+        let cx = OpContext::new();
+        cx.cancel_token().cancel();
+        let error = held.scan(&rules, &mut ScanBudget::new(&rules, &cx)).expect_err("nobody waits");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn paths_are_bounded_together() {
+        let (_directory, config, held) = mount(&["a/.env", "b/.env"]).await;
+        let rules = ScanRules::new(&config);
+        let cx = OpContext::new();
+        let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2, ..ScanBudget::new(&rules, &cx) };
+        held.scan(&rules, &mut budget).expect("they are as long as that");
+        let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2 - 1, ..ScanBudget::new(&rules, &cx) };
+        let error = held.scan(&rules, &mut budget).expect_err("they are longer");
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    }
+
+    #[tokio::test]
+    async fn more_entries_than_the_bound_are_an_error() {
+        let (_directory, config, held) = mount(&["a/1", "a/2", "a/3", "b/.env"]).await;
+        scanned(&config.clone().max_scanned_entries(6), &held).expect("there are six");
+        let error = scanned(&config.max_scanned_entries(5), &held).expect_err("there are six");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));
+    }
+
+    /// Makes directories in each other, each with one beside the next that holds something, and returns the deepest.
+    fn nest(root: &OwnedFd, depth: usize) -> OwnedFd {
+        let mut above = root.try_clone().expect("a descriptor");
+        let make = |above: &OwnedFd, name: &str| {
+            mkdirat(above, name, Mode::from_raw_mode(0o755)).expect("made");
+            openat(above, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there")
+        };
+        for _ in 0..depth {
+            make(&make(&above, "beside"), "below");
+            above = make(&above, "deeper");
+        }
+        above
+    }
+
+    #[tokio::test]
+    async fn a_deep_tree_is_searched_at_the_cost_of_its_entries() {
+        let (_directory, config, held) = mount(&[]).await;
+        mkdirat(nest(&held.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
+        let config = config.max_scanned_entries(1_801);
+        let [(path, kind)] = scanned(&config, &held).expect("it is searched").try_into().expect("one");
+        assert_eq!((path.len(), kind), (600 * 7 + 5, EntryKind::Name(Protection::ReadOnly)));
+    }
+
+    #[tokio::test]
+    async fn a_tree_that_is_too_deep_is_refused() {
+        let (_directory, config, held) = mount(&[]).await;
+        nest(&held.root, 5);
+        let (rules, cx) = (ScanRules::new(&config), OpContext::new());
+        let scan = |depth| held.scan(&rules, &mut ScanBudget { depth, ..ScanBudget::new(&rules, &cx) });
+        scan(6).expect("it is as deep as that");
+        let error = scan(5).expect_err("it is deeper");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));
+    }
+}

@@ -1,0 +1,242 @@
+//! Assessment of a self-test: from the observations to the guarantees.
+
+use crate::config::{Network, SandboxConfig, UnixSockets};
+use crate::landlock;
+use crate::report::guarantee::Guarantee;
+use crate::report::{Enforcement, ProbeResult, SandboxReport};
+use crate::sandbox::confine::possible_processes;
+use crate::sandbox::setup::{Setup, SpawnMethod};
+use crate::self_test::{Observation, Observations};
+
+/// Returns the report for a sandbox whose self-test made these observations.
+pub(crate) fn report(setup: &Setup, observations: &Observations, no_namespaces: Option<&str>) -> SandboxReport {
+    let assessment = Assessment { setup, observations, no_namespaces };
+    let result = |&guarantee: &Guarantee| ProbeResult {
+        guarantee,
+        enforcement: assessment.enforcement(guarantee),
+        required: setup.config.requires(guarantee),
+    };
+    SandboxReport { results: Guarantee::ALL.iter().map(result).collect() }
+}
+
+/// Returns the report for a sandbox that cannot start a command, for this reason.
+pub(crate) fn nothing(config: &SandboxConfig, reason: &str) -> SandboxReport {
+    let result = |&guarantee: &Guarantee| ProbeResult {
+        guarantee,
+        enforcement: Enforcement::Missing(reason.to_owned()),
+        required: config.requires(guarantee),
+    };
+    SandboxReport { results: Guarantee::ALL.iter().map(result).collect() }
+}
+
+struct Assessment<'a> {
+    setup: &'a Setup,
+    observations: &'a Observations,
+    no_namespaces: Option<&'a str>,
+}
+
+impl Assessment<'_> {
+    fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
+        match guarantee {
+            Guarantee::Namespaces => match self.no_namespaces {
+                None => Enforcement::Enforced(
+                    "bubblewrap: mount, pid, user, ipc, uts, cgroup".to_owned() + self.network_word(),
+                ),
+                Some(why) => Enforcement::Missing(why.to_owned()),
+            },
+            Guarantee::Seccomp if let Err(why) = &self.setup.filter => Enforcement::Missing(why.clone()),
+            Guarantee::Seccomp => {
+                self.unless(&[Observation::Unfiltered], "a filter over system calls", "the filter does not work")
+            }
+            Guarantee::LandlockFiles => self.landlock(1, &[Observation::ReadLandlockDecoy, Observation::WroteOutside]),
+            Guarantee::LandlockNetwork if self.setup.config.network == Network::Host => Enforcement::NotRequested,
+            Guarantee::LandlockNetwork => self.landlock(4, &[]),
+            Guarantee::LandlockScope => self.landlock(6, &[]),
+            Guarantee::NoNewPrivileges => self.unless(
+                &[Observation::MayGainPrivileges],
+                "no_new_privs, and no capabilities",
+                "programs may gain privileges",
+            ),
+            Guarantee::ReadOnlySystem
+                if !self.is_namespaced() && self.setup.landlock.as_ref().is_ok_and(|version| *version < 3) =>
+            {
+                Enforcement::Missing(
+                    "files of the host can be truncated; that takes namespaces, or Landlock of Linux 6.2".to_owned(),
+                )
+            }
+            Guarantee::ReadOnlySystem => self.unless(
+                &[Observation::WroteOutside, Observation::WroteSystem],
+                self.files_by(),
+                "files of the host can be changed",
+            ),
+            Guarantee::PrivateFiles => {
+                self.unless(&[Observation::ReadOutside], self.files_by(), "files of the host can be read")
+            }
+            Guarantee::PrivateTmp => self.unless(
+                &[Observation::SharedTmp, Observation::ReadOutside],
+                "a file system in memory for each command",
+                "only namespaces give commands a /tmp of their own",
+            ),
+            Guarantee::NoNetwork => self.network(),
+            Guarantee::PrivateProcesses => self.unless(
+                &[Observation::ReachedProcess],
+                self.processes_by(),
+                "processes outside can be signalled; that takes namespaces, or Landlock of Linux 6.12",
+            ),
+            Guarantee::HiddenProcesses => self.unless(
+                &[Observation::SawProcess],
+                if self.is_namespaced() { "a /proc and a name of their own" } else { "Landlock" },
+                "processes outside can be seen with their arguments, as this process may mount no /proc of their own",
+            ),
+            Guarantee::ProtectedPaths if self.setup.config.protected.is_empty() => Enforcement::NotRequested,
+            Guarantee::ProtectedPaths => self.protected_paths(),
+            Guarantee::ProtectedNames if self.setup.config.protected_names.is_empty() => Enforcement::NotRequested,
+            Guarantee::ProtectedNames => self.protected_names(),
+            Guarantee::UnixSockets => self.unix_sockets(),
+            Guarantee::HostPaths => Enforcement::Missing(self.host_paths().to_owned()),
+            Guarantee::Processes => self.processes(),
+            Guarantee::Memory if self.setup.config.memory_bytes.is_none() => Enforcement::NotRequested,
+            Guarantee::Memory => from_outcome(self.setup.groups.memory.clone()),
+        }
+    }
+
+    fn is_namespaced(&self) -> bool {
+        matches!(self.setup.method, SpawnMethod::Namespaces(_))
+    }
+
+    fn unless(&self, observations: &[Observation], how: &str, why: &str) -> Enforcement {
+        if observations.iter().any(|observation| self.observations.contains(observation)) {
+            return Enforcement::Missing(why.to_owned());
+        }
+        Enforcement::Enforced(how.to_owned())
+    }
+
+    fn network_word(&self) -> &'static str {
+        if self.setup.config.network == Network::Off { ", network" } else { "" }
+    }
+
+    fn files_by(&self) -> &'static str {
+        if self.is_namespaced() { "only what is mounted is there" } else { "Landlock" }
+    }
+
+    fn processes_by(&self) -> &'static str {
+        if self.is_namespaced() { "a process namespace" } else { "Landlock" }
+    }
+
+    fn landlock(&self, needs: i32, observations: &[Observation]) -> Enforcement {
+        match &self.setup.landlock {
+            Err(why) => Enforcement::Missing(why.clone()),
+            Ok(version) if *version < needs => Enforcement::Missing(format!(
+                "the kernel has version {version} of Landlock's interface and this takes {needs}; use a newer kernel"
+            )),
+            Ok(version) => {
+                self.unless(observations, &format!("version {version} of the interface"), "the rules do not hold")
+            }
+        }
+    }
+
+    fn network(&self) -> Enforcement {
+        if self.setup.config.network == Network::Host {
+            return Enforcement::NotRequested;
+        }
+        if self.is_namespaced() {
+            return self.unless(
+                &[Observation::HasNetwork],
+                "a network namespace with nothing in it",
+                "there is a network",
+            );
+        }
+        self.unless(
+            &[Observation::HasNetwork, Observation::CreatedUnixSocket],
+            "the filter, which lets no socket be made but pairs",
+            "sockets can be made",
+        )
+    }
+
+    fn protected_paths(&self) -> Enforcement {
+        let SpawnMethod::Namespaces(namespaces) = &self.setup.method else {
+            let why = "only namespaces can protect a part of a writable directory; protect nothing, or allow \
+                       namespaces";
+            return Enforcement::Missing(why.to_owned());
+        };
+        from_outcome(namespaces.verifies_binds().map(|()| "mounts over them".to_owned()))
+    }
+
+    fn protected_names(&self) -> Enforcement {
+        let SpawnMethod::Namespaces(namespaces) = &self.setup.method else {
+            let why = "only namespaces can protect a part of a writable directory; protect no names, or allow \
+                       namespaces";
+            return Enforcement::Missing(why.to_owned());
+        };
+        match namespaces.nested() {
+            Ok(()) => self.unless(
+                &[Observation::ReadCoveredDecoy],
+                "mounts over what has them when a command starts; what commands make is reported",
+                "the mounts of the helper do not hide what they cover",
+            ),
+            Err(why) => Enforcement::Missing(format!("{why}; the helper covers what is deep in a tree")),
+        }
+    }
+
+    fn unix_sockets(&self) -> Enforcement {
+        if self.setup.config.unix_sockets == UnixSockets::Allow && self.is_namespaced() {
+            return match &self.setup.landlock {
+                Ok(version) if *version >= landlock::UNIX_SOCKETS => {
+                    Enforcement::Enforced(format!("version {version} of Landlock's interface"))
+                }
+                _ => Enforcement::Missing(
+                    "the settings allow unix sockets: those that are there when a command starts are covered, and one that \
+                     the host makes below a mount later can be reached; deny them, or use Linux 7.1 with Landlock"
+                        .to_owned(),
+                ),
+            };
+        }
+        if let Err(why) = &self.setup.filter {
+            return Enforcement::Missing(why.clone());
+        }
+        self.unless(
+            &[Observation::Unfiltered, Observation::CreatedUnixSocket],
+            "the filter, which lets no unix sockets be made but pairs",
+            "unix sockets can be made",
+        )
+    }
+
+    fn host_paths(&self) -> &'static str {
+        if self.is_namespaced() {
+            "/proc/self/mountinfo names where the host has each mount, and Linux cannot hide that; mount directories whose \
+             paths are no secret"
+        } else {
+            "without namespaces, commands see directories where the host has them"
+        }
+    }
+
+    fn processes(&self) -> Enforcement {
+        let Some(bound) = self.setup.config.processes.map(possible_processes) else { return Enforcement::NotRequested };
+        match &self.setup.groups.processes {
+            Ok(how) => Enforcement::Enforced(how.clone()),
+            Err(why) if rustix::process::getuid().is_root() => {
+                Enforcement::Missing(format!("{why}; the kernel holds root to no other bound"))
+            }
+            Err(_)
+                if self.is_namespaced()
+                    && self.setup.landlock.is_ok()
+                    && !self.observations.contains(&Observation::UnboundedProcesses) =>
+            {
+                Enforcement::Enforced(format!(
+                    "at {bound} for each command, by the kernel's limit for a user namespace"
+                ))
+            }
+            Err(_) if !self.is_namespaced() => Enforcement::Enforced(format!(
+                "at {bound} with all other processes of the user, by the kernel's limit for a user"
+            )),
+            Err(why) => Enforcement::Missing(why.clone()),
+        }
+    }
+}
+
+fn from_outcome(outcome: Result<String, String>) -> Enforcement {
+    match outcome {
+        Ok(how) => Enforcement::Enforced(how),
+        Err(why) => Enforcement::Missing(why),
+    }
+}

@@ -1,0 +1,351 @@
+//! Self-test of a sandbox: a command that tries what it must not be able to do.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::process::Pid;
+use rustix::thread::{SecureComputingMode, no_new_privs, secure_computing_mode};
+use vfs_core::{Error, ExecuteRequest, OpContext, Result, Shell as _};
+use vfs_shell::{CommandRunner, ShellConfig, SpawnSpec, Spawner};
+
+use crate::namespaces::COVERED_DECOY;
+use crate::protect::open_mount::OpenMount;
+use crate::sandbox::setup::{Setup, SpawnMethod};
+use crate::seccomp;
+use crate::stamp::{Stamp, Stamps};
+
+/// A file that namespaces show and Landlock does not let commands read.
+const LANDLOCK_DECOY: &str = "/run/vfs-landlock-decoy";
+
+/// A property of the command that the self-test started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Observation {
+    /// It read a file of the host that the sandbox does not show.
+    ReadOutside,
+    /// It opened such a file for writing.
+    WroteOutside,
+    /// It opened a program of the system for writing.
+    WroteSystem,
+    /// It read a file that Landlock does not allow.
+    ReadLandlockDecoy,
+    /// It read a file that the helper had to cover.
+    ReadCoveredDecoy,
+    /// The filter of this crate did not answer it; there may be an inherited one.
+    Unfiltered,
+    /// It may gain privileges.
+    MayGainPrivileges,
+    /// It has a network.
+    HasNetwork,
+    /// It created a socket that could be connected to one of the host.
+    CreatedUnixSocket,
+    /// It could signal a process outside.
+    ReachedProcess,
+    /// It saw a process outside.
+    SawProcess,
+    /// Its `/tmp` is not writable, or is that of the host.
+    SharedTmp,
+    /// The number of its processes is not bounded by the kernel.
+    UnboundedProcesses,
+}
+
+impl Observation {
+    const ALL: [Self; 13] = [
+        Self::ReadOutside,
+        Self::WroteOutside,
+        Self::WroteSystem,
+        Self::ReadLandlockDecoy,
+        Self::ReadCoveredDecoy,
+        Self::Unfiltered,
+        Self::MayGainPrivileges,
+        Self::HasNetwork,
+        Self::CreatedUnixSocket,
+        Self::ReachedProcess,
+        Self::SawProcess,
+        Self::SharedTmp,
+        Self::UnboundedProcesses,
+    ];
+}
+
+/// All that a self-test observed.
+pub(crate) type Observations = BTreeSet<Observation>;
+
+/// Result of a self-test, with the stamp to record it in.
+#[derive(Debug)]
+pub(crate) struct SelfTestResult {
+    pub(crate) observations: Observations,
+    /// `None` if there are no stamps.
+    stamp: Option<Stamp>,
+    is_recorded: bool,
+}
+
+impl SelfTestResult {
+    /// Records the result if the sandbox may open with it; otherwise removes the record of an earlier one.
+    pub(crate) fn record(&self, may_open: bool) {
+        match &self.stamp {
+            Some(stamp) if !may_open => stamp.remove(),
+            Some(stamp) if !self.is_recorded => {
+                stamp.store(&self.observations.iter().map(|observation| *observation as u8).collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the result that an equal sandbox recorded, or runs the self-test. The inner error is why no command could be run.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub(crate) async fn result(setup: &Arc<Setup>, stamps: Option<&Arc<Stamps>>) -> Result<Result<SelfTestResult, String>> {
+    let stamp = stamps.map(|stamps| stamps.stamp("self-test", &setup.description()));
+    if let Some(observations) = stamp.as_ref().and_then(Stamp::load).and_then(|record| decode(&record)) {
+        return Ok(Ok(SelfTestResult { observations, stamp, is_recorded: true }));
+    }
+    let found = run(setup).await;
+    if let (Err(_) | Ok(Err(_)), Some(stamp)) = (&found, &stamp) {
+        stamp.remove();
+    }
+    Ok(found?.map(|observations| SelfTestResult { observations, stamp, is_recorded: false }))
+}
+
+fn decode(record: &[u8]) -> Option<Observations> {
+    record.iter().map(|number| Observation::ALL.into_iter().find(|observation| *observation as u8 == *number)).collect()
+}
+
+/// Runs a command in the sandbox and observes what it can do. The inner error is why no command could be run.
+///
+/// # Errors
+///
+/// The error with which the command was refused before its start. No weaker sandbox may be tried then.
+async fn run(setup: &Arc<Setup>) -> Result<Result<Observations, String>> {
+    let refused = Arc::default();
+    let observed = probe(setup, &refused).await;
+    setup.tidy();
+    match refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(error),
+        None => Ok(observed),
+    }
+}
+
+type RefusalSlot = Arc<Mutex<Option<Error>>>;
+
+async fn probe(setup: &Arc<Setup>, refused: &RefusalSlot) -> Result<Observations, String> {
+    let canary = Canary::new(&setup.mounts)?;
+    let script = match setup.method {
+        SpawnMethod::Namespaces(_) => canary.script(),
+        SpawnMethod::Direct => "echo started".to_owned(),
+    };
+    let cwd = setup.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
+    let (reader, writer) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
+    let launcher = SelfTestLauncher {
+        setup: Arc::clone(setup),
+        probes: Arc::new(canary.probes(writer)?),
+        refused: Arc::clone(refused),
+    };
+    let commands = CommandRunner::new(launcher, ShellConfig::new());
+    let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
+    let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| chain(&error))?;
+    drop(commands);
+    if ended.exit_code != Some(0) || !ended.stdout.contains("started") {
+        let reason = ended.stderr.lines().next().unwrap_or("nothing was printed");
+        return Err(format!("a command could not be started: {reason}"));
+    }
+    match setup.method {
+        SpawnMethod::Namespaces(_) => Ok(from_script(&ended.stdout)),
+        SpawnMethod::Direct => from_attempts(&reader),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A file of the host that the sandbox does not show.
+struct Canary(tempfile::NamedTempFile);
+
+impl Canary {
+    fn new(mounts: &[OpenMount]) -> Result<Self, String> {
+        let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
+        let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
+        let failed = |error: io::Error| format!("the self-test cannot create a file: {error}");
+        let mut made = Err("the sandbox shows every directory for temporary files".to_owned());
+        // Some of them may be read-only.
+        for place in places.iter().filter(free) {
+            made = tempfile::Builder::new().prefix("vfs-canary-").tempfile_in(place).map_err(failed);
+            if made.is_ok() {
+                break;
+            }
+        }
+        let mut file = made?;
+        io::Write::write_all(&mut file, b"canary\n").map_err(failed)?;
+        Ok(Self(file))
+    }
+
+    /// The script of the self-test, which needs only a shell.
+    fn script(&self) -> String {
+        let canary = quoted(self.0.path());
+        let system = quoted(program());
+        let reads = "while read -r name value rest; do echo \"$name $value $rest\"; done";
+        format!(
+            "(read -r line <{canary}) 2>/dev/null && echo did read\n\
+             [ -e {canary} ] && (: >>{canary}) 2>/dev/null && echo did write\n\
+             (: >>{system}) 2>/dev/null && echo did system\n\
+             (: >>/proc/sys/kernel/core_pattern) 2>/dev/null && echo did system\n\
+             (read -r line <{LANDLOCK_DECOY}) 2>/dev/null && echo did landlock\n\
+             (read -r line <{COVERED_DECOY}) 2>/dev/null && echo did covered\n\
+             (: >/tmp/probe) 2>/dev/null && echo tmp writable\n\
+             {reads} </proc/self/status\n\
+             {reads} </proc/self/limits\n\
+             while read -r name rest; do echo \"route $name\"; done </proc/net/route\n\
+             while read -r line; do echo \"route ${{line##* }}\"; done </proc/net/ipv6_route\n\
+             read -r first </proc/1/comm && echo \"first $first\"\n\
+             kill -0 {number} 2>&1\n\
+             echo started\n",
+            number = seccomp::FILTER_PROBE_PID,
+        )
+    }
+
+    fn probes(&self, writer: OwnedFd) -> Result<DirectProbes, String> {
+        let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
+        let own = rustix::process::getpid();
+        Ok(DirectProbes {
+            canary: path(self.0.path())?,
+            system: path(program())?,
+            process: path(Path::new(&format!("/proc/{own}/status")))?,
+            own,
+            writer,
+        })
+    }
+}
+
+/// A program of the system that nobody is likely to run while the self-test opens it for writing.
+fn program() -> &'static Path {
+    ["/usr/bin/env", "/bin/env", "/usr/bin/id"]
+        .map(Path::new)
+        .into_iter()
+        .find(|path| rustix::fs::stat(*path).is_ok())
+        .unwrap_or(Path::new("/usr"))
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+fn from_script(stdout: &str) -> Observations {
+    let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let says = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
+    let leads_out = |line: &&Vec<&str>| matches!(line[..], ["route", device] if !["Iface", "lo"].contains(&device));
+    let has_own_proc = says(&["first", "bwrap"]);
+    // What shows a process under more than one number shows the processes of a namespace around its own.
+    let is_nested = lines.iter().any(|line| line[..].starts_with(&["NSpid:"]) && line.len() > 2);
+    let has_route = lines.iter().any(|line| leads_out(&line));
+    let observations = [
+        (Observation::ReadOutside, says(&["did", "read"])),
+        (Observation::WroteOutside, says(&["did", "write"])),
+        (Observation::WroteSystem, says(&["did", "system"])),
+        (Observation::ReadLandlockDecoy, says(&["did", "landlock"])),
+        (Observation::ReadCoveredDecoy, says(&["did", "covered"])),
+        (Observation::Unfiltered, !stdout.contains("not permitted") || !says(&["Seccomp:", "2"])),
+        (Observation::MayGainPrivileges, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
+        (Observation::HasNetwork, has_route),
+        (Observation::ReachedProcess, !has_own_proc && !is_nested),
+        (Observation::SawProcess, !has_own_proc),
+        (Observation::SharedTmp, !says(&["tmp", "writable"])),
+        (Observation::UnboundedProcesses, says(&["Max", "processes", "unlimited"])),
+    ];
+    observations.into_iter().filter_map(|(observation, done)| done.then_some(observation)).collect()
+}
+
+/// Attempts of a confined process before it becomes the command, with system calls only.
+#[derive(Debug)]
+struct DirectProbes {
+    canary: CString,
+    system: CString,
+    process: CString,
+    own: Pid,
+    writer: OwnedFd,
+}
+
+impl DirectProbes {
+    fn make(&self) -> io::Result<()> {
+        let open =
+            |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
+        let sign = Pid::from_raw(seccomp::FILTER_PROBE_PID).map(rustix::process::test_kill_process);
+        let filtered = sign == Some(Err(Errno::PERM))
+            && secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter);
+        let internet = [AddressFamily::INET, AddressFamily::INET6];
+        let unix = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
+        for (observation, done) in [
+            (Observation::ReadOutside, open(&self.canary, OFlags::RDONLY)),
+            (Observation::WroteOutside, open(&self.canary, OFlags::WRONLY)),
+            (Observation::WroteSystem, open(&self.system, OFlags::WRONLY)),
+            (Observation::Unfiltered, !filtered),
+            (Observation::MayGainPrivileges, !no_new_privs().unwrap_or(false)),
+            (
+                Observation::HasNetwork,
+                internet.into_iter().any(|family| socket(family, SocketType::DGRAM, None).is_ok()),
+            ),
+            (Observation::CreatedUnixSocket, unix.is_ok()),
+            (Observation::ReachedProcess, rustix::process::test_kill_process(self.own).is_ok()),
+            (Observation::SawProcess, open(&self.process, OFlags::RDONLY)),
+            (Observation::SharedTmp, true),
+        ] {
+            if done {
+                rustix::io::write(&self.writer, &[observation as u8])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn from_attempts(reader: &OwnedFd) -> Result<Observations, String> {
+    let mut bytes = [0; 64];
+    let flags = rustix::fs::fcntl_getfl(reader).map_err(|errno| errno.to_string())?;
+    rustix::fs::fcntl_setfl(reader, flags | OFlags::NONBLOCK).map_err(|errno| errno.to_string())?;
+    let read = rustix::io::read(reader, &mut bytes).map_err(|errno| format!("nothing was tried: {errno}"))?;
+    Ok(Observation::ALL.into_iter().filter(|observation| bytes[..read].contains(&(*observation as u8))).collect())
+}
+
+/// Spawner of the self-test, which adds the decoys and the attempts.
+#[derive(Debug)]
+struct SelfTestLauncher {
+    setup: Arc<Setup>,
+    probes: Arc<DirectProbes>,
+    refused: RefusalSlot,
+}
+
+#[async_trait]
+impl Spawner for SelfTestLauncher {
+    async fn prepare(
+        &self,
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<SpawnSpec> {
+        let launch = self.setup.launch(cx, req, environment, Some(LANDLOCK_DECOY)).await;
+        let mut launch = launch.inspect_err(|error| {
+            *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        })?;
+        if matches!(self.setup.method, SpawnMethod::Direct) {
+            let (confine, probes) = (Arc::clone(&self.setup.confine), Arc::clone(&self.probes));
+            launch.confine = Some(Arc::new(move || {
+                confine.apply()?;
+                probes.make()
+            }));
+        }
+        Ok(launch)
+    }
+}

@@ -1,0 +1,141 @@
+//! The directory of stamps: where it is, and whether it is safe to use.
+//!
+//! The places depend on nothing but the user, so that each process of the user hides the directory that any other uses.
+//! A variable such as `XDG_RUNTIME_DIR` is not read: a process without it would show what one with it trusts.
+#![expect(clippy::disallowed_methods, reason = "the directory of stamps is the host's")]
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, Stat, fstat, mkdirat, open as open_path, openat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use vfs_core::VfsPath;
+
+use super::mount_table::MountTable;
+
+/// The places of this user for the directory, each as the real path of the directory above it and a name; the first usable one
+/// is used.
+fn places() -> Vec<(PathBuf, String)> {
+    let user = geteuid().as_raw();
+    let places = match user {
+        0 => vec![("/run".to_owned(), "vfs-sandbox".to_owned())],
+        _ => vec![
+            (format!("/run/user/{user}"), "vfs-sandbox".to_owned()),
+            ("/tmp".to_owned(), format!("vfs-sandbox-{user}")),
+        ],
+    };
+    let real = |(parent, name): (String, String)| (std::fs::canonicalize(&parent).unwrap_or(parent.into()), name);
+    places.into_iter().map(real).collect()
+}
+
+/// Opens the directory, which is made if it is missing; `None` if no place is safe.
+pub(super) fn open() -> Option<OwnedFd> {
+    places().iter().find_map(|(parent, name)| open_in(parent, name))
+}
+
+/// Opens `name` in `parent`, if nobody but this user can change what it holds or put another directory in its place.
+pub(super) fn open_in(parent: &Path, name: &str) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let parent = open_path(parent, flags, Mode::empty()).ok()?;
+    keeps_entries(&fstat(&parent).ok()?).then_some(())?;
+    match mkdirat(&parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(_) => return None,
+    }
+    let directory = openat(&parent, name, flags, Mode::empty()).ok()?;
+    is_private(&fstat(&directory).ok()?).then_some(directory)
+}
+
+/// Whether nobody but root and this user can rename what this user has in a directory.
+fn keeps_entries(directory: &Stat) -> bool {
+    let is_ours = [0, geteuid().as_raw()].contains(&directory.st_uid);
+    is_ours && (directory.st_mode & 0o022 == 0 || directory.st_mode & libc::S_ISVTX != 0)
+}
+
+fn is_private(directory: &Stat) -> bool {
+    directory.st_uid == geteuid().as_raw() && directory.st_mode & 0o7777 == 0o700
+}
+
+/// What a directory of the host shows of the directory of stamps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Exposed {
+    /// The directory of stamps is, or would be, at these paths below it; mostly there are none.
+    Below(Vec<VfsPath>),
+    /// It lies in the directory of stamps, or shows that one at a path that cannot be named.
+    Whole,
+}
+
+/// Returns what `directory` shows of the directory of stamps, also through other mounts of the same file system.
+pub(crate) fn exposed_below(directory: &Path) -> Exposed {
+    let places = places().into_iter().map(|(parent, name)| parent.join(name));
+    exposed_through(&MountTable::read(), places, directory)
+}
+
+fn exposed_through(mounts: &MountTable, places: impl Iterator<Item = PathBuf>, directory: &Path) -> Exposed {
+    let mut below = Vec::new();
+    for path in places.flat_map(|place| mounts.paths_of(&place)) {
+        if directory.starts_with(&path) {
+            return Exposed::Whole;
+        }
+        let Ok(relative) = path.strip_prefix(directory) else { continue };
+        match relative.to_str().and_then(|relative| VfsPath::root().join(relative).ok()) {
+            Some(path) => below.push(path),
+            None => return Exposed::Whole,
+        }
+    }
+    Exposed::Below(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_a_private_directory_is_used() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let parent = parent.path();
+        assert!(open_in(parent, "made").is_some());
+        assert_eq!(fs::metadata(parent.join("made")).expect("there").permissions().mode() & 0o7777, 0o700);
+        for mode in [0o770, 0o701, 0o1700, 0o500] {
+            fs::set_permissions(parent.join("made"), fs::Permissions::from_mode(mode)).expect("set");
+            assert!(open_in(parent, "made").is_none(), "{mode:o}");
+        }
+        symlink("made", parent.join("link")).expect("linked");
+        fs::set_permissions(parent.join("made"), fs::Permissions::from_mode(0o700)).expect("set");
+        assert!(open_in(parent, "link").is_none(), "a link is not followed");
+        fs::write(parent.join("file"), "").expect("written");
+        assert!(open_in(parent, "file").is_none());
+        for (mode, is_safe) in [(0o777, false), (0o770, false), (0o1777, true), (0o755, true)] {
+            fs::set_permissions(parent, fs::Permissions::from_mode(mode)).expect("set");
+            assert_eq!(open_in(parent, "made").is_some(), is_safe, "in a directory of mode {mode:o}");
+        }
+    }
+
+    #[test]
+    fn every_path_of_the_directory_is_found() {
+        let table = MountTable::parse(
+            b"1 0 8:1 / / rw - ext4 /dev/sda rw\n\
+              2 1 0:5 / /run rw - tmpfs tmpfs rw\n\
+              3 1 0:5 /user /mnt/run\\040user rw - tmpfs tmpfs rw\n\
+              4 1 8:1 /srv /mnt/srv rw - ext4 /dev/sda rw\n",
+        );
+        let exposed = |directory: &str| {
+            let place = PathBuf::from("/run/user/7/vfs-sandbox");
+            exposed_through(&table, [place].into_iter(), Path::new(directory))
+        };
+        let below =
+            |paths: &[&str]| Exposed::Below(paths.iter().map(|path| VfsPath::parse(path).expect("a path")).collect());
+        assert_eq!(exposed("/"), below(&["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox"]));
+        assert_eq!(exposed("/run"), below(&["/user/7/vfs-sandbox"]));
+        assert_eq!(exposed("/mnt"), below(&["/run user/7/vfs-sandbox"]));
+        assert_eq!(exposed("/mnt/srv"), below(&[]));
+        assert_eq!(exposed("/home/me"), below(&[]));
+        for inside in ["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox/deep"] {
+            assert_eq!(exposed(inside), Exposed::Whole, "{inside}");
+        }
+    }
+}
