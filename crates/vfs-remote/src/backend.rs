@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
     RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
     WriteResult, deferred_stream, read_multi_modal,
@@ -18,6 +18,7 @@ use vfs_search::{Pool, SearchScope};
 
 use crate::config::RemoteConfig;
 use crate::exec::Execute;
+use crate::operations::writer::RemoteWriter;
 use crate::operations::{bulk, edit, read, remove, stat, transfer, write};
 use crate::place::Place;
 use crate::tree::listing::Reach;
@@ -160,6 +161,7 @@ impl<E: Execute> Backend for SandboxBackend<E> {
         let mut capabilities = Capabilities::new(self.place.config.max_file_size);
         capabilities.empty_directories = true;
         capabilities.links = true;
+        capabilities.max_streamed_size = self.place.config.max_streamed_size;
         capabilities
     }
 
@@ -187,7 +189,7 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
-        BufferedWriter::open(self.clone(), cx, req)
+        Ok(Box::new(RemoteWriter::open(&self.place, cx, req).await?))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     Killed,
     /// Standard input ends in the middle.
     InputCut,
+    /// The script runs twice.
+    Repeated,
 }
 
 /// A local process, and what happens to the calls of it.
@@ -41,12 +43,18 @@ pub(crate) struct FaultInjector {
 struct State {
     fault: Mutex<Fault>,
     calls: AtomicUsize,
+    output_bytes: AtomicUsize,
     last: Mutex<Bytes>,
 }
 
 impl FaultInjector {
     pub(crate) fn new(process: LocalProcess) -> Self {
-        let state = State { fault: Mutex::new(Fault::None), calls: AtomicUsize::new(0), last: Mutex::default() };
+        let state = State {
+            fault: Mutex::new(Fault::None),
+            calls: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            last: Mutex::default(),
+        };
         Self { process, state: Arc::new(state) }
     }
 
@@ -58,6 +66,11 @@ impl FaultInjector {
     /// How many scripts ran since this was asked last.
     pub(crate) fn calls(&self) -> usize {
         self.state.calls.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns how many bytes scripts printed since the last call of this.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.state.output_bytes.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -80,10 +93,12 @@ impl Execute for FaultInjector {
             Fault::NotRun => return Err(Error::new(ErrorKind::Unavailable, "no way there")),
             Fault::Killed => return Ok(Completed::new(Ending::Signalled(9), Bytes::new(), Bytes::new())),
             Fault::InputCut => invocation.stdin = invocation.stdin.slice(..invocation.stdin.len() / 2),
+            Fault::Repeated => drop(self.process.run(invocation.clone()).await?),
             _ => {}
         }
         let mut completed = self.process.run(invocation).await?;
         let real = completed.stdout.clone();
+        self.state.output_bytes.fetch_add(real.len(), Ordering::Relaxed);
         match fault {
             Fault::Banners => {
                 completed.stdout = [b"Welcome!\n\0vfs:\n", &real[..]].concat().into();
