@@ -15,6 +15,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
 use self::key_locks::Turns;
+pub(crate) use self::line_indexes::FileKnowledge;
 use self::line_indexes::LineIndexes;
 use self::recent_files::Recent;
 use crate::config::RemoteConfig;

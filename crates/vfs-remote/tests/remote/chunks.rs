@@ -160,6 +160,12 @@ async fn a_chunk_of_a_large_file_costs_only_its_range() -> Result<()> {
     let large = std::fs::File::create(files.root.path().join("large")).expect("it can be made");
     large.set_len(64 << 30).expect("a sparse file");
     let backend: Arc<dyn Backend> = Arc::new(files.backend.clone());
+    // The first range that does not begin at the start needs the first block, too, for the type of the content.
+    let request = ReadRequest::new(VfsPath::parse("/large")?).bytes(10 << 30, Some((10 << 30) + 10)).max_bytes(10);
+    _ = read_chunks(Arc::clone(&backend), OpContext::new(), request).try_collect::<Vec<_>>().await?;
+    assert_eq!(files.transport.calls(), 2);
+    let printed = files.transport.output_bytes();
+    assert!(printed < 192 << 10, "{printed} bytes for ten");
     for (start, chunk) in [(0, MIB as u64), (50 << 30, 4 * MIB as u64), ((50 << 30) + 12_345, 4 * MIB as u64 + 1)] {
         let request =
             ReadRequest::new(VfsPath::parse("/large")?).bytes(start, Some(start + 2 * chunk)).max_bytes(chunk);
