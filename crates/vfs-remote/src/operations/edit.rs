@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind, OpContext, Result, WriteMode, edit};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put};
 use crate::place::{ATTEMPTS, Place, make_way};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
 /// version alone.
-pub(crate) async fn edit<E: Execute>(
+pub(crate) async fn edit<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: &EditRequest,

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, R
 use vfs_core::{buffer, window};
 use vfs_search::run_blocking;
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::place::{ATTEMPTS, FileKnowledge, Place, make_way};
 use crate::script::Walk;
@@ -39,7 +39,7 @@ pub(crate) struct Part {
     pub(crate) content: Bytes,
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// How many blocks fit through at once.
     pub(crate) fn most_blocks(&self) -> u64 {
         (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
@@ -126,7 +126,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
 }
 
 /// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer, and a large one part by part.
-pub(crate) async fn read<E: Execute>(
+pub(crate) async fn read<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: ReadRequest,
@@ -160,7 +160,7 @@ fn first_part(request: &ReadRequest, most: u64) -> (u64, u64) {
 }
 
 /// Reads a window on a thread that may wait; `None` where the file changed meanwhile.
-async fn read_large<E: Execute>(
+async fn read_large<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: &ReadRequest,
@@ -213,7 +213,7 @@ struct Source<E> {
     has_changed: bool,
 }
 
-impl<E: Execute> Source<E> {
+impl<E: RemoteExec> Source<E> {
     /// The bytes from `offset` on, as far as they are held.
     fn held(&self, offset: u64) -> &[u8] {
         let skip = offset.checked_sub(self.held.start).and_then(|skip| usize::try_from(skip).ok());
@@ -232,7 +232,7 @@ impl<E: Execute> Source<E> {
     }
 }
 
-impl<E: Execute> window::Source for Source<E> {
+impl<E: RemoteExec> window::Source for Source<E> {
     fn size(&self) -> u64 {
         self.size
     }
@@ -263,7 +263,7 @@ impl<E: Execute> window::Source for Source<E> {
 }
 
 /// A whole file, for a download.
-pub(crate) async fn download<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
+pub(crate) async fn download<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
     let whole = async {
         refuse_reserved(&path)?;
         place.whole(cx, &path, place.config.max_file_size).await

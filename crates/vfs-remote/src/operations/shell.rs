@@ -11,7 +11,7 @@ use vfs_core::{
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;
-use crate::exec::{Completed, Ending, Execute, Invocation, Keep};
+use crate::exec::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput};
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::place::{Place, SCRIPT_ROOM};
@@ -30,7 +30,7 @@ printf '%s' "$M"
 printf '%s' "$M" >&2"#;
 
 #[async_trait]
-impl<E: Execute> Shell for SandboxBackend<E> {
+impl<E: RemoteExec> Shell for SandboxBackend<E> {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
         cx.check().map_err(|error| error.or_path(&req.cwd))?;
         check(&req)?;
@@ -75,7 +75,7 @@ fn check(req: &ExecuteRequest) -> Result<()> {
     Ok(())
 }
 
-async fn prepared<E: Execute>(
+async fn prepared<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
@@ -123,10 +123,10 @@ fn answered(
     req: &ExecuteRequest,
     most: u64,
     script: &Script,
-    completed: Completed,
+    completed: RemoteOutput,
     took: Duration,
 ) -> Result<ExecuteResponse> {
-    let Completed { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes } = completed;
+    let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
     let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
     let mut response = ExecuteResponse::default();
@@ -144,13 +144,13 @@ fn answered(
             response.truncated = truncated || both.is_cut();
         }
         // It did not come so far; that it took too long is an answer all the same.
-        (None, _) if ending == Ending::TimedOut => {}
-        (None, _) => return Err(unanswered(ending, &stderr).with_path(&req.cwd)),
+        (None, _) if exit == RemoteExit::TimedOut => {}
+        (None, _) => return Err(unanswered(exit, &stderr).with_path(&req.cwd)),
     }
-    match ending {
-        Ending::Exited(code) => response.exit_code = Some(code),
-        Ending::Signalled(signal) => response.signal = Some(signal),
-        Ending::TimedOut => response.timed_out = true,
+    match exit {
+        RemoteExit::Exited(code) => response.exit_code = Some(code),
+        RemoteExit::Signalled(signal) => response.signal = Some(signal),
+        RemoteExit::TimedOut => response.timed_out = true,
     }
     response.duration = took;
     Ok(response)

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 use vfs_core::{OpContext, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::probe::Abilities;
 use crate::script::{Script, printable, quoted};
@@ -29,13 +29,13 @@ has_size "$staged" "$after" || fail cut"#;
 /// New content of a file, staged in the place. The staged file is removed in the background when this and all scripts that use
 /// it are dropped, unless a script has [used it up](Self::set_used).
 #[derive(Debug)]
-pub(crate) struct StagedContent<E: Execute> {
+pub(crate) struct StagedContent<E: RemoteExec> {
     file: Arc<StagedFile<E>>,
     size: u64,
 }
 
 /// A file that exists in the place from the first part on.
-struct StagedFile<E: Execute> {
+struct StagedFile<E: RemoteExec> {
     place: Arc<Place<E>>,
     path: VfsPath,
     id: Uuid,
@@ -44,7 +44,7 @@ struct StagedFile<E: Execute> {
     is_present: AtomicBool,
 }
 
-impl<E: Execute> StagedContent<E> {
+impl<E: RemoteExec> StagedContent<E> {
     /// Returns empty content, of which nothing is in the place yet; `path` is the path that errors name.
     pub(crate) fn new(place: &Arc<Place<E>>, path: &VfsPath) -> Self {
         let file = StagedFile {
@@ -111,7 +111,7 @@ impl<E: Execute> StagedContent<E> {
     }
 }
 
-impl<E: Execute> StagedFile<E> {
+impl<E: RemoteExec> StagedFile<E> {
     /// Returns the lines that set `staged`: a path in the root, as the directory of the new file need not exist yet.
     fn location(&self) -> String {
         format!(
@@ -121,7 +121,7 @@ impl<E: Execute> StagedFile<E> {
     }
 }
 
-impl<E: Execute> Drop for StagedFile<E> {
+impl<E: RemoteExec> Drop for StagedFile<E> {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take().filter(|_| *self.is_present.get_mut()) else { return };
         let (place, path, location) = (Arc::clone(&self.place), self.path.clone(), self.location());
@@ -135,7 +135,7 @@ impl<E: Execute> Drop for StagedFile<E> {
     }
 }
 
-impl<E: Execute> fmt::Debug for StagedFile<E> {
+impl<E: RemoteExec> fmt::Debug for StagedFile<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StagedFile").field("path", &self.path).field("id", &self.id).finish_non_exhaustive()
     }
@@ -161,7 +161,7 @@ enum PartEncoding {
 
 impl PartTransfer {
     /// The way that takes the fewest scripts.
-    pub(crate) async fn of<E: Execute>(place: &Place<E>) -> Result<Self> {
+    pub(crate) async fn of<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
         match usize::try_from(place.execute.transport().max_stdin_bytes).unwrap_or(usize::MAX) {
             0 => Self::by_script(place).await,
             max => Ok(Self { encoding: PartEncoding::Stdin, max_bytes: max.min(MAX_PART_BYTES) }),
@@ -169,7 +169,7 @@ impl PartTransfer {
     }
 
     /// By scripts alone, which leaves standard input out.
-    pub(crate) async fn by_script<E: Execute>(place: &Place<E>) -> Result<Self> {
+    pub(crate) async fn by_script<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
         let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM).max(1024);
         // Three bytes are four letters in base64; in octal one byte is four.
         let (encoding, max_bytes) = match place.abilities().await?.base64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::place::{Answer, Place, SCRIPT_ROOM};
@@ -17,7 +17,7 @@ use crate::script::{Script, Walk, printable, quoted};
 /// Contents up to this size stand in the script itself, which saves a process.
 const INLINE: usize = 32 << 10;
 
-pub(crate) async fn write<E: Execute>(
+pub(crate) async fn write<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: WriteRequest,
@@ -38,7 +38,7 @@ pub(crate) async fn write<E: Execute>(
 }
 
 /// Puts `content` at `path`, and says whether it is new, and what is there now.
-pub(crate) async fn put<E: Execute>(
+pub(crate) async fn put<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     path: &VfsPath,
@@ -99,12 +99,12 @@ pub(crate) fn too_large(max: u64) -> Error {
 }
 
 /// New content of a file.
-pub(crate) enum NewContent<'a, E: Execute> {
+pub(crate) enum NewContent<'a, E: RemoteExec> {
     Memory(&'a Bytes),
     Staged(&'a StagedContent<E>),
 }
 
-impl<'a, E: Execute> NewContent<'a, E> {
+impl<'a, E: RemoteExec> NewContent<'a, E> {
     fn size(&self) -> u64 {
         match self {
             Self::Memory(content) => content.len() as u64,
@@ -121,7 +121,7 @@ impl<'a, E: Execute> NewContent<'a, E> {
 }
 
 /// How the write script gets the content.
-enum Upload<'a, E: Execute> {
+enum Upload<'a, E: RemoteExec> {
     /// In the script, as a word for `printf`.
     Inline(String),
     /// As standard input.
@@ -130,7 +130,7 @@ enum Upload<'a, E: Execute> {
     Staged(StagedContent<E>),
 }
 
-impl<'a, E: Execute> Upload<'a, E> {
+impl<'a, E: RemoteExec> Upload<'a, E> {
     async fn of(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, content: &NewContent<'a, E>) -> Result<Self> {
         let content = match *content {
             NewContent::Memory(content) => content,
@@ -175,7 +175,7 @@ impl<'a, E: Execute> Upload<'a, E> {
     }
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// A script that can change an entry, by these functions.
     pub(crate) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
         // A held entry is looked at again fifty times a second.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put, too_large};
@@ -14,7 +14,7 @@ use crate::place::Place;
 
 /// A file that is written in chunks.
 #[derive(Debug)]
-pub(crate) struct RemoteWriter<E: Execute> {
+pub(crate) struct RemoteWriter<E: RemoteExec> {
     place: Arc<Place<E>>,
     cx: OpContext,
     request: OpenWriterRequest,
@@ -26,7 +26,7 @@ pub(crate) struct RemoteWriter<E: Execute> {
     is_usable: bool,
 }
 
-impl<E: Execute> RemoteWriter<E> {
+impl<E: RemoteExec> RemoteWriter<E> {
     pub(crate) async fn open(place: &Arc<Place<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
         request.check()?;
         request.clone().into_write(Bytes::new()).refuse_modified_at()?;
@@ -52,7 +52,7 @@ impl<E: Execute> RemoteWriter<E> {
 }
 
 #[async_trait]
-impl<E: Execute> FileWriter for RemoteWriter<E> {
+impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
     async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         self.check_usable()?;
         let max = self.place.config.max_streamed_size;

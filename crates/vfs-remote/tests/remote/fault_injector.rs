@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
-use vfs_remote::{Completed, Ending, Execute, Invocation, LocalProcess, Transport};
+use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, Transport};
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,17 +81,17 @@ impl fmt::Display for FaultInjector {
 }
 
 #[async_trait]
-impl Execute for FaultInjector {
+impl RemoteExec for FaultInjector {
     fn transport(&self) -> Transport {
         self.process.transport()
     }
 
-    async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
         self.state.calls.fetch_add(1, Ordering::Relaxed);
         let fault = *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
             Fault::NotRun => return Err(Error::new(ErrorKind::Unavailable, "no way there")),
-            Fault::Killed => return Ok(Completed::new(Ending::Signalled(9), Bytes::new(), Bytes::new())),
+            Fault::Killed => return Ok(RemoteOutput::new(RemoteExit::Signalled(9), Bytes::new(), Bytes::new())),
             Fault::InputCut => invocation.stdin = invocation.stdin.slice(..invocation.stdin.len() / 2),
             Fault::Repeated => drop(self.process.run(invocation.clone()).await?),
             _ => {}
