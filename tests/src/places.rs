@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vfs_core::{Backend, VfsPath};
-use vfs_remote::{Execute, LocalProcess, RemoteConfig, SandboxBackend};
+use vfs_remote::{LocalProcess, RemoteConfig, RemoteExec, SandboxBackend};
 use vfs_testkit::{Target, TargetFactory, Tier};
 
 use crate::programs::{found, missing_of};
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-fn backend(execute: impl Execute, root: &Path) -> Arc<dyn Backend> {
+fn backend(execute: impl RemoteExec, root: &Path) -> Arc<dyn Backend> {
     Arc::new(SandboxBackend::new(execute, RemoteConfig::new(root.to_str().expect("its name is UTF-8"))))
 }
 

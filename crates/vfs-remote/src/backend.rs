@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
     RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
     WriteResult, deferred_stream, read_multi_modal,
@@ -17,7 +17,8 @@ use vfs_core::{
 use vfs_search::{Pool, SearchScope};
 
 use crate::config::RemoteConfig;
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
+use crate::operations::writer::RemoteWriter;
 use crate::operations::{bulk, edit, read, remove, stat, transfer, write};
 use crate::place::Place;
 use crate::tree::listing::Reach;
@@ -55,7 +56,7 @@ use crate::tree::{RemoteTree, everything};
 ///
 /// # Errors
 ///
-/// Those of every backend, those of [`Execute`], `unsupported` where the place lacks a tool, `unavailable` where an answer did
+/// Those of every backend, those of [`RemoteExec`], `unsupported` where the place lacks a tool, `unavailable` where an answer did
 /// not arrive whole: the change that was asked for may have been made then.
 ///
 /// ```
@@ -76,7 +77,7 @@ pub struct SandboxBackend<E> {
     pool: Pool,
 }
 
-impl<E: Execute> SandboxBackend<E> {
+impl<E: RemoteExec> SandboxBackend<E> {
     /// The files below `config`'s root in the place that `execute` reaches. Nothing is asked of it yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
@@ -87,7 +88,7 @@ impl<E: Execute> SandboxBackend<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`Execute::run`]; `unsupported` where a tool is missing; `unavailable` where the root is not there.
+    /// Those of [`RemoteExec::run`]; `unsupported` where a tool is missing; `unavailable` where the root is not there.
     pub async fn connect(execute: E, config: RemoteConfig) -> Result<Self> {
         let backend = Self::new(execute, config);
         backend.place.abilities().await?;
@@ -142,24 +143,25 @@ impl<E> Clone for SandboxBackend<E> {
     }
 }
 
-impl<E: Execute> fmt::Debug for SandboxBackend<E> {
+impl<E: RemoteExec> fmt::Debug for SandboxBackend<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SandboxBackend").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
-impl<E: Execute> fmt::Display for SandboxBackend<E> {
+impl<E: RemoteExec> fmt::Display for SandboxBackend<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.place.execute, f)
     }
 }
 
 #[async_trait]
-impl<E: Execute> Backend for SandboxBackend<E> {
+impl<E: RemoteExec> Backend for SandboxBackend<E> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.place.config.max_file_size);
         capabilities.empty_directories = true;
         capabilities.links = true;
+        capabilities.max_streamed_size = self.place.config.max_streamed_size;
         capabilities
     }
 
@@ -187,7 +189,7 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
-        BufferedWriter::open(self.clone(), cx, req)
+        Ok(Box::new(RemoteWriter::open(&self.place, cx, req).await?))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
@@ -253,14 +255,14 @@ impl<E: Execute> Backend for SandboxBackend<E> {
 }
 
 #[async_trait]
-impl<E: Execute> MultiModalReader for SandboxBackend<E> {
+impl<E: RemoteExec> MultiModalReader for SandboxBackend<E> {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
         read_multi_modal(self, cx, req).await
     }
 }
 
 #[async_trait]
-impl<E: Execute> TreeProvider for SandboxBackend<E> {
+impl<E: RemoteExec> TreeProvider for SandboxBackend<E> {
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),

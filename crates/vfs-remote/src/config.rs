@@ -22,6 +22,8 @@ pub struct RemoteConfig {
     pub root: String,
     /// The largest file that is written, edited or downloaded whole, in bytes. Default 256 MiB.
     pub max_file_size: u64,
+    /// Maximum size of a file that is written in chunks, in bytes. Default: 1 PiB.
+    pub max_streamed_size: u64,
     /// How long one script of a file operation may run. Default 120 seconds.
     pub timeout: Duration,
     /// How long a change waits for another change of the same file before it is `busy`; whole seconds. Default 10 s.
@@ -46,6 +48,7 @@ impl RemoteConfig {
         Self {
             root: root.into(),
             max_file_size: 256 << 20,
+            max_streamed_size: 1 << 50,
             timeout: Duration::from_secs(120),
             lock_timeout: Duration::from_secs(10),
             concurrency: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
@@ -56,10 +59,18 @@ impl RemoteConfig {
         }
     }
 
-    /// Sets the largest file that is written, edited or downloaded whole.
+    /// Sets the maximum size of a file that is written, edited or downloaded whole, in bytes, and of one that is written in chunks.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
+        self.max_streamed_size = bytes;
+        self
+    }
+
+    /// Sets the maximum size of a file that is written in chunks, in bytes.
+    #[must_use]
+    pub fn max_streamed_size(mut self, bytes: u64) -> Self {
+        self.max_streamed_size = bytes;
         self
     }
 
@@ -119,6 +130,7 @@ impl fmt::Debug for RemoteConfig {
         f.debug_struct("RemoteConfig")
             .field("root", root)
             .field("max_file_size", max_file_size)
+            .field("max_streamed_size", &self.max_streamed_size)
             .field("timeout", timeout)
             .field("lock_timeout", lock_timeout)
             .field("concurrency", concurrency)

@@ -35,12 +35,12 @@ use vfs_core::output::HeadAndTail;
 /// then unknown unless the message says so), `permission_denied` where it does not let us in, `too_large` for what does not
 /// fit through. An error of the transport is never given as the script's own exit code.
 #[async_trait]
-pub trait Execute: fmt::Debug + fmt::Display + Send + Sync + 'static {
+pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// What fits through.
     fn transport(&self) -> Transport;
 
     /// Runs one script to its end.
-    async fn run(&self, invocation: Invocation) -> Result<Completed>;
+    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput>;
 }
 
 /// What fits through a transport.
@@ -75,7 +75,7 @@ pub struct Invocation {
     /// How long it may run. Default 120 seconds.
     pub timeout: Duration,
     /// Most bytes of each output that are of use; what is beyond may be dropped, and is then told by
-    /// [`truncated`](Completed::truncated). Default: no bound.
+    /// [`truncated`](RemoteOutput::truncated). Default: no bound.
     pub max_output_bytes: u64,
     /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
     pub keep: Keep,
@@ -136,13 +136,13 @@ impl fmt::Debug for Invocation {
 /// A script that has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Completed {
+pub struct RemoteOutput {
     /// Its standard output.
     pub stdout: Bytes,
     /// Its standard error.
     pub stderr: Bytes,
-    /// How it ended.
-    pub ending: Ending,
+    /// How the script ended.
+    pub exit: RemoteExit,
     /// Whether an output was cut.
     pub truncated: bool,
     /// How many bytes of standard output there were, as far as is known: at least as many as were kept.
@@ -151,26 +151,26 @@ pub struct Completed {
     pub stderr_bytes: u64,
 }
 
-impl Completed {
-    /// A script that ended as `ending` and printed this.
-    pub fn new(ending: Ending, stdout: Bytes, stderr: Bytes) -> Self {
+impl RemoteOutput {
+    /// A script that ended as `exit` and printed this.
+    pub fn new(exit: RemoteExit, stdout: Bytes, stderr: Bytes) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.len() as u64, stderr.len() as u64);
-        Self { stdout, stderr, ending, truncated: false, stdout_bytes, stderr_bytes }
+        Self { stdout, stderr, exit, truncated: false, stdout_bytes, stderr_bytes }
     }
 
-    /// A script that ended as `ending` and printed what these have [kept](Invocation::keeper).
-    pub fn kept(ending: Ending, stdout: HeadAndTail, stderr: HeadAndTail) -> Self {
+    /// A script that ended as `exit` and printed what these have [kept](Invocation::keeper).
+    pub fn kept(exit: RemoteExit, stdout: HeadAndTail, stderr: HeadAndTail) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();
         let (stdout, stderr) = (stdout.into_bytes().into(), stderr.into_bytes().into());
-        Self { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes }
+        Self { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes }
     }
 }
 
 /// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum RemoteExit {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.

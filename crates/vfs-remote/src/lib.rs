@@ -1,6 +1,6 @@
 //! Remote execution backend: files and commands of any place that has a POSIX shell.
 //!
-//! [`SandboxBackend`] reaches a place through an [`Execute`], by scripts for the place's shell. [`LocalProcess`] runs them on
+//! [`SandboxBackend`] reaches a place through a [`RemoteExec`], by scripts for the place's shell. [`LocalProcess`] runs them on
 //! this machine, [`ContainerExec`] in a container, [`Ssh`] on another host, and `http::HttpRun` (feature `http`) through a
 //! service that runs code for an HTTP request.
 //!
@@ -18,7 +18,7 @@
 //!   when a call is dropped, when the connection breaks, and when this process dies.
 //!
 //! The place needs `sh`, and `dd` with `iflag=fullblock` (GNU and busybox have it) for a script that reads standard input. The
-//! end of a script by a signal is reported as shells report it: [`Exited`](Ending::Exited) with 128 and the signal's number.
+//! end of a script by a signal is reported as shells report it: [`Exited`](RemoteExit::Exited) with 128 and the signal's number.
 
 mod backend;
 mod config;
@@ -35,4 +35,4 @@ pub use exec::container::{ContainerExec, ContainerExecConfig};
 pub use exec::http;
 pub use exec::local::LocalProcess;
 pub use exec::ssh::{HostKeys, Ssh, SshConfig};
-pub use exec::{Completed, Ending, Execute, Invocation, Keep, Transport};
+pub use exec::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput, Transport};

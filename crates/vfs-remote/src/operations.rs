@@ -5,6 +5,8 @@ pub(crate) mod edit;
 pub(crate) mod read;
 pub(crate) mod remove;
 mod shell;
+pub(crate) mod staged;
 pub(crate) mod stat;
 pub(crate) mod transfer;
 pub(crate) mod write;
+pub(crate) mod writer;

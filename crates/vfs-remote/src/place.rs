@@ -15,10 +15,11 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
 use self::key_locks::Turns;
+pub(crate) use self::line_indexes::FileKnowledge;
 use self::line_indexes::LineIndexes;
 use self::recent_files::Recent;
 use crate::config::RemoteConfig;
-use crate::exec::{Completed, Execute, Invocation};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput};
 use crate::script::Script;
 use crate::script::error::{is_overtaken, labelled, unanswered};
 use crate::script::probe::{Abilities, QUESTIONS};
@@ -72,7 +73,7 @@ impl Answer {
     }
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     pub(crate) fn new(execute: E, config: RemoteConfig) -> Self {
         let scripts = Semaphore::new(config.concurrency.get());
         let (turns, lines, recent) = (Turns::new(), LineIndexes::default(), Recent::default());
@@ -143,7 +144,7 @@ impl<E: Execute> Place<E> {
         invocation.max_output_bytes = self.max_answer_bytes();
         // It is never closed.
         let _turn = self.scripts.acquire().await.ok();
-        let Completed { stdout, stderr, ending, truncated, .. } = self.execute.run(invocation).await?;
+        let RemoteOutput { stdout, stderr, exit, truncated, .. } = self.execute.run(invocation).await?;
         match Reply::parse(&script.marker, &stdout) {
             Ok(reply) => Ok(Answer { reply, stderr, is_cut: false }),
             Err(_) if truncated && script.counts_in_part => {
@@ -153,12 +154,12 @@ impl<E: Execute> Place<E> {
                 let message = "the answer is more than fits through from the sandbox; ask for less";
                 Err(Error::new(ErrorKind::TooLarge, message))
             }
-            Err(_) => Err(unanswered(ending, &stderr)),
+            Err(_) => Err(unanswered(exit, &stderr)),
         }
     }
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// Changes something. What was begun goes to its end even where the caller gives up.
     pub(crate) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
         cx.check().map_err(|error| error.or_path(path))?;

@@ -7,7 +7,9 @@ pub(crate) mod output;
 pub(crate) mod probe;
 pub(crate) mod reply;
 
+use std::any::Any;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -44,6 +46,8 @@ pub(crate) struct Script {
     pub(crate) stdin: Bytes,
     /// Whether the beginning of its answer is of use where no more fits through.
     pub(crate) counts_in_part: bool,
+    /// A resource of the place that is released when the script has ended.
+    pub(crate) keep_alive: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Script {
@@ -56,7 +60,7 @@ impl Script {
         let beginning = text.len();
         let (root, id) = (quoted(root), Uuid::new_v4().simple());
         _ = writeln!(text, "M={}\nT=$M.$M\nR={root}\nID={id}", marker.in_script());
-        Self { marker, text, beginning, stdin: Bytes::new(), counts_in_part: false }
+        Self { marker, text, beginning, stdin: Bytes::new(), counts_in_part: false, keep_alive: None }
     }
 
     /// Adds lines of shell.

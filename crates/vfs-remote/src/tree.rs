@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, OpContext, Resolved, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
 use crate::operations::stat::{self, facts};
 use crate::place::Place;
@@ -55,7 +55,7 @@ impl RemoteDir {
     }
 }
 
-impl<E: Execute> RemoteTree<E> {
+impl<E: RemoteExec> RemoteTree<E> {
     /// A tree of which what is at and below `path` is listed as far as `reach` says, in one answer. That nothing is there is
     /// for the search to find.
     pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
@@ -148,7 +148,7 @@ const LINKS: usize = 64;
 /// Most links of a directory that are followed before each is asked for.
 const MOST_LINKS: usize = 1024;
 
-impl<E: Execute> Tree for RemoteTree<E> {
+impl<E: RemoteExec> Tree for RemoteTree<E> {
     type Dir = RemoteDir;
 
     fn locate(&self, path: &VfsPath) -> Result<Located<RemoteDir>> {
@@ -248,7 +248,7 @@ struct Rest<E> {
     block: Bytes,
 }
 
-impl<E: Execute> Rest<E> {
+impl<E: RemoteExec> Rest<E> {
     fn next_block(&mut self) -> Result<Bytes> {
         // A part that is not a whole number of blocks was the last.
         if !self.at.is_multiple_of(1 << 16) {
@@ -265,7 +265,7 @@ impl<E: Execute> Rest<E> {
     }
 }
 
-impl<E: Execute> Read for Rest<E> {
+impl<E: RemoteExec> Read for Rest<E> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);

@@ -17,7 +17,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::bootstrap::Bootstrap;
 use super::diagnostics::{self, Classify, Said};
 use super::framed::Framed;
-use crate::exec::{Completed, Ending, Invocation};
+use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
 /// How long a client may take to leave by itself when the script has ended, and when it is not wanted any more.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ impl Client {
         bootstrap: Bootstrap,
         invocation: Invocation,
         held: impl Send + 'static,
-    ) -> Result<Completed> {
+    ) -> Result<RemoteOutput> {
         let (mut running, streams) = Running::start(&self.program, &self.arguments)?;
         let (cancel, cancelled) = oneshot::channel::<()>();
         let (answer, answered) = oneshot::channel();
@@ -280,16 +280,16 @@ impl<R: AsyncRead + Unpin> Reading<R> {
 }
 
 impl Outcome {
-    fn into_result(self, classify: Classify) -> Result<Completed> {
+    fn into_result(self, classify: Classify) -> Result<RemoteOutput> {
         let Self { stdout, stderr, end, exit_code } = self;
-        let ending = match (stdout.ending(), stderr.ending()) {
+        let exit = match (stdout.ending(), stderr.ending()) {
             (_, Some("input")) => return Err(diagnostics::no_input()),
             (Some(code), Some(again)) if code == again => match code.parse() {
-                Ok(code) => Ending::Exited(code),
+                Ok(code) => RemoteExit::Exited(code),
                 Err(_) => return Err(diagnostics::broken_answer()),
             },
             (Some(_), Some(_)) => return Err(diagnostics::broken_answer()),
-            _ if end == End::TimedOut && stdout.is_started() => Ending::TimedOut,
+            _ if end == End::TimedOut && stdout.is_started() => RemoteExit::TimedOut,
             _ if end == End::Cancelled => return Err(Error::of(ErrorKind::Cancelled)),
             _ => {
                 let started = stdout.is_started() || stderr.is_started();
@@ -298,6 +298,6 @@ impl Outcome {
                 return Err(classify(&said.with_exit_code(exit_code)));
             }
         };
-        Ok(Completed::kept(ending, stdout.into_kept(), stderr.into_kept()))
+        Ok(RemoteOutput::kept(exit, stdout.into_kept(), stderr.into_kept()))
     }
 }

@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::bootstrap::Bootstrap;
 use super::client::Client;
 use super::diagnostics::Said;
-use crate::exec::{Completed, Execute, Invocation, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 
 /// Which container, and how its engine is reached.
 ///
@@ -171,12 +171,12 @@ impl fmt::Display for ContainerExec {
 }
 
 #[async_trait]
-impl Execute for ContainerExec {
+impl RemoteExec for ContainerExec {
     fn transport(&self) -> Transport {
         Transport::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
         let bootstrap = Bootstrap::new(&invocation)?;
         self.client(&bootstrap).run(bootstrap, invocation, ()).await
     }

@@ -128,7 +128,7 @@ impl Framed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{Completed, Ending, Invocation};
+    use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
     fn read(chunk: usize, limit: u64, text: &[u8]) -> Framed {
         let mut invocation = Invocation::new("");
@@ -143,7 +143,7 @@ mod tests {
 
     fn output(framed: Framed) -> (Vec<u8>, bool) {
         let nothing = Invocation::new("").keeper();
-        let completed = Completed::kept(Ending::Exited(0), framed.into_kept(), nothing);
+        let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_kept(), nothing);
         (completed.stdout.to_vec(), completed.truncated)
     }
 

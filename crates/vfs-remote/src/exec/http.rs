@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::exec::{Completed, Execute, Invocation, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 pub use agentkit::Agentkit;
 pub use api::{ApiRequest, RunCodeApi, Sign, Unsigned};
 use client::{Chance, Client};
@@ -86,7 +86,7 @@ impl fmt::Display for HttpRun {
 }
 
 #[async_trait]
-impl Execute for HttpRun {
+impl RemoteExec for HttpRun {
     fn transport(&self) -> Transport {
         let mut transport = self.config.api.transport();
         // In an answer, four bytes stand for three, and there are two outputs.
@@ -94,7 +94,7 @@ impl Execute for HttpRun {
         transport
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
         self.check(&invocation)?;
         let request = self.config.api.request(&invocation)?;
         let time = invocation.timeout.saturating_add(self.config.patience);
@@ -125,11 +125,11 @@ impl Execute for HttpRun {
 }
 
 /// `completed` with no more of each output than `invocation` has use for, whatever the service gave.
-fn within(completed: Completed, invocation: &Invocation) -> Completed {
+fn within(completed: RemoteOutput, invocation: &Invocation) -> RemoteOutput {
     let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);
     stderr.push(&completed.stderr);
-    let mut cut = Completed::kept(completed.ending, stdout, stderr);
+    let mut cut = RemoteOutput::kept(completed.exit, stdout, stderr);
     cut.truncated |= completed.truncated;
     cut.stdout_bytes = cut.stdout_bytes.max(completed.stdout_bytes);
     cut.stderr_bytes = cut.stderr_bytes.max(completed.stderr_bytes);

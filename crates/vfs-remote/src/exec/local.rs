@@ -25,7 +25,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use self::shell_pool::{ReadyShells, Start};
 use self::signals::reset_ignored_signals;
 use crate::config::Names;
-use crate::exec::{Completed, Ending, Execute, Invocation, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 
 /// Runs scripts by a shell of this machine, or by any command that takes one as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
@@ -193,12 +193,12 @@ const GRACE: Duration = Duration::from_millis(200);
 const LEFT_OPEN: Duration = Duration::from_millis(100);
 
 #[async_trait]
-impl Execute for LocalProcess {
+impl RemoteExec for LocalProcess {
     fn transport(&self) -> Transport {
         Transport::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
         let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
@@ -251,9 +251,9 @@ impl Execute for LocalProcess {
                 Err(_) => running.wait().await,
             };
             let ending = ending_of(status.map_err(lost)?);
-            if has_timed_out { Ending::TimedOut } else { ending }
+            if has_timed_out { RemoteExit::TimedOut } else { ending }
         };
-        Ok(Completed::kept(ending, out, err))
+        Ok(RemoteOutput::kept(ending, out, err))
     }
 }
 
@@ -275,10 +275,10 @@ fn lost(error: io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "it is not known how a shell ended").with_source(error)
 }
 
-fn ending_of(status: ExitStatus) -> Ending {
+fn ending_of(status: ExitStatus) -> RemoteExit {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, signal) => Ending::Signalled(signal.unwrap_or_default()),
+        (Some(code), _) => RemoteExit::Exited(code),
+        (None, signal) => RemoteExit::Signalled(signal.unwrap_or_default()),
     }
 }
 

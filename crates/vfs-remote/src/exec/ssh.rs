@@ -15,7 +15,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
 use super::client::Client;
-use crate::exec::{Completed, Execute, Invocation, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 pub use config::{HostKeys, SshConfig};
 use master::Master;
 
@@ -41,7 +41,7 @@ use master::Master;
 /// NUL byte.
 ///
 /// ```no_run
-/// use vfs_remote::{Execute, Invocation};
+/// use vfs_remote::{RemoteExec, Invocation};
 /// use vfs_remote::{Ssh, SshConfig};
 ///
 /// # async fn example() -> vfs_core::Result<()> {
@@ -125,12 +125,12 @@ impl fmt::Display for Ssh {
 }
 
 #[async_trait]
-impl Execute for Ssh {
+impl RemoteExec for Ssh {
     fn transport(&self) -> Transport {
         Transport::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
         let bootstrap = Bootstrap::new(&invocation)?;
         let closed = |_| Error::new(ErrorKind::Internal, "the sessions of the connection are closed");
         let session = Arc::clone(&self.shared.sessions).acquire_owned().await.map_err(closed)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
@@ -20,7 +20,7 @@ use crate::tree::contents::{BESIDE_FILE, LARGE};
 /// Most files of one script.
 const MOST_FILES: usize = 128;
 
-pub(crate) async fn upload<E: Execute>(
+pub(crate) async fn upload<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     files: Vec<FileUpload>,
@@ -42,7 +42,7 @@ pub(crate) async fn upload<E: Execute>(
     answers
 }
 
-async fn alone<E: Execute>(place: &Arc<Place<E>>, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
     let path = file.path.clone();
     let written = write(place, cx, file.into()).await;
     FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
@@ -88,7 +88,7 @@ impl Group {
         self.files.push(file);
     }
 
-    async fn send<E: Execute>(self, place: &Arc<Place<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
+    async fn send<E: RemoteExec>(self, place: &Arc<Place<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
         let Self { files, text, .. } = self;
         let Some(first) = files.first() else { return Vec::new() };
         let answered = async {
@@ -127,7 +127,7 @@ fn failed(path: VfsPath, error: &Error) -> FileUploadResponse {
     FileUploadResponse::failed(path, error)
 }
 
-pub(crate) async fn downloads<E: Execute>(
+pub(crate) async fn downloads<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     paths: Vec<VfsPath>,
@@ -157,7 +157,7 @@ pub(crate) async fn downloads<E: Execute>(
 }
 
 /// The small plain files of `group`, in two answers: how large they are, and what is in them.
-async fn together<E: Execute>(
+async fn together<E: RemoteExec>(
     place: &Place<E>,
     cx: &OpContext,
     group: &[VfsPath],
@@ -181,7 +181,7 @@ async fn together<E: Execute>(
     Ok(known)
 }
 
-async fn fetched<E: Execute>(
+async fn fetched<E: RemoteExec>(
     place: &Place<E>,
     cx: &OpContext,
     batch: &[VfsPath],
@@ -194,7 +194,7 @@ async fn fetched<E: Execute>(
     Ok(answers.collect())
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// The sizes of those of `paths` that are plain files.
     async fn sizes(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, u64>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };

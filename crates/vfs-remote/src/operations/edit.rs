@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind, OpContext, Result, WriteMode, edit};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
-use crate::operations::write::put;
+use crate::operations::write::{NewContent, put};
 use crate::place::{ATTEMPTS, Place, make_way};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
 /// version alone.
-pub(crate) async fn edit<E: Execute>(
+pub(crate) async fn edit<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: &EditRequest,
@@ -50,7 +50,9 @@ pub(crate) async fn edit<E: Execute>(
         if request.mode == EditMode::DryRun {
             return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
         }
-        match put(place, cx, path, &Bytes::from(edited.content), &WriteMode::IfVersion(version)).await {
+        match put(place, cx, path, NewContent::Memory(&Bytes::from(edited.content)), &WriteMode::IfVersion(version))
+            .await
+        {
             Ok((_, facts)) => {
                 return Ok(EditResult::new(path.clone(), edited.occurrences, facts.version(), size).with_diff(diff));
             }

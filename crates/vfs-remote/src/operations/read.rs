@@ -8,9 +8,9 @@ use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, R
 use vfs_core::{buffer, window};
 use vfs_search::run_blocking;
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{ATTEMPTS, Place, make_way};
+use crate::place::{ATTEMPTS, FileKnowledge, Place, make_way};
 use crate::script::Walk;
 use crate::script::facts::Facts;
 use crate::script::probe::Abilities;
@@ -24,6 +24,9 @@ const FIRST: u64 = 17;
 /// Most blocks that are asked for at once: 32 MiB.
 const MOST_BLOCKS: u64 = 512;
 
+/// Blocks that are read at once where a window goes on beyond its first part: 4 MiB.
+const READ_AHEAD: u64 = 64;
+
 /// Room in an answer beside a file's content.
 pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
 
@@ -36,7 +39,7 @@ pub(crate) struct Part {
     pub(crate) content: Bytes,
 }
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// How many blocks fit through at once.
     pub(crate) fn most_blocks(&self) -> u64 {
         (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
@@ -123,7 +126,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
 }
 
 /// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer, and a large one part by part.
-pub(crate) async fn read<E: Execute>(
+pub(crate) async fn read<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: ReadRequest,
@@ -157,14 +160,14 @@ fn first_part(request: &ReadRequest, most: u64) -> (u64, u64) {
 }
 
 /// Reads a window on a thread that may wait; `None` where the file changed meanwhile.
-async fn read_large<E: Execute>(
+async fn read_large<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: &ReadRequest,
     first: Part,
 ) -> Result<Option<ReadResult>> {
     let version = first.facts.version();
-    let mut index = place.lines.take(&version);
+    let FileKnowledge { mut lines, head } = place.lines.take(&version);
     let runtime = Handle::try_current().map_err(|error| {
         Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read")
             .with_path(&request.path)
@@ -179,18 +182,20 @@ async fn read_large<E: Execute>(
         version: version.clone(),
         size: first.facts.size,
         held: first,
+        head,
         has_changed: false,
     };
+    source.remember_head();
     let (request, known) = (request.clone(), version.clone());
     let work = move || {
-        let result = window::read_indexed(&mut source, &mut index, &request, known);
-        (result, source.has_changed, index)
+        let result = window::read_indexed(&mut source, &mut lines, &request, known);
+        (result, source.has_changed, FileKnowledge { lines, head: source.head })
     };
-    let (result, has_changed, index) = run_blocking(&runtime, work).await?;
+    let (result, has_changed, knowledge) = run_blocking(&runtime, work).await?;
     if has_changed {
         return Ok(None);
     }
-    place.lines.keep(version, index);
+    place.lines.insert(version, knowledge);
     result.map(Some)
 }
 
@@ -203,18 +208,31 @@ struct Source<E> {
     version: Version,
     size: u64,
     held: Part,
+    /// The first block, which reads of ranges need for the type of the content.
+    head: Option<Bytes>,
     has_changed: bool,
 }
 
-impl<E: Execute> Source<E> {
+impl<E: RemoteExec> Source<E> {
     /// The bytes from `offset` on, as far as they are held.
     fn held(&self, offset: u64) -> &[u8] {
         let skip = offset.checked_sub(self.held.start).and_then(|skip| usize::try_from(skip).ok());
-        skip.and_then(|skip| self.held.content.get(skip..)).unwrap_or_default()
+        let rest = skip.and_then(|skip| self.held.content.get(skip..)).unwrap_or_default();
+        let head = self.head.as_deref().filter(|_| rest.is_empty());
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        head.and_then(|head| head.get(start..)).unwrap_or(rest)
+    }
+
+    /// Copies the first block, if the last part begins with it.
+    fn remember_head(&mut self) {
+        if self.held.start == 0 && self.head.is_none() {
+            let length = self.held.content.len().min(BLOCK as usize);
+            self.head = Some(Bytes::copy_from_slice(&self.held.content[..length]));
+        }
     }
 }
 
-impl<E: Execute> window::Source for Source<E> {
+impl<E: RemoteExec> window::Source for Source<E> {
     fn size(&self) -> u64 {
         self.size
     }
@@ -227,12 +245,15 @@ impl<E: Execute> window::Source for Source<E> {
             if offset >= self.size.max(self.held.start + self.held.content.len() as u64) && self.size > 0 {
                 return Ok(0);
             }
-            let part = self.place.part(&self.cx, &self.path, offset / BLOCK, self.place.most_blocks().min(64));
+            // The head alone is read for the type of the content; anything else is likely to go on.
+            let count = if offset == 0 { 1 } else { self.place.most_blocks().min(READ_AHEAD) };
+            let part = self.place.part(&self.cx, &self.path, offset / BLOCK, count);
             self.held = self.runtime.block_on(part)?;
             if self.held.facts.version() != self.version {
                 self.has_changed = true;
                 return Err(keeps_changing(&self.path));
             }
+            self.remember_head();
         }
         let rest = self.held(offset);
         let count = rest.len().min(buffer.len());
@@ -242,7 +263,7 @@ impl<E: Execute> window::Source for Source<E> {
 }
 
 /// A whole file, for a download.
-pub(crate) async fn download<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
+pub(crate) async fn download<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
     let whole = async {
         refuse_reserved(&path)?;
         place.whole(cx, &path, place.config.max_file_size).await

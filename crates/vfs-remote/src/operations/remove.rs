@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::actual;
 use crate::place::Place;
@@ -13,7 +13,7 @@ use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{Walk, quoted};
 
-pub(crate) async fn delete<E: Execute>(
+pub(crate) async fn delete<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: DeleteRequest,

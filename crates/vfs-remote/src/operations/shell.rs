@@ -11,7 +11,8 @@ use vfs_core::{
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;
-use crate::exec::{Completed, Ending, Execute, Invocation, Keep};
+use crate::exec::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput};
+use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
@@ -29,7 +30,7 @@ printf '%s' "$M"
 printf '%s' "$M" >&2"#;
 
 #[async_trait]
-impl<E: Execute> Shell for SandboxBackend<E> {
+impl<E: RemoteExec> Shell for SandboxBackend<E> {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
         cx.check().map_err(|error| error.or_path(&req.cwd))?;
         check(&req)?;
@@ -37,7 +38,7 @@ impl<E: Execute> Shell for SandboxBackend<E> {
         let limit = req.timeout.unwrap_or(place.config.command_timeout).min(LONGEST);
         let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let most = most.min(place.config.max_output_bytes);
-        let (mut invocation, script) = prepared(place, cx, &req).await?;
+        let (mut invocation, script, staged) = prepared(place, cx, &req).await?;
         invocation.timeout = limit;
         // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
         invocation.max_output_bytes = most.saturating_add(BESIDE);
@@ -46,7 +47,11 @@ impl<E: Execute> Shell for SandboxBackend<E> {
             .await
             .flatten()
             .map_err(|error| error.or_path(&req.cwd))?;
-        answered(&req, most, &script, completed, started.elapsed())
+        let response = answered(&req, most, &script, completed, started.elapsed())?;
+        if let Some(staged) = staged.filter(|_| response.exit_code.is_some()) {
+            staged.set_used();
+        }
+        Ok(response)
     }
 }
 
@@ -70,24 +75,27 @@ fn check(req: &ExecuteRequest) -> Result<()> {
     Ok(())
 }
 
-async fn prepared<E: Execute>(
+async fn prepared<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
-) -> Result<(Invocation, Script)> {
+) -> Result<(Invocation, Script, Option<StagedContent<E>>)> {
     let mut script = place.script(cx, &req.cwd).await?;
     let transport = place.execute.transport();
     let input = Bytes::from(req.stdin.clone().unwrap_or_default());
     let mut run = String::from("exec");
-    let mut opened = "";
+    let (mut opened, mut staged) = ("", None);
     if input.len() as u64 <= transport.max_stdin_bytes {
         script.stdin(input);
     } else if input.len() <= SCRIPT_ROOM / 4 {
         run = format!("printf {} |", printable(&input));
     } else {
-        let waiting = place.bring_by_script(cx, &req.cwd, &input).await?;
-        script.push(&waiting).push("tidy() { rm -f \"$x\"; }");
-        opened = "exec <\"$x\"\nrm -f \"$x\"";
+        let transfer = PartTransfer::by_script(place).await.map_err(|error| error.or_path(&req.cwd))?;
+        let content = StagedContent::stage(place, cx, &req.cwd, &input, transfer).await?;
+        content.provide(&mut script);
+        script.push("tidy() { rm -f \"$staged\"; }");
+        opened = "exec <\"$staged\"\nrm -f \"$staged\"";
+        staged = Some(content);
     }
     script.walk(Walk::Followed, &req.cwd).push(opened).push(BEGIN);
     run.push_str(" env -i \"PATH=$PATH\"");
@@ -105,7 +113,7 @@ async fn prepared<E: Execute>(
     invocation.stdin = script.stdin.clone();
     invocation.keep = Keep::Ends;
     invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
-    Ok((invocation, script))
+    Ok((invocation, script, staged))
 }
 
 /// Room in an output for what is not the command's.
@@ -115,10 +123,10 @@ fn answered(
     req: &ExecuteRequest,
     most: u64,
     script: &Script,
-    completed: Completed,
+    completed: RemoteOutput,
     took: Duration,
 ) -> Result<ExecuteResponse> {
-    let Completed { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes } = completed;
+    let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
     let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
     let mut response = ExecuteResponse::default();
@@ -136,13 +144,13 @@ fn answered(
             response.truncated = truncated || both.is_cut();
         }
         // It did not come so far; that it took too long is an answer all the same.
-        (None, _) if ending == Ending::TimedOut => {}
-        (None, _) => return Err(unanswered(ending, &stderr).with_path(&req.cwd)),
+        (None, _) if exit == RemoteExit::TimedOut => {}
+        (None, _) => return Err(unanswered(exit, &stderr).with_path(&req.cwd)),
     }
-    match ending {
-        Ending::Exited(code) => response.exit_code = Some(code),
-        Ending::Signalled(signal) => response.signal = Some(signal),
-        Ending::TimedOut => response.timed_out = true,
+    match exit {
+        RemoteExit::Exited(code) => response.exit_code = Some(code),
+        RemoteExit::Signalled(signal) => response.signal = Some(signal),
+        RemoteExit::TimedOut => response.timed_out = true,
     }
     response.duration = took;
     Ok(response)

@@ -2,13 +2,13 @@
 
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::place::Place;
 use crate::script::Walk;
 use crate::script::facts::Facts;
 use crate::script::reply::Reply;
 
-pub(crate) async fn stat<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
+pub(crate) async fn stat<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
     script.walk(Walk::Followed, &path).push("facts");
@@ -16,7 +16,7 @@ pub(crate) async fn stat<E: Execute>(place: &Place<E>, cx: &OpContext, path: Vfs
     facts(&reply, &path)?.info(path)
 }
 
-pub(crate) async fn resolve<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<Resolved> {
+pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<Resolved> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
     script.walk(Walk::Wherever, &path);

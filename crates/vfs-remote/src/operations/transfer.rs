@@ -8,7 +8,7 @@ use vfs_core::{
     check_source_and_target,
 };
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};
 use crate::place::{Answer, Place};
 use crate::script::facts::Facts;
@@ -16,7 +16,7 @@ use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk};
 
-pub(crate) async fn rename<E: Execute>(
+pub(crate) async fn rename<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: RenameRequest,
@@ -36,7 +36,7 @@ pub(crate) async fn rename<E: Execute>(
     Ok(RenameResult::new(from, to, has_replaced(&reply)))
 }
 
-pub(crate) async fn copy<E: Execute>(
+pub(crate) async fn copy<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: CopyRequest,
@@ -68,7 +68,7 @@ fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
     refuse_reserved(to)
 }
 
-async fn begin<E: Execute>(place: &Place<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
+async fn begin<E: RemoteExec>(place: &Place<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
     place.changing(cx, from, functions::TRANSFER).await
 }
 

@@ -1,41 +1,50 @@
-//! LRU cache of line indexes of large files, by version.
+//! LRU cache of what was learned from reads of large files, by version.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use vfs_core::Version;
 use vfs_core::window::LineIndex;
 
-/// Most files of which something is kept.
-const MOST: usize = 64;
+/// Maximum number of files in the cache.
+const MAX_FILES: usize = 64;
 
-/// What is known of the files that were read last, by version, the newest at the end.
+/// What reads of a large file have learned.
+#[derive(Debug, Default)]
+pub(crate) struct FileKnowledge {
+    pub(crate) lines: LineIndex,
+    /// The first block, which tells the type of a file's content.
+    pub(crate) head: Option<Bytes>,
+}
+
+/// Line indexes and heads of the files that were read last, the newest at the end.
 #[derive(Default)]
-pub(crate) struct LineIndexes(Mutex<VecDeque<(Version, LineIndex)>>);
+pub(crate) struct LineIndexes(Mutex<VecDeque<(Version, FileKnowledge)>>);
 
 impl LineIndexes {
-    /// Takes what is known of a content.
-    pub(crate) fn take(&self, version: &Version) -> LineIndex {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = kept.iter().position(|(of, _)| of == version);
-        place.and_then(|place| kept.remove(place)).map(|(_, known)| known).unwrap_or_default()
+    /// Removes and returns the entry of `version`, or an empty one.
+    pub(crate) fn take(&self, version: &Version) -> FileKnowledge {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = entries.iter().position(|(of, _)| of == version);
+        index.and_then(|index| entries.remove(index)).map(|(_, knowledge)| knowledge).unwrap_or_default()
     }
 
-    /// Keeps what is known by now.
-    pub(crate) fn keep(&self, version: Version, known: LineIndex) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(of, _)| *of != version);
-        if kept.len() == MOST {
-            kept.pop_front();
+    /// Inserts or replaces the entry of `version`.
+    pub(crate) fn insert(&self, version: Version, knowledge: FileKnowledge) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|(of, _)| *of != version);
+        if entries.len() == MAX_FILES {
+            entries.pop_front();
         }
-        kept.push_back((version, known));
+        entries.push_back((version, knowledge));
     }
 }
 
 impl fmt::Debug for LineIndexes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("LineIndexes").field("files", &kept.len()).finish()
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("LineIndexes").field("files", &entries.len()).finish()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 
-use crate::exec::Ending;
+use crate::exec::RemoteExit;
 use crate::script::facts::special_file;
 
 /// What the tools of the place print of an error, by glibc and by musl, and what it is.
@@ -126,20 +126,20 @@ pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
 }
 
 /// The failure of a script whose answer did not arrive whole.
-pub(crate) fn unanswered(ending: Ending, stderr: &Bytes) -> Error {
-    let error = match ending {
-        Ending::TimedOut => {
+pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
+    let error = match exit {
+        RemoteExit::TimedOut => {
             Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; what was asked may be done")
         }
-        Ending::Signalled(signal) => Error::new(
+        RemoteExit::Signalled(signal) => Error::new(
             ErrorKind::Unavailable,
             format!("the shell of the sandbox was ended by signal {signal} before it had answered"),
         ),
-        Ending::Exited(code @ (126 | 127)) => Error::new(
+        RemoteExit::Exited(code @ (126 | 127)) => Error::new(
             ErrorKind::Unavailable,
             format!("the sandbox could not run a shell, or a tool that it needs (exit code {code})"),
         ),
-        Ending::Exited(code) => Error::new(
+        RemoteExit::Exited(code) => Error::new(
             ErrorKind::Unavailable,
             format!("the answer of the sandbox was cut short (exit code {code}); what was asked may be done"),
         ),

@@ -29,6 +29,14 @@ impl Flavour {
         }
     }
 
+    /// The command that prints the size of the path behind it.
+    pub(crate) fn size_command(self) -> &'static str {
+        match self {
+            Flavour::Gnu | Flavour::Busybox | Flavour::Zoneless => "stat -c %s",
+            Flavour::Bsd => "stat -f %z",
+        }
+    }
+
     fn time(self, at: Time) -> String {
         match self {
             Flavour::Gnu | Flavour::Bsd => format!("{}.{:09}", at.seconds, at.nanos),

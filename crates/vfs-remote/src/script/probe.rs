@@ -163,6 +163,11 @@ below() {{
         )
     }
 
+    /// The function that compares the size of a file: `has_size PATH BYTES`. `wc -c` of busybox reads the whole file.
+    pub(crate) fn sizing(&self) -> String {
+        format!("has_size() {{ [ \"$({} \"$1\")\" = \"$2\" ]; }}\n", self.flavour.size_command())
+    }
+
     fn name_format(&self) -> char {
         if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
     }
@@ -199,7 +204,7 @@ below() {{
             "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
             self.move_exact, self.owner, self.permissions,
         );
-        known + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+        known + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
     }
 
     /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one

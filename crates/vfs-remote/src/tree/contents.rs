@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use vfs_core::tree::ChildKind;
 use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::read::ANSWER_ROOM;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::facts::Facts;
@@ -76,7 +76,7 @@ impl Contents {
 
     /// The content of the small file at `path`, and with it, on the way, those of files after it; `None` where it is to
     /// be fetched for itself.
-    pub(crate) fn open<E: Execute>(
+    pub(crate) fn open<E: RemoteExec>(
         &self,
         place: &Place<E>,
         cx: &OpContext,
@@ -167,7 +167,7 @@ const GO: &str = r#"go() {
 ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
 set --"#;
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// The facts and contents of those of `paths` that are plain files, all of one moment; the others are left out.
     pub(crate) async fn many(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, (Facts, Bytes)>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use vfs_core::tree::{ChildKind, Listing};
 use vfs_core::{Error, ErrorKind, OpContext, Problem, Result, VfsPath};
 
-use crate::exec::Execute;
+use crate::exec::RemoteExec;
 use crate::operations::stat::{RESERVED, unreadable};
 use crate::place::Place;
 use crate::script::error::only_gaps;
@@ -130,7 +130,7 @@ l) die raced ;;
 *) die special ;;
 esac"#;
 
-impl<E: Execute> Place<E> {
+impl<E: RemoteExec> Place<E> {
     /// Lists what is at and below `path`.
     pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Start> {
         let mut script: Script = self.script(cx, path).await?;

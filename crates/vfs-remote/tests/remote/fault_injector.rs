@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
-use vfs_remote::{Completed, Ending, Execute, Invocation, LocalProcess, Transport};
+use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, Transport};
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     Killed,
     /// Standard input ends in the middle.
     InputCut,
+    /// The script runs twice.
+    Repeated,
 }
 
 /// A local process, and what happens to the calls of it.
@@ -41,12 +43,18 @@ pub(crate) struct FaultInjector {
 struct State {
     fault: Mutex<Fault>,
     calls: AtomicUsize,
+    output_bytes: AtomicUsize,
     last: Mutex<Bytes>,
 }
 
 impl FaultInjector {
     pub(crate) fn new(process: LocalProcess) -> Self {
-        let state = State { fault: Mutex::new(Fault::None), calls: AtomicUsize::new(0), last: Mutex::default() };
+        let state = State {
+            fault: Mutex::new(Fault::None),
+            calls: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            last: Mutex::default(),
+        };
         Self { process, state: Arc::new(state) }
     }
 
@@ -59,6 +67,11 @@ impl FaultInjector {
     pub(crate) fn calls(&self) -> usize {
         self.state.calls.swap(0, Ordering::Relaxed)
     }
+
+    /// Returns how many bytes scripts printed since the last call of this.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.state.output_bytes.swap(0, Ordering::Relaxed)
+    }
 }
 
 impl fmt::Display for FaultInjector {
@@ -68,22 +81,24 @@ impl fmt::Display for FaultInjector {
 }
 
 #[async_trait]
-impl Execute for FaultInjector {
+impl RemoteExec for FaultInjector {
     fn transport(&self) -> Transport {
         self.process.transport()
     }
 
-    async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
         self.state.calls.fetch_add(1, Ordering::Relaxed);
         let fault = *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
             Fault::NotRun => return Err(Error::new(ErrorKind::Unavailable, "no way there")),
-            Fault::Killed => return Ok(Completed::new(Ending::Signalled(9), Bytes::new(), Bytes::new())),
+            Fault::Killed => return Ok(RemoteOutput::new(RemoteExit::Signalled(9), Bytes::new(), Bytes::new())),
             Fault::InputCut => invocation.stdin = invocation.stdin.slice(..invocation.stdin.len() / 2),
+            Fault::Repeated => drop(self.process.run(invocation.clone()).await?),
             _ => {}
         }
         let mut completed = self.process.run(invocation).await?;
         let real = completed.stdout.clone();
+        self.state.output_bytes.fetch_add(real.len(), Ordering::Relaxed);
         match fault {
             Fault::Banners => {
                 completed.stdout = [b"Welcome!\n\0vfs:\n", &real[..]].concat().into();

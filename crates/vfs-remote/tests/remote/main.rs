@@ -3,6 +3,7 @@
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
 #![allow(clippy::disallowed_methods, reason = "what a backend did is looked at beside it, on the disk")]
 
+mod chunks;
 mod contention;
 mod cost;
 mod fault_injector;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = faults::trials();
     trials.extend(hostile::trials());
     trials.extend(contention::trials());
+    trials.extend(chunks::trials());
     trials.extend(cost::trials());
     // Those of the system's shell and of busybox are checked beside all other backends.
     for place in [places::narrow(), places::coarse()] {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use vfs_core::Result;
-use vfs_remote::{Completed, Execute, Invocation, LocalProcess, Transport};
+use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteOutput, Transport};
 
 /// A local process behind bounds that it is held to.
 #[derive(Debug, Clone)]
@@ -47,12 +47,12 @@ impl fmt::Display for Narrow {
 }
 
 #[async_trait]
-impl Execute for Narrow {
+impl RemoteExec for Narrow {
     fn transport(&self) -> Transport {
         self.transport
     }
 
-    async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
+    async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
         assert!(invocation.script.len() <= self.transport.max_script_bytes, "{} bytes", invocation.script.len());
         assert!(invocation.stdin.len() as u64 <= self.transport.max_stdin_bytes, "{} bytes", invocation.stdin.len());
         assert!(invocation.max_output_bytes < 1 << 30, "what is held in memory is bounded");

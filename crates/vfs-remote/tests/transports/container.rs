@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 use vfs_core::ErrorKind;
-use vfs_remote::{ContainerExec, ContainerExecConfig, Execute, Invocation};
+use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteExec};
 
 use crate::laws;
 use crate::{exited, program, run, trial, write_program};

@@ -163,7 +163,7 @@ async fn files(container: &Container) {
 /// The engine's own words about a container that is not there are typed errors.
 async fn stopped(container: &Container) {
     let gone = ContainerExec::new(ContainerExecConfig::with_program(container.engine, "vfs-test-is-not-there"));
-    let error = vfs_remote::Execute::run(&gone.expect("a transport"), Invocation::new("true")).await;
+    let error = vfs_remote::RemoteExec::run(&gone.expect("a transport"), Invocation::new("true")).await;
     let error = error.expect_err("it is not there");
     assert_eq!(error.kind(), vfs_core::ErrorKind::Unavailable, "{error}");
     assert!(error.message().contains("no such container") && error.message().contains("was not run"), "{error}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
 use vfs_remote::http::{Agentkit, BearerToken, HttpRun, HttpRunConfig, JsonApi, Repeat, VolcengineSignature};
-use vfs_remote::{Ending, Execute, Invocation, Keep};
+use vfs_remote::{Invocation, Keep, RemoteExec, RemoteExit};
 
 use crate::{HANG_TIMEOUT, TIMES, exited, long_sleep, program, run, runs, timed_out, trial, until};
 use service::{Fate, Kind, Service};
@@ -87,8 +87,8 @@ async fn bytes_and_exit_codes_arrive(kind: Kind) {
     invocation.stdin = all.clone().into();
     let answer = place.run(invocation).await.expect("an answer");
     assert_eq!((&answer.stdout[..], &answer.stderr[..]), (&all[..], &b"e\xff"[..]));
-    assert_eq!(answer.ending, Ending::Exited(255));
-    assert_eq!(run(&place, "kill -9 $$").await.ending, Ending::Signalled(9));
+    assert_eq!(answer.exit, RemoteExit::Exited(255));
+    assert_eq!(run(&place, "kill -9 $$").await.exit, RemoteExit::Signalled(9));
     assert_eq!(run(&place, "cat").await, exited(0, "", ""));
 }
 
@@ -106,9 +106,9 @@ async fn a_process_left_behind_keeps_nobody_waiting(kind: Kind) {
     let place = place(&service);
     let name = long_sleep();
     let answer = run(&place, &format!("sleep {name} & echo $!")).await;
-    assert_eq!(answer.ending, Ending::Exited(0));
+    assert_eq!(answer.exit, RemoteExit::Exited(0));
     let pid = String::from_utf8(answer.stdout.to_vec()).expect("a number");
-    assert_eq!(run(&place, &format!("kill {pid}")).await.ending, Ending::Exited(0));
+    assert_eq!(run(&place, &format!("kill {pid}")).await.exit, RemoteExit::Exited(0));
 }
 
 async fn an_output_over_the_limit_is_cut_and_told(kind: Kind) {
@@ -116,7 +116,7 @@ async fn an_output_over_the_limit_is_cut_and_told(kind: Kind) {
     let mut invocation = Invocation::new("head -c 1000000 /dev/zero; exit 5");
     invocation.max_output_bytes = 10;
     let answer = place(&service).run(invocation).await.expect("an answer");
-    assert_eq!((answer.ending, answer.truncated, answer.stdout.len()), (Ending::Exited(5), true, 10));
+    assert_eq!((answer.exit, answer.truncated, answer.stdout.len()), (RemoteExit::Exited(5), true, 10));
     let mut ends = Invocation::new("printf 0123456789abcdefghij");
     (ends.max_output_bytes, ends.keep) = (5, Keep::Ends);
     let answer = place(&service).run(ends).await.expect("an answer");

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 use tempfile::TempDir;
 use vfs_core::ErrorKind;
-use vfs_remote::{Completed, Ending, Execute, Invocation, Keep};
+use vfs_remote::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput};
 
 use crate::{HANG_TIMEOUT, Place, exited, long_sleep, run, runs, timed_out, until};
 
@@ -42,7 +42,7 @@ fn invocation(script: &str, stdin: impl Into<Bytes>) -> Invocation {
     invocation
 }
 
-async fn give(place: &dyn Execute, script: &str, stdin: impl Into<Bytes>) -> Completed {
+async fn give(place: &dyn RemoteExec, script: &str, stdin: impl Into<Bytes>) -> RemoteOutput {
     place.run(invocation(script, stdin)).await.expect("an answer")
 }
 
@@ -68,7 +68,7 @@ async fn input_of_any_size_arrives_whole(place: Place) {
     for size in [0, 1, 1_000, 65_535, 65_536, 65_537, 131_072, 3_000_001] {
         let data: Vec<u8> = (0..size).map(|index: usize| (index * 31 % 251) as u8).collect();
         let answer = give(&*place, "cat", data.clone()).await;
-        assert_eq!(answer.ending, Ending::Exited(0));
+        assert_eq!(answer.exit, RemoteExit::Exited(0));
         assert!(answer.stdout == data, "{size} bytes");
     }
     // Without input there is an end of input, and not the connection's own.
@@ -87,7 +87,7 @@ async fn a_script_arrives_as_it_is_written(place: Place) {
     let script = format!("printf %s '{quoted}'\n\n");
     assert_eq!(run(&*place, &script).await, exited(0, hostile, ""));
     assert_eq!(run(&*place, "cat <<'end'\na\\nb 'c'\n\nend\n").await, exited(0, "a\\nb 'c'\n\n", ""));
-    assert_eq!(run(&*place, "-e 2>/dev/null").await.ending, Ending::Exited(127), "no option of sh");
+    assert_eq!(run(&*place, "-e 2>/dev/null").await.exit, RemoteExit::Exited(127), "no option of sh");
     assert_eq!(run(&*place, "printf %s \"$0$#\"").await, exited(0, "sh0", ""));
 }
 
@@ -111,7 +111,7 @@ async fn an_output_over_the_limit_is_cut_and_told(place: Place) {
     limited.max_output_bytes = 4;
     let answer = place.run(limited.clone()).await.expect("an answer");
     assert_eq!((&answer.stdout[..], &answer.stderr[..]), (&b"0123"[..], &b"abcd"[..]));
-    assert_eq!((answer.ending, answer.truncated), (Ending::Exited(5), true));
+    assert_eq!((answer.exit, answer.truncated), (RemoteExit::Exited(5), true));
     assert_eq!((answer.stdout_bytes, answer.stderr_bytes), (10, 10));
     limited.keep = Keep::Ends;
     assert_eq!(place.run(limited.clone()).await.expect("an answer").stdout, "0189");
@@ -124,9 +124,9 @@ async fn a_process_left_behind_keeps_nobody_waiting(place: Place) {
     let script = format!("sleep {name} & echo $!");
     let answer = tokio::time::timeout(HANG_TIMEOUT, run(&*place, &script)).await;
     let answer = answer.expect("it does not wait for what is left behind");
-    assert_eq!(answer.ending, Ending::Exited(0));
+    assert_eq!(answer.exit, RemoteExit::Exited(0));
     let pid = String::from_utf8(answer.stdout.to_vec()).expect("a number");
-    assert_eq!(run(&*place, &format!("kill {pid}")).await.ending, Ending::Exited(0), "it was still there");
+    assert_eq!(run(&*place, &format!("kill {pid}")).await.exit, RemoteExit::Exited(0), "it was still there");
     until("it ended", || !runs(&name)).await;
 }
 
@@ -144,7 +144,7 @@ async fn many_at_a_time_get_their_own_answers(place: Place) {
 async fn a_timeout_keeps_what_was_printed_and_ends_the_script(place: Place) {
     let name = long_sleep();
     let script = format!("printf before; printf also >&2; sleep {name}; printf after");
-    let is_enough = |answer: &Completed| !answer.stdout.is_empty() && !answer.stderr.is_empty();
+    let is_enough = |answer: &RemoteOutput| !answer.stdout.is_empty() && !answer.stderr.is_empty();
     let answer = timed_out(&*place, &script, is_enough).await;
     assert_eq!((&answer.stdout[..], &answer.stderr[..]), (&b"before"[..], &b"also"[..]));
     until("the script ended", || !runs(&name)).await;
@@ -214,6 +214,6 @@ async fn a_flood_passes_in_bounded_memory(place: Place) {
     let mut flood = Invocation::new("head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; exit 6");
     flood.max_output_bytes = 1_000;
     let answer = place.run(flood).await.expect("an answer");
-    assert_eq!((answer.ending, answer.truncated), (Ending::Exited(6), true));
+    assert_eq!((answer.exit, answer.truncated), (RemoteExit::Exited(6), true));
     assert_eq!((answer.stdout.len(), answer.stderr.len()), (1_000, 1_000));
 }

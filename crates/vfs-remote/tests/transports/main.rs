@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_remote::{Completed, Ending, Execute, Invocation};
+use vfs_remote::{Invocation, RemoteExec, RemoteExit, RemoteOutput};
 
 fn main() -> ExitCode {
     let mut trials = container::trials();
@@ -88,7 +88,7 @@ fn long_sleep() -> String {
 }
 
 /// Runs a script, which does not end by itself, for each of the [`TIMES`] until what it printed `is_enough`.
-async fn timed_out(place: &dyn Execute, script: &str, is_enough: impl Fn(&Completed) -> bool) -> Completed {
+async fn timed_out(place: &dyn RemoteExec, script: &str, is_enough: impl Fn(&RemoteOutput) -> bool) -> RemoteOutput {
     let mut last = None;
     for time in TIMES {
         let mut invocation = Invocation::new(script);
@@ -96,7 +96,7 @@ async fn timed_out(place: &dyn Execute, script: &str, is_enough: impl Fn(&Comple
         let answer = tokio::time::timeout(time + HANG_TIMEOUT, place.run(invocation)).await.expect("it is ended");
         match &answer {
             Ok(completed) => {
-                assert_eq!(completed.ending, Ending::TimedOut);
+                assert_eq!(completed.exit, RemoteExit::TimedOut);
                 if is_enough(completed) {
                     return completed.clone();
                 }
@@ -109,12 +109,12 @@ async fn timed_out(place: &dyn Execute, script: &str, is_enough: impl Fn(&Comple
     panic!("{last:?}");
 }
 
-async fn run(place: &dyn Execute, script: &str) -> Completed {
+async fn run(place: &dyn RemoteExec, script: &str) -> RemoteOutput {
     place.run(Invocation::new(script)).await.expect("an answer")
 }
 
-fn exited(code: i32, stdout: &str, stderr: &str) -> Completed {
-    Completed::new(Ending::Exited(code), stdout.to_owned().into(), stderr.to_owned().into())
+fn exited(code: i32, stdout: &str, stderr: &str) -> RemoteOutput {
+    RemoteOutput::new(RemoteExit::Exited(code), stdout.to_owned().into(), stderr.to_owned().into())
 }
 
 /// Makes a script file that can be run. Another process writes it: a child that this process forks at that moment would inherit the
@@ -137,4 +137,4 @@ fn silent(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-type Place = Arc<dyn Execute>;
+type Place = Arc<dyn RemoteExec>;

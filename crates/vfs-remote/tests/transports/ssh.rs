@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
-use vfs_remote::{Execute, HostKeys, Invocation, Ssh, SshConfig};
+use vfs_remote::{HostKeys, Invocation, RemoteExec, Ssh, SshConfig};
 
 use crate::sshd::{Sshd, missing};
 use crate::{exited, laws, long_sleep, program, run, runs, timed_out, trial, until, write_program};

@@ -12,7 +12,7 @@ use super::api::{ApiRequest, RunCodeApi};
 use super::json::{Printed, broken, completed};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
-use crate::exec::{Completed, Ending, Invocation, Keep, Transport};
+use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
 /// Runs `sh -c` of a script for a service that runs Python only.
 ///
@@ -175,7 +175,7 @@ impl RunCodeApi for Agentkit {
         Ok(ApiRequest::json(body).query("Action", "InvokeTool").query("Version", "2025-10-30").tag(tag))
     }
 
-    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<Completed> {
+    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
         let invoked: Invoked = serde_json::from_slice(body).map_err(|_| broken())?;
         if let Some(error) = invoked.metadata.error {
             let message = format!("the service did not run the command: {}", one_line(&error.code, 80));
@@ -187,13 +187,13 @@ impl RunCodeApi for Agentkit {
         let report = printed.split(&request.tag).nth(1).and_then(|text| serde_json::from_str(text).ok());
         let Some(report) = report else { return Err(not_run(&result)) };
         let Report { code, late, cut, printed } = report;
-        let ending = match (late, code) {
-            (true, _) => Ending::TimedOut,
-            (false, Some(code @ 0..)) => Ending::Exited(code),
-            (false, Some(signal)) => Ending::Signalled(signal.saturating_neg()),
+        let exit = match (late, code) {
+            (true, _) => RemoteExit::TimedOut,
+            (false, Some(code @ 0..)) => RemoteExit::Exited(code),
+            (false, Some(signal)) => RemoteExit::Signalled(signal.saturating_neg()),
             (false, None) => return Err(broken()),
         };
-        completed(ending, &printed, cut)
+        completed(exit, &printed, cut)
     }
 
     fn complaint(&self, body: &[u8]) -> Option<String> {

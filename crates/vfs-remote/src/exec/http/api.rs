@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::Result;
 
-use crate::exec::{Completed, Invocation, Transport};
+use crate::exec::{Invocation, RemoteOutput, Transport};
 
 /// The requests and answers of a service that runs code.
 ///
@@ -28,7 +28,7 @@ pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     ///
     /// `unavailable` for an answer that is not in the service's format, and for one that says that the script was not
     /// run.
-    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<Completed>;
+    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput>;
 
     /// What the service says in an answer whose status is not one of success, where it says something.
     fn complaint(&self, body: &[u8]) -> Option<String>;

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::api::{ApiRequest, RunCodeApi, Sign, Unsigned};
 use super::secret::Secret;
-use crate::exec::{Completed, Ending, Invocation, Keep, Transport};
+use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
 /// A plain JSON API, for a service of one's own.
 ///
@@ -115,15 +115,15 @@ impl RunCodeApi for JsonApi {
         Ok(ApiRequest::json(serde_json::to_vec(&call).map_err(failed)?))
     }
 
-    fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<Completed> {
+    fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| broken())?;
-        let ending = match (answer.exit_code, answer.signal, answer.timed_out) {
-            (Some(code), None, false) => Ending::Exited(code),
-            (None, Some(signal), false) => Ending::Signalled(signal),
-            (None, None, true) => Ending::TimedOut,
+        let exit = match (answer.exit_code, answer.signal, answer.timed_out) {
+            (Some(code), None, false) => RemoteExit::Exited(code),
+            (None, Some(signal), false) => RemoteExit::Signalled(signal),
+            (None, None, true) => RemoteExit::TimedOut,
             _ => return Err(broken()),
         };
-        completed(ending, &answer.printed, answer.truncated)
+        completed(exit, &answer.printed, answer.truncated)
     }
 
     fn complaint(&self, body: &[u8]) -> Option<String> {
@@ -132,9 +132,9 @@ impl RunCodeApi for JsonApi {
 }
 
 /// An answer whose outputs are base64.
-pub(super) fn completed(ending: Ending, printed: &Printed, truncated: bool) -> Result<Completed> {
+pub(super) fn completed(exit: RemoteExit, printed: &Printed, truncated: bool) -> Result<RemoteOutput> {
     let bytes = |text: &str| STANDARD.decode(text).map_err(|_| broken());
-    let mut completed = Completed::new(ending, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
+    let mut completed = RemoteOutput::new(exit, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
     completed.stdout_bytes = completed.stdout_bytes.max(printed.stdout_bytes);
     completed.stderr_bytes = completed.stderr_bytes.max(printed.stderr_bytes);
     completed.truncated = truncated;

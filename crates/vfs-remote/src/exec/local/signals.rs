@@ -45,7 +45,7 @@ fn is_ignored(signal: c_int) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Ending, Execute as _, Invocation, LocalProcess};
+    use crate::{Invocation, LocalProcess, RemoteExec as _, RemoteExit};
 
     #[tokio::test]
     async fn a_signal_that_this_process_ignores_ends_a_script_or_is_trapped() {
@@ -53,8 +53,8 @@ mod tests {
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         let place = LocalProcess::new();
         let run = async |script: &str| place.run(Invocation::new(script)).await.expect("it runs");
-        assert_eq!(run("kill -USR2 $$; echo ignored").await.ending, Ending::Signalled(libc::SIGUSR2));
+        assert_eq!(run("kill -USR2 $$; echo ignored").await.exit, RemoteExit::Signalled(libc::SIGUSR2));
         let trapped = run("trap 'echo trapped; exit 3' USR2; kill -USR2 $$; echo ignored").await;
-        assert_eq!((trapped.ending, &trapped.stdout[..]), (Ending::Exited(3), &b"trapped\n"[..]));
+        assert_eq!((trapped.exit, &trapped.stdout[..]), (RemoteExit::Exited(3), &b"trapped\n"[..]));
     }
 }

@@ -1,26 +1,29 @@
 //! Shell functions for writes: locks, staged contents, conditional replacement.
 
 /// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
-/// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`
-/// what says that a lock is being broken, `a` what tells how old things seem, and `y` the facts of `s` before it took the
+/// of another entry, `s` what takes the entry's place, `u` content that waits for it here, `staged` content that waits
+/// for it elsewhere, `back` the same once it is `s`, and `b` what says that a lock is being broken, `a` what tells how old things seem, and `y` the facts of `s` before it took the
 /// entry's place.
 ///
 /// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
 /// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
 /// lock.
-pub(crate) const CHANGE: &str = r#"t= g= s= u= h= a= b= y=
+pub(crate) const CHANGE: &str = r#"t= g= s= u= a= b= y= staged= back=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }
 release() {
   [ -z "$t" ] || owned "./$t" || t=
   [ -z "$g" ] || owned "$g" || g=
-  [ -z "$t$g$s$u$h" ] || rm -rf ${t:+"./$t"} ${g:+"$g"} ${s:+"./$s"} ${u:+"./$u"} ${h:+"$h"}
-  t= g= s= u= h=
+  [ -z "$t$g$s$u" ] || rm -rf ${t:+"./$t"} ${g:+"$g"} ${s:+"./$s"} ${u:+"./$u"}
+  t= g= s= u=
 }
 tidy() {
   set +C
   [ -z "$a$b" ] || rm -rf ${a:+"$a"} ${b:+"$b"}
   a= b=
+  # Another script can use staged content that this one did not.
+  [ -z "$back" ] || [ -z "${u:-$s}" ] || mv -f "./${u:-$s}" "$back" 2>/dev/null
+  back=
   release
   while [ "$m" -gt 0 ] && cd -P .. && rmdir "./${p##*/}" 2>/dev/null; do
     p=${p%/*}
@@ -181,7 +184,7 @@ pub(crate) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
 told_at_once() { return 1; }
 "#;
 
-/// Writing a file whose content `body` prints, or `u` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
+/// Writing a file whose content `body` prints, or `u` or `staged` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
 /// `put over ANYTHING` and `put if EXPECTED` may stand what `put_at_once` takes.
 pub(crate) const PUT: &str = r#"target() {
   look
@@ -198,6 +201,13 @@ upload() {
   x=$(wc -c <"./$u") || die os
   [ "$((x))" -eq "$1" ] || die cut
 }
+take_staged() {
+  has_size "$staged" "$staged_size" || die cut
+  mv -f "$staged" "./$s" || die os
+  back=$staged
+  # The file is as old as this commit, not as its last part.
+  touch -c "./$s" || die os
+}
 put() {
   target "$1"
   [ -z "$k" ] || needs -w
@@ -207,7 +217,7 @@ put() {
   s=$u u=
   if [ -z "$s" ]; then
     s=.vfs-tmp-u-$ID
-    body >"./$s" || die os
+    if [ -n "$staged" ]; then take_staged; else body >"./$s" || die os; fi
   fi
   if [ -n "$k" ]; then
     if [ $# -gt 2 ] && put_at_once "$@"; then return; fi

@@ -1,0 +1,190 @@
+//! Staged content: a file in the place that collects new content in parts until one script uses it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use uuid::Uuid;
+use vfs_core::{OpContext, Result, VfsPath};
+
+use crate::exec::RemoteExec;
+use crate::place::{Place, SCRIPT_ROOM};
+use crate::script::probe::Abilities;
+use crate::script::{Script, printable, quoted};
+
+/// Upper bound on the bytes of one part, which is held in memory.
+const MAX_PART_BYTES: usize = 4 << 20;
+
+/// Appends what `part` prints to the staged file, whose size was `before` and is `after` then. Both are checked, so that a part
+/// that was lost or is sent twice fails the script.
+const APPEND: &str = r#"fail() { rm -f "$staged"; die "$1"; }
+if [ "$before" = 0 ]; then [ ! -e "$staged" ]; else has_size "$staged" "$before"; fi || fail cut
+part >>"$staged" || fail os
+has_size "$staged" "$after" || fail cut"#;
+
+/// New content of a file, staged in the place. The staged file is removed in the background when this and all scripts that use
+/// it are dropped, unless a script has [used it up](Self::set_used).
+#[derive(Debug)]
+pub(crate) struct StagedContent<E: RemoteExec> {
+    file: Arc<StagedFile<E>>,
+    size: u64,
+}
+
+/// A file that exists in the place from the first part on.
+struct StagedFile<E: RemoteExec> {
+    place: Arc<Place<E>>,
+    path: VfsPath,
+    id: Uuid,
+    runtime: Option<Handle>,
+    /// Whether the place has the file, as far as is known.
+    is_present: AtomicBool,
+}
+
+impl<E: RemoteExec> StagedContent<E> {
+    /// Returns empty content, of which nothing is in the place yet; `path` is the path that errors name.
+    pub(crate) fn new(place: &Arc<Place<E>>, path: &VfsPath) -> Self {
+        let file = StagedFile {
+            place: Arc::clone(place),
+            path: path.clone(),
+            id: Uuid::new_v4(),
+            runtime: Handle::try_current().ok(),
+            is_present: AtomicBool::new(false),
+        };
+        Self { file: Arc::new(file), size: 0 }
+    }
+
+    /// Stages `content` in as many parts as it needs.
+    pub(crate) async fn stage(
+        place: &Arc<Place<E>>,
+        cx: &OpContext,
+        path: &VfsPath,
+        content: &Bytes,
+        by: PartTransfer,
+    ) -> Result<Self> {
+        let mut staged = Self::new(place, path);
+        for start in (0..content.len()).step_by(by.max_bytes) {
+            let end = content.len().min(start + by.max_bytes);
+            staged.append(cx, content.slice(start..end), by).await?;
+        }
+        Ok(staged)
+    }
+
+    /// Appends a part of at most the bytes that `by` transfers at once.
+    pub(crate) async fn append(&mut self, cx: &OpContext, part: Bytes, by: PartTransfer) -> Result<()> {
+        let StagedFile { place, path, .. } = &*self.file;
+        let (before, after) = (self.size, self.size + part.len() as u64);
+        let mut script = place.script_with(cx, path, Abilities::sizing).await?;
+        let command = by.command(&part);
+        if by.encoding == PartEncoding::Stdin {
+            script.stdin(part);
+        }
+        self.provide(&mut script);
+        script.push(&format!("before={before} after={after}\npart() {{ {command}; }}")).push(APPEND);
+        self.file.is_present.store(true, Ordering::Relaxed);
+        place.change(cx, path, script).await?.done(path)?;
+        self.size = after;
+        Ok(())
+    }
+
+    /// Sets `staged` to the path of the staged file in `script`, and keeps the file until the script has ended.
+    pub(crate) fn provide(&self, script: &mut Script) {
+        script.push(&self.file.location());
+        script.keep_alive = Some(Arc::clone(&self.file) as _);
+    }
+
+    /// Returns another handle to the same staged file.
+    pub(crate) fn share(&self) -> Self {
+        Self { file: Arc::clone(&self.file), size: self.size }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Records that a script has moved or removed the staged file, so that no other script has to.
+    pub(crate) fn set_used(&self) {
+        self.file.is_present.store(false, Ordering::Relaxed);
+    }
+}
+
+impl<E: RemoteExec> StagedFile<E> {
+    /// Returns the lines that set `staged`: a path in the root, as the directory of the new file need not exist yet.
+    fn location(&self) -> String {
+        format!(
+            "staged=.vfs-tmp-u-{}\nif [ -w \"$r/\" ]; then staged=$r/$staged; else staged=${{TMPDIR:-/tmp}}/$staged; fi",
+            self.id.simple()
+        )
+    }
+}
+
+impl<E: RemoteExec> Drop for StagedFile<E> {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take().filter(|_| *self.is_present.get_mut()) else { return };
+        let (place, path, location) = (Arc::clone(&self.place), self.path.clone(), self.location());
+        runtime.spawn(async move {
+            let cx = OpContext::new();
+            let Ok(mut script) = place.script(&cx, &path).await else { return };
+            script.push(&location).push("rm -f \"$staged\"");
+            // If this fails, a later connection removes the file with other leftovers.
+            _ = place.ask(&cx, &path, script).await;
+        });
+    }
+}
+
+impl<E: RemoteExec> fmt::Debug for StagedFile<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StagedFile").field("path", &self.path).field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// How parts of content get into the place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartTransfer {
+    encoding: PartEncoding,
+    /// Maximum size of a part in bytes.
+    pub(crate) max_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartEncoding {
+    /// As standard input.
+    Stdin,
+    /// In the script, in base64.
+    Base64,
+    /// In the script, as an argument of `printf`.
+    Printf,
+}
+
+impl PartTransfer {
+    /// The way that takes the fewest scripts.
+    pub(crate) async fn of<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
+        match usize::try_from(place.execute.transport().max_stdin_bytes).unwrap_or(usize::MAX) {
+            0 => Self::by_script(place).await,
+            max => Ok(Self { encoding: PartEncoding::Stdin, max_bytes: max.min(MAX_PART_BYTES) }),
+        }
+    }
+
+    /// By scripts alone, which leaves standard input out.
+    pub(crate) async fn by_script<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
+        let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM).max(1024);
+        // Three bytes are four letters in base64; in octal one byte is four.
+        let (encoding, max_bytes) = match place.abilities().await?.base64 {
+            true => (PartEncoding::Base64, room / 4 * 3),
+            false => (PartEncoding::Printf, room / 4),
+        };
+        Ok(Self { encoding, max_bytes: max_bytes.min(MAX_PART_BYTES) })
+    }
+
+    /// The command that prints `part`.
+    fn command(self, part: &[u8]) -> String {
+        match self.encoding {
+            PartEncoding::Stdin => "cat".to_owned(),
+            PartEncoding::Base64 => format!("printf %s {} | base64 -d", quoted(&STANDARD.encode(part))),
+            PartEncoding::Printf => format!("printf {}", printable(part)),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Writing a file in chunks: they are staged in the place in parts, and one write script publishes them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
+
+use crate::exec::RemoteExec;
+use crate::operations::staged::{PartTransfer, StagedContent};
+use crate::operations::stat::refuse_reserved;
+use crate::operations::write::{NewContent, put, too_large};
+use crate::place::Place;
+
+/// A file that is written in chunks.
+#[derive(Debug)]
+pub(crate) struct RemoteWriter<E: RemoteExec> {
+    place: Arc<Place<E>>,
+    cx: OpContext,
+    request: OpenWriterRequest,
+    transfer: PartTransfer,
+    staged: StagedContent<E>,
+    /// The end of the content, less than a part, which is not staged yet.
+    tail: BytesMut,
+    /// Whether all chunks are staged or in `tail`: `false` during a write, and after one that failed or was dropped.
+    is_usable: bool,
+}
+
+impl<E: RemoteExec> RemoteWriter<E> {
+    pub(crate) async fn open(place: &Arc<Place<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
+        request.check()?;
+        request.clone().into_write(Bytes::new()).refuse_modified_at()?;
+        refuse_reserved(&request.path)?;
+        cx.check().map_err(|error| error.or_path(&request.path))?;
+        let transfer = PartTransfer::of(place).await.map_err(|error| error.or_path(&request.path))?;
+        let staged = StagedContent::new(place, &request.path);
+        let (place, cx) = (Arc::clone(place), cx.clone());
+        Ok(Self { place, cx, request, transfer, staged, tail: BytesMut::new(), is_usable: true })
+    }
+
+    fn check_usable(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.is_usable) {
+            let message = "an earlier chunk was not written; open another writer and start again";
+            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+        }
+        self.cx.check().map_err(|error| error.or_path(&self.request.path))
+    }
+
+    async fn append(&mut self, part: Bytes) -> Result<()> {
+        self.staged.append(&self.cx, part, self.transfer).await
+    }
+}
+
+#[async_trait]
+impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
+    async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
+        self.check_usable()?;
+        let max = self.place.config.max_streamed_size;
+        if self.staged.size() + (self.tail.len() + chunk.len()) as u64 > max {
+            return Err(too_large(max).with_path(&self.request.path));
+        }
+        let max_part = self.transfer.max_bytes;
+        while self.tail.len() + chunk.len() > max_part {
+            let rest = chunk.split_to(max_part - self.tail.len());
+            let part = if self.tail.is_empty() {
+                rest
+            } else {
+                self.tail.extend_from_slice(&rest);
+                self.tail.split().freeze()
+            };
+            self.append(part).await?;
+        }
+        self.tail.extend_from_slice(&chunk);
+        self.is_usable = true;
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        self.check_usable()?;
+        let OpenWriterRequest { path, mode, .. } = self.request.clone();
+        let _lock = self.place.turns.of(&self.cx, &path).await?;
+        let tail = self.tail.split().freeze();
+        let content = if self.staged.size() == 0 {
+            NewContent::Memory(&tail)
+        } else {
+            if !tail.is_empty() {
+                self.staged.append(&self.cx, tail.clone(), self.transfer).await?;
+            }
+            NewContent::Staged(&self.staged)
+        };
+        let is_staged = matches!(content, NewContent::Staged(_));
+        let written = put(&self.place, &self.cx, &path, content, &mode).await;
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
+            if !is_staged {
+                self.tail.extend_from_slice(&tail);
+            }
+            self.is_usable = true;
+        }
+        let (created, facts) = written?;
+        Ok(WriteResult::new(path, created, facts.version(), facts.size))
+    }
+}
