@@ -1,4 +1,4 @@
-//! A change feed that needs no runtime: a ring of the last changes, and streams that read it at their own pace.
+//! Ring buffer of recent changes with subscriptions, for implementers of [`Watch`](crate::Watch).
 
 mod subscription;
 #[cfg(test)]
@@ -17,68 +17,67 @@ use crate::error::{Error, Result};
 use crate::types::{Change, Cursor, WatchEvent, WatchRequest};
 use subscription::Subscription;
 
-/// The changes of one backend, for all who watch it.
+/// A log of the last changes of one backend, from which subscribers read at their own pace.
 ///
 /// # Behaviour
 ///
-/// * A backend says what it did with [`publish`](Self::publish), in the order in which it did it; every subscriber is told
-///   in that order. The last [`DEFAULT_CAPACITY`](Self::DEFAULT_CAPACITY) changes are remembered.
-/// * Until somebody subscribes for the first time nothing is remembered, as there is no cursor to ask by. A change then
-///   costs the backend an uncontended lock.
-/// * A clone is a handle on the same feed. A feed has a name of its own that is in every cursor, so that a cursor of
-///   another feed, of this process or an earlier one, is told from its own.
+/// * A backend adds its changes with [`publish`](Self::publish), in the order in which it makes them; every subscriber receives
+///   them in that order. The log stores the last [`DEFAULT_CAPACITY`](Self::DEFAULT_CAPACITY) changes.
+/// * The log stores nothing before the first subscription, as no cursor exists. A change then costs one uncontended lock.
+/// * A clone is a handle on the same log. Each log has a random id, which is part of its cursors, so that a cursor of another
+///   log, of this process or an earlier one, is recognised.
 ///
 /// ```
 /// use futures::StreamExt;
-/// use vfs_core::feed::Feed;
+/// use vfs_core::change_log::ChangeLog;
 /// use vfs_core::{Change, OpContext, VfsPath, WatchRequest};
 ///
 /// # futures::executor::block_on(async {
-/// let feed = Feed::new();
-/// let mut events = feed.subscribe(OpContext::new(), WatchRequest::new(VfsPath::parse("/src")?));
-/// feed.publish(Change::Removed { path: VfsPath::parse("/doc/a.md")? });
-/// feed.publish(Change::Removed { path: VfsPath::parse("/src/b.rs")? });
-/// let event = events.next().await.expect("a feed never ends by itself")?;
+/// let log = ChangeLog::new();
+/// let mut events = log.subscribe(OpContext::new(), WatchRequest::new(VfsPath::parse("/src")?));
+/// log.publish(Change::Removed { path: VfsPath::parse("/doc/a.md")? });
+/// log.publish(Change::Removed { path: VfsPath::parse("/src/b.rs")? });
+/// let event = events.next().await.expect("a log never ends by itself")?;
 /// assert_eq!(event.change, Change::Removed { path: VfsPath::parse("/src/b.rs")? });
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
 /// ```
 #[derive(Clone)]
-pub struct Feed(Arc<Inner>);
+pub struct ChangeLog(Arc<LogState>);
 
-/// A moment of a feed, which parts the cursors that were given before it from those after.
+/// A position in a [`ChangeLog`], which separates the cursors issued before it from those issued after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct LogPosition(u64);
 
-struct Inner {
-    name: u64,
+struct LogState {
+    id: u64,
     capacity: usize,
     ring: Mutex<Ring>,
     published: Event,
 }
 
-/// What is remembered, numbered from 1.
+/// The stored changes, numbered from 1.
 #[derive(Default)]
 struct Ring {
-    /// `None` stands for a [`Moment`].
+    /// `None` is a [mark](ChangeLog::mark).
     changes: VecDeque<Option<Change>>,
-    /// The number of the newest, remembered or not.
+    /// The number of the newest change.
     last: u64,
-    /// Whether anybody ever subscribed.
+    /// Whether a subscription was ever made.
     is_used: bool,
-    /// Why nothing comes any more.
+    /// The error with which the log ended.
     end: Option<Error>,
 }
 
 impl Ring {
-    /// The number of the newest that is no longer remembered; 0 where all are.
-    fn forgotten(&self) -> u64 {
+    /// Returns the number of the newest change that was dropped; 0 if none was.
+    fn last_dropped(&self) -> u64 {
         self.last - self.changes.len() as u64
     }
 
-    /// What comes after number `seen`.
+    /// Returns the entry after number `seen`, if it is stored.
     fn after(&self, seen: u64) -> Option<&Option<Change>> {
-        let index = usize::try_from(seen.checked_sub(self.forgotten())?).ok()?;
+        let index = usize::try_from(seen.checked_sub(self.last_dropped())?).ok()?;
         self.changes.get(index)
     }
 
@@ -91,39 +90,41 @@ impl Ring {
     }
 }
 
-impl Feed {
-    /// How many changes are remembered: 4,096.
+impl ChangeLog {
+    /// The default number of changes that a log stores: 4,096.
     pub const DEFAULT_CAPACITY: usize = 4096;
 
-    /// A feed that remembers the last [`DEFAULT_CAPACITY`](Self::DEFAULT_CAPACITY) changes.
+    /// Creates a log of the last [`DEFAULT_CAPACITY`](Self::DEFAULT_CAPACITY) changes.
     pub fn new() -> Self {
         Self::with_capacity(Self::DEFAULT_CAPACITY)
     }
 
-    /// A feed that remembers the last `capacity` changes, and at least one.
+    /// Creates a log of the last `capacity` changes, and at least one.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self(Arc::new(Inner {
-            // The keys of the hasher are random, and differ from one process to the next.
-            name: RandomState::new().build_hasher().finish(),
+        Self(Arc::new(LogState {
+            // The keys of the hasher are random, and differ between processes.
+            id: RandomState::new().build_hasher().finish(),
             capacity: capacity.max(1),
             ring: Mutex::default(),
             published: Event::new(),
         }))
     }
 
-    /// Tells of one change.
+    /// Adds one change and wakes the subscribers.
     pub fn publish(&self, change: Change) {
         self.push(|| [change]);
         self.wake();
     }
 
-    /// Remembers changes that were made in one step, without waking anybody: for a backend that orders its changes by a
-    /// lock, which it lets go of before it calls [`wake`](Self::wake), as a waker may run anything.
+    /// Adds the changes of one step without waking the subscribers.
+    ///
+    /// A backend that orders its changes by a lock releases the lock before it calls [`wake`](Self::wake), as a waker may run any
+    /// code.
     ///
     /// # Behaviour
     ///
-    /// * `changes` is only asked where somebody subscribed at some time.
-    /// * More changes than a feed remembers are one [`Change::Overflow`].
+    /// * `changes` is called only if a subscription was ever made.
+    /// * More changes than the log can store are added as one [`Change::Overflow`].
     pub fn push<I: IntoIterator<Item = Change>>(&self, changes: impl FnOnce() -> I) {
         if !self.is_used() {
             return;
@@ -141,79 +142,81 @@ impl Feed {
         }
     }
 
-    /// Ends the feed, for a backend that can no longer tell what happens: silence would be taken for peace.
+    /// Ends the log with an error, for a backend that can no longer observe changes.
     ///
     /// # Behaviour
     ///
-    /// Each subscriber is told what was published until now, then `why`, at the path that it asked for, and its stream ends;
-    /// so is each who subscribes later. What is published after that goes nowhere. The first end is the one that counts.
-    /// As with [`push`](Self::push), those who wait hear of it when they are [woken](Self::wake).
+    /// Each subscriber, present or future, receives the changes published so far, then `why` at its own path, and its stream
+    /// ends. Later changes are dropped, and later calls have no effect. As with [`push`](Self::push), subscribers that wait
+    /// receive the error after [`wake`](Self::wake).
     pub fn end(&self, why: Error) {
         self.0.lock().end.get_or_insert(why);
     }
 
-    /// Whether the feed was [ended](Self::end).
+    /// Returns whether the log was [ended](Self::end).
     pub fn has_ended(&self) -> bool {
         self.0.lock().end.is_some()
     }
 
-    /// Wakes those who wait for what was [pushed](Self::push), or for the [end](Self::end).
+    /// Wakes the subscribers after a [`push`](Self::push) or [`end`](Self::end).
     pub fn wake(&self) {
         self.0.published.notify(usize::MAX);
     }
 
-    /// Whether anybody ever subscribed. Where a backend asks after a change was made, and is told no, whoever subscribes
-    /// later finds the change made.
+    /// Returns whether a subscription was ever made.
+    ///
+    /// If this returns `false` after a change, the change need not be published: each later subscriber finds it made.
     pub fn is_used(&self) -> bool {
         self.0.lock().is_used
     }
 
-    /// This moment. Nobody is told of it, but it is remembered among the changes.
-    pub fn mark(&self) -> Moment {
+    /// Adds a mark to the log and returns its position. Subscribers do not receive marks.
+    pub fn mark(&self) -> LogPosition {
         let mut ring = self.0.lock();
         ring.push(None, self.0.capacity);
-        Moment(ring.last)
+        LogPosition(ring.last)
     }
 
-    /// Changes at and below the request's path, from this call on or from its cursor.
+    /// Returns the changes at and below the request's path, from this call on or from the request's cursor.
     ///
     /// # Behaviour
     ///
-    /// * A subscriber that asks for changes which are no longer remembered, by an old cursor, by one of another feed or by
-    ///   being slow, gets one [`Change::Overflow`] for all that was published until then, and goes on from there.
-    /// * Of a rename across the border of the path the subscriber sees its side, as [`Change::Created`] or
-    ///   [`Change::Removed`]. A directory that comes or goes in one event does so with all that lies below it.
-    /// * What becomes of a directory above the path becomes of the path: where that is removed or moved away, so is it.
-    ///   Where a directory is moved there it is an overflow, as nobody can tell from this what the path names by now.
-    /// * The stream ends after an error, when the context's token is cancelled, its deadline passes, or the feed is
-    ///   [ended](Self::end); never by itself. Dropping it frees all that it holds.
+    /// * If changes that the subscriber has not received are no longer stored, because its cursor is old or of another log, or
+    ///   because the subscriber is slow, it receives one [`Change::Overflow`] for all changes so far, then later ones.
+    /// * A rename into or out of the path is [`Change::Created`] or [`Change::Removed`]. One event for a directory covers
+    ///   everything below it.
+    /// * If a directory above the path is removed or moved away, the path is removed. If a directory is moved to a path above it,
+    ///   the event is an overflow, as the log does not know what the path then names.
+    /// * The stream ends with an error: when the context's token is cancelled, its deadline passes, or the log is
+    ///   [ended](Self::end). Dropping the stream ends the subscription.
     ///
     /// # Errors
     ///
-    /// In the stream: `invalid_argument` for a cursor that no feed gave, `cancelled`, `timeout`, and why the feed was ended;
-    /// at the request's path.
+    /// In the stream, at the request's path: `invalid_argument` for text that no log issued as a cursor, `cancelled`, `timeout`,
+    /// and the error with which the log was ended.
     pub fn subscribe(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        self.subscribe_since(Moment(0), cx, req)
+        self.subscribe_since(LogPosition(0), cx, req)
     }
 
-    /// As [`subscribe`](Self::subscribe), for a path of which nothing was published before `start`: an older cursor may
-    /// have missed something.
+    /// Subscribes as [`subscribe`](Self::subscribe) does, but a cursor older than `start` is an overflow.
+    ///
+    /// Use it for a path whose changes are published only since `start`.
     pub fn subscribe_since(
         &self,
-        start: Moment,
+        start: LogPosition,
         cx: OpContext,
         req: WatchRequest,
     ) -> BoxStream<'static, Result<WatchEvent>> {
-        let asked = match req.since.as_ref().map(parse).transpose() {
-            Ok(asked) => asked,
+        let cursor = match req.since.as_ref().map(parse_cursor).transpose() {
+            Ok(cursor) => cursor,
             Err(error) => return error.with_path(&req.path).into_stream(),
         };
         let (seen, is_behind) = {
             let mut ring = self.0.lock();
             ring.is_used = true;
-            match asked {
+            match cursor {
                 None => (ring.last, false),
-                Some((name, seen)) if name == self.0.name && (start.0..=ring.last).contains(&seen) => (seen, false),
+                Some((id, seen)) if id == self.0.id && (start.0..=ring.last).contains(&seen) => (seen, false),
                 Some(_) => (ring.last, true),
             }
         };
@@ -221,39 +224,42 @@ impl Feed {
     }
 }
 
-impl Inner {
+impl LogState {
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Nothing that can panic runs while it is held.
+        // No code that can panic runs under the lock.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn event(&self, seen: u64, change: Change) -> WatchEvent {
-        WatchEvent::new(Cursor::new(spell(self.name, seen)), change)
+        WatchEvent::new(Cursor::new(format_cursor(self.id, seen)), change)
     }
 }
 
-fn spell(name: u64, seen: u64) -> String {
-    format!("{name:016x}.{seen}")
+fn format_cursor(id: u64, seen: u64) -> String {
+    format!("{id:016x}.{seen}")
 }
 
-/// The name of the feed that gave `cursor`, and the number of the change that it was given with.
-fn parse(cursor: &Cursor) -> Result<(u64, u64)> {
+/// Returns the id of the log that issued `cursor`, and the number of the last change before it.
+fn parse_cursor(cursor: &Cursor) -> Result<(u64, u64)> {
     let text = cursor.as_str();
-    let parts = text.split_once('.').and_then(|(name, seen)| {
-        Some((u64::from_str_radix(name, 16).ok()?, seen.parse::<u64>().ok()?)).filter(|(n, s)| spell(*n, *s) == text)
+    let parts = text.split_once('.').and_then(|(id, seen)| {
+        let parts = (u64::from_str_radix(id, 16).ok()?, seen.parse::<u64>().ok()?);
+        Some(parts).filter(|(id, seen)| format_cursor(*id, *seen) == text)
     });
-    parts.ok_or_else(|| Error::invalid_argument("the cursor is none of a change feed; leave it out to start from now"))
+    parts.ok_or_else(|| {
+        Error::invalid_argument("the cursor was not issued by a change feed; omit the cursor to start from now")
+    })
 }
 
-impl Default for Feed {
+impl Default for ChangeLog {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Feed {
+impl fmt::Debug for ChangeLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ring = self.0.lock();
-        f.debug_struct("Feed").field("last", &ring.last).field("remembered", &ring.changes.len()).finish()
+        f.debug_struct("ChangeLog").field("last", &ring.last).field("stored", &ring.changes.len()).finish()
     }
 }

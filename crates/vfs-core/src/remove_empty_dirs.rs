@@ -1,4 +1,4 @@
-//! Directories in which no file is left, removed without the risk of losing one.
+//! Removal of directory trees that contain no file.
 
 use crate::backend::Backend;
 use crate::context::OpContext;
@@ -6,21 +6,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::types::{DeleteRequest, LsRequest};
 
-/// Removes the directory at `path` with those below it, if no file is in any of them.
+/// Removes the directory at `path` and those below it, if none of them contains a file.
 ///
 /// # Behaviour
 ///
-/// * Where a file, a link or something that cannot be looked at is at or below `path`, nothing is removed. Of a link to a
-///   directory that is only found on the way: it stays, and empty directories beside it may be gone.
-/// * Each directory is removed [as an empty one](DeleteRequest::only_empty), the deepest first: a file that comes into one
-///   meanwhile stays, with the directories above it. Some of the others may be gone then.
+/// * If a file, a link or an unreadable entry is at or below `path`, nothing is removed. A link to a directory is the exception:
+///   it is found only when its parent is removed, and empty directories beside it may be gone by then.
+/// * Each directory is removed [only if empty](DeleteRequest::only_empty), deepest first. A file that is created meanwhile stays,
+///   with the directories above it; other directories may be gone.
 ///
 /// # Errors
 ///
-/// `not_empty` where something is left, `not_found` and `not_a_directory` where there is no directory, and those of the
-/// backend.
-pub async fn prune(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<()> {
-    // Asked first, as a link to a directory is listed as what it leads to.
+/// `not_empty` if an entry remains; `not_found` or `not_a_directory` if `path` is no directory; those of
+/// [`Backend::delete`] and [`Backend::ls`].
+pub async fn remove_empty_dirs(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<()> {
+    // Delete before listing, as a link to a directory is listed as its target.
     let alone = backend.delete(cx, DeleteRequest::new(path.clone()).only_empty()).await;
     match alone {
         Err(error) if error.kind() == ErrorKind::NotEmpty => {}
@@ -29,14 +29,14 @@ pub async fn prune(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Res
     let listed = backend.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
     let is_whole = listed.problems.is_empty() && listed.truncated.is_none();
     if !is_whole || listed.entries.iter().any(|entry| !entry.is_dir) {
-        return Err(occupied(path));
+        return Err(not_empty(path));
     }
-    // In the order of paths, what is below a directory comes after it.
+    // Entries are sorted by path, so that each directory comes before its entries.
     let below = listed.entries.into_iter().rev().map(|entry| entry.path);
     for directory in below.chain([path.clone()]) {
         match backend.delete(cx, DeleteRequest::new(directory).only_empty()).await {
             Err(error) if matches!(error.kind(), ErrorKind::NotEmpty | ErrorKind::NotADirectory) => {
-                return Err(occupied(path).with_source(error));
+                return Err(not_empty(path).with_source(error));
             }
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -45,6 +45,10 @@ pub async fn prune(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Res
     Ok(())
 }
 
-fn occupied(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::NotEmpty, "something is in it, or in a directory below it, which stays").with_path(path)
+fn not_empty(path: &VfsPath) -> Error {
+    Error::new(
+        ErrorKind::NotEmpty,
+        "the directory, or one below it, is not empty; delete it recursively to remove its files too",
+    )
+    .with_path(path)
 }

@@ -1,4 +1,4 @@
-//! Something done when a moment comes, where there is no runtime that could: one thread for the whole process.
+//! One-shot timers without a runtime, for implementers of backends: one thread per process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,104 +7,103 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Rings at a moment, unless it is dropped before.
+/// A one-shot timer that calls a function at an instant, unless it is dropped before.
 ///
 /// # Behaviour
 ///
-/// * All alarms ring on one thread, which starts with the first one: what rings must be short, such as waking a task or
-///   cancelling a token. A panic in it is caught and ends nothing else.
-/// * One that is dropped while it rings still rings to its end.
-/// * Where no thread can be started, none rings: alarms only shorten waiting, and a deadline is also looked at by whoever
-///   works on.
+/// * One thread, started with the first timer, calls all functions. They must return soon: wake a task, cancel a token. A panic
+///   in one of them is caught and affects no other timer.
+/// * If the timer is dropped while its function runs, the function completes.
+/// * If the thread cannot be started, no timer fires. Use timers to shorten a wait, and check the deadline as well.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
 /// use vfs_core::CancelToken;
-/// use vfs_core::alarm::Alarm;
+/// use vfs_core::timer::Timer;
 ///
 /// let token = CancelToken::new();
-/// let rings = token.clone();
-/// let _alarm = Alarm::set(Instant::now() + Duration::from_millis(1), move || rings.cancel());
+/// let fires = token.clone();
+/// let _timer = Timer::set(Instant::now() + Duration::from_millis(1), move || fires.cancel());
 /// futures::executor::block_on(token.cancelled());
 /// ```
-#[must_use = "an alarm that is dropped does not ring"]
-pub struct Alarm {
+#[must_use = "a timer that is dropped does not fire"]
+pub struct Timer {
     key: (Instant, u64),
 }
 
-type Ring = Box<dyn FnOnce() + Send>;
+type Callback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct Clock {
-    state: Mutex<State>,
+struct TimerThread {
+    queue: Mutex<TimerQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    alarms: BTreeMap<(Instant, u64), Ring>,
+struct TimerQueue {
+    timers: BTreeMap<(Instant, u64), Callback>,
     last: u64,
     is_running: bool,
 }
 
-fn clock() -> &'static Clock {
-    static CLOCK: OnceLock<Clock> = OnceLock::new();
-    CLOCK.get_or_init(Clock::default)
+fn timer_thread() -> &'static TimerThread {
+    static TIMER_THREAD: OnceLock<TimerThread> = OnceLock::new();
+    TIMER_THREAD.get_or_init(TimerThread::default)
 }
 
-impl Alarm {
-    /// Calls `ring` at `moment`.
-    pub fn set(moment: Instant, ring: impl FnOnce() + Send + 'static) -> Self {
-        let clock = clock();
-        let mut state = clock.lock();
-        state.last += 1;
-        let key = (moment, state.last);
-        state.alarms.insert(key, Box::new(ring));
-        if !state.is_running {
-            state.is_running = thread::Builder::new().name("vfs-clock".into()).spawn(|| clock.run()).is_ok();
+impl Timer {
+    /// Returns a timer that calls `callback` at `moment`.
+    pub fn set(moment: Instant, callback: impl FnOnce() + Send + 'static) -> Self {
+        let timer_thread = timer_thread();
+        let mut queue = timer_thread.lock();
+        queue.last += 1;
+        let key = (moment, queue.last);
+        queue.timers.insert(key, Box::new(callback));
+        if !queue.is_running {
+            queue.is_running = thread::Builder::new().name("vfs-timer".into()).spawn(|| timer_thread.run()).is_ok();
         }
-        clock.changed.notify_one();
+        timer_thread.changed.notify_one();
         Self { key }
     }
 }
 
-impl Drop for Alarm {
+impl Drop for Timer {
     fn drop(&mut self) {
-        // What it holds is dropped without the lock: that may be an alarm, too.
-        let _ring = clock().lock().alarms.remove(&self.key);
+        // The callback is dropped without the lock, as it may own another timer.
+        let _callback = timer_thread().lock().timers.remove(&self.key);
     }
 }
 
-impl fmt::Debug for Alarm {
+impl fmt::Debug for Timer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alarm").field("moment", &self.key.0).finish_non_exhaustive()
+        f.debug_struct("Timer").field("moment", &self.key.0).finish_non_exhaustive()
     }
 }
 
-impl Clock {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl TimerThread {
+    fn lock(&self) -> MutexGuard<'_, TimerQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self) {
-        let mut state = self.lock();
+        let mut queue = self.lock();
         loop {
             let now = Instant::now();
-            match state.alarms.first_key_value().map(|(key, _)| key.0) {
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            match queue.timers.first_key_value().map(|(key, _)| key.0) {
+                None => queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
                 Some(moment) if moment > now => {
-                    let waited = self.changed.wait_timeout(state, moment - now);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    let waited = self.changed.wait_timeout(queue, moment - now);
+                    queue = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 Some(_) => {
-                    let due = state.alarms.pop_first();
-                    // Rung without the lock: a waker may run anything.
-                    drop(state);
-                    if let Some((_, ring)) = due {
-                        // The panic hook has told of it; the alarms of others ring on.
-                        let _rung = catch_unwind(AssertUnwindSafe(ring));
+                    let due = queue.timers.pop_first();
+                    // Called without the lock: a waker may run any code.
+                    drop(queue);
+                    if let Some((_, callback)) = due {
+                        // The panic hook has reported the panic; the other timers still fire.
+                        let _outcome = catch_unwind(AssertUnwindSafe(callback));
                     }
-                    state = self.lock();
+                    queue = self.lock();
                 }
             }
         }
@@ -122,31 +121,31 @@ mod tests {
     fn alarms_ring_in_order_unless_dropped() {
         let (sender, receiver) = mpsc::channel();
         let now = Instant::now();
-        let alarm = |after: u64, name: &'static str| {
+        let timer = |after: u64, name: &'static str| {
             let sender = sender.clone();
-            Alarm::set(now + Duration::from_millis(after), move || sender.send(name).expect("the test listens"))
+            Timer::set(now + Duration::from_millis(after), move || sender.send(name).expect("the test listens"))
         };
-        let _never = alarm(3_600_000, "never");
-        let _early = alarm(10, "early");
-        drop(alarm(200, "dropped"));
-        // On a machine that stood still it rang before it was dropped.
+        let _never = timer(3_600_000, "never");
+        let _early = timer(10, "early");
+        drop(timer(200, "dropped"));
+        // If the machine stalled, the timer may have fired before it was dropped.
         let was_dropped_in_time = now.elapsed() < Duration::from_millis(200);
-        let _late = alarm(220, "late");
-        let mut rung: Vec<_> = receiver.iter().take_while(|name| *name != "late").collect();
+        let _late = timer(220, "late");
+        let mut fired: Vec<_> = receiver.iter().take_while(|name| *name != "late").collect();
         if !was_dropped_in_time {
-            rung.retain(|name| *name != "dropped");
+            fired.retain(|name| *name != "dropped");
         }
-        assert_eq!(rung, ["early"]);
+        assert_eq!(fired, ["early"]);
     }
 
     #[test]
-    fn an_alarm_that_panics_or_holds_another_is_no_harm() {
+    fn a_timer_that_panics_or_owns_another_affects_no_other_timer() {
         let (sender, receiver) = mpsc::channel();
         let now = Instant::now();
-        let _panics = Alarm::set(now, || std::panic::resume_unwind(Box::new("an alarm that panics")));
-        let never = Alarm::set(now + Duration::from_secs(3600), || ());
-        drop(Alarm::set(now + Duration::from_secs(3600), move || drop(never)));
-        let _rings = Alarm::set(Instant::now(), move || sender.send(()).expect("the test listens"));
+        let _panics = Timer::set(now, || std::panic::resume_unwind(Box::new("a timer that panics")));
+        let never = Timer::set(now + Duration::from_secs(3600), || ());
+        drop(Timer::set(now + Duration::from_secs(3600), move || drop(never)));
+        let _fires = Timer::set(Instant::now(), move || sender.send(()).expect("the test listens"));
         assert_eq!(receiver.recv(), Ok(()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::{Change as Event, VfsPath};
 
 use crate::file::File;
@@ -40,7 +40,7 @@ impl Told<'_> {
     }
 
     /// Finds the versions that the events will name, which may need hashing, before anybody has to wait for that.
-    pub(crate) fn prepare(self, feed: &Feed, before: &FileMap, change: &Change) {
+    pub(crate) fn prepare(self, feed: &ChangeLog, before: &FileMap, change: &Change) {
         match self {
             _ if change.is_empty() || !feed.is_used() => {}
             Told::EachFile => change.iter().filter_map(|(_, file)| file.as_ref()).for_each(|file| {
@@ -58,7 +58,7 @@ impl Told<'_> {
 pub(crate) fn of_restoring(before: &FileMap, after: &FileMap) -> Vec<Event> {
     let events = before.differences(after).filter_map(|(path, old, new)| event(path, old, new));
     // The feed makes one overflow of more than it remembers, so that more need not be looked for.
-    events.take(Feed::DEFAULT_CAPACITY + 1).collect()
+    events.take(ChangeLog::DEFAULT_CAPACITY + 1).collect()
 }
 
 /// What became of the file at `path`; nothing where it has the content that it had.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::{Change, OpContext, Result};
 
 /// How often a change is computed beside others before it waits for its turn.
@@ -22,12 +22,12 @@ const ATTEMPTS_BESIDE_OTHERS: usize = 3;
 pub(crate) struct Shared<T> {
     current: ArcSwap<T>,
     turn: Mutex<()>,
-    feed: Feed,
+    feed: ChangeLog,
 }
 
 impl<T> Shared<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { current: ArcSwap::from_pointee(value), turn: Mutex::new(()), feed: Feed::new() }
+        Self { current: ArcSwap::from_pointee(value), turn: Mutex::new(()), feed: ChangeLog::new() }
     }
 
     /// The value of now.
@@ -36,7 +36,7 @@ impl<T> Shared<T> {
     }
 
     /// Tells of changes of the value.
-    pub(crate) fn feed(&self) -> &Feed {
+    pub(crate) fn feed(&self) -> &ChangeLog {
         &self.feed
     }
 

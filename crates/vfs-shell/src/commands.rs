@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 use vfs_core::{
     CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput as FullOutputWanted, Job,
     JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
@@ -125,7 +125,7 @@ impl<L: Launcher> Commands<L> {
         let mut running = self.start(cx.clone(), &req).await?;
         let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let most = usize::try_from(most.min(self.config.max_output_bytes)).unwrap_or(usize::MAX);
-        let kept = || HeadAndTail::new(most);
+        let kept = || HeadTailBuffer::new(most);
         let (mut output, mut split) = (kept(), [kept(), kept()]);
         while let Some((stream, text)) = running.next().await? {
             output.push(text.as_bytes());

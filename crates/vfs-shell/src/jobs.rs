@@ -7,7 +7,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
-use vfs_core::output::JobLog;
+use vfs_core::output::RingLog;
 use vfs_core::{
     CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, Job, JobId, JobOutput, JobOutputRequest, OpContext,
     Result,
@@ -127,7 +127,7 @@ pub(crate) struct Background {
     since: DateTime<Utc>,
     control: Arc<Control>,
     stop: CancelToken,
-    printed: Mutex<JobLog>,
+    printed: Mutex<RingLog>,
     /// Told of everything that is printed, and of the end.
     news: watch::Sender<()>,
 }
@@ -154,7 +154,7 @@ struct Ends(Arc<Background>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.printed().ended(CommandExit::default());
+        self.0.printed().set_exit(CommandExit::default());
         self.0.news.send_replace(());
     }
 }
@@ -174,7 +174,7 @@ impl Background {
             since: Utc::now(),
             control: running.control(),
             stop,
-            printed: Mutex::new(JobLog::new(config.job_output_bytes)),
+            printed: Mutex::new(RingLog::new(config.job_output_bytes)),
             news: watch::Sender::new(()),
         })
     }
@@ -196,12 +196,12 @@ impl Background {
             job.news.send_replace(());
         }
         if let Ok((response, _)) = running.outcome() {
-            job.printed().ended(response.exit());
+            job.printed().set_exit(response.exit());
         }
         drop(running);
     }
 
-    fn printed(&self) -> MutexGuard<'_, JobLog> {
+    fn printed(&self) -> MutexGuard<'_, RingLog> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

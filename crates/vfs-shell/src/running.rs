@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::consume_budget;
 use tokio::time::sleep_until;
-use vfs_core::output::Decoder;
+use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::config::{Leftovers, ShellConfig};
@@ -62,7 +62,7 @@ pub(crate) struct Running {
     process: Process,
     status: Option<AsyncFd<OwnedFd>>,
     outputs: Outputs,
-    decoders: [Decoder; 2],
+    decoders: [Utf8StreamDecoder; 2],
     typing: Option<Typing>,
     full_output: Option<FullOutput>,
     cx: OpContext,
@@ -300,7 +300,7 @@ impl Running {
     /// What is left to be told when it is over.
     async fn finish(&mut self) -> Result<Option<(Stream, String)>> {
         self.flush().await?;
-        let left = |stream: Stream, decoder: &mut Decoder| {
+        let left = |stream: Stream, decoder: &mut Utf8StreamDecoder| {
             Some((stream, decoder.finish())).filter(|(_, text)| !text.is_empty())
         };
         let [stdout, stderr] = &mut self.decoders;

@@ -8,8 +8,8 @@ use chrono::Utc;
 use futures::future::{Either, select};
 use std::pin::pin;
 use tokio::sync::watch;
-use vfs_core::alarm::Alarm;
-use vfs_core::output::{Decoder, JobLog};
+use vfs_core::output::{RingLog, Utf8StreamDecoder};
+use vfs_core::timer::Timer;
 use vfs_core::{
     CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput,
     JobOutputRequest, OpContext, Result, VfsPath,
@@ -55,8 +55,8 @@ struct Logged {
 
 #[derive(Debug)]
 struct Text {
-    log: JobLog,
-    decoders: [Decoder; 2],
+    log: RingLog,
+    decoders: [Utf8StreamDecoder; 2],
 }
 
 impl Inner {
@@ -146,7 +146,7 @@ async fn wanted(cx: &OpContext, moment: Option<Instant>) {
     let token = cx.cancel_token().child();
     let moment = moment.into_iter().chain(cx.deadline()).min();
     let rung = token.clone();
-    let _alarm = moment.map(|moment| Alarm::set(moment, move || rung.cancel()));
+    let _alarm = moment.map(|moment| Timer::set(moment, move || rung.cancel()));
     token.cancelled().await;
 }
 
@@ -169,7 +169,7 @@ impl Entry {
 impl Logged {
     fn new() -> Self {
         let (exit, printed) = (watch::Sender::new(None), watch::Sender::new(()));
-        let text = Text { log: JobLog::new(MAX_KEPT), decoders: Default::default() };
+        let text = Text { log: RingLog::new(MAX_KEPT), decoders: Default::default() };
         Self { text: Mutex::new(text), exit, printed }
     }
 
@@ -215,7 +215,7 @@ impl Audience for Logged {
             let left = text.decoders[output as usize].finish();
             text.log.push(&left);
         }
-        text.log.ended(response.exit());
+        text.log.set_exit(response.exit());
         drop(text);
         self.exit.send_replace(Some(response.exit()));
         self.printed.send_replace(());

@@ -18,7 +18,7 @@ use futures::future::{Either, select};
 use futures::stream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::{
     Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, Intercepted, Interceptor, OpContext, Result,
     ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
@@ -78,7 +78,7 @@ pub(crate) const SIGKILL: i32 = 9;
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) stop: Arc<Stop>,
-    _alarm: Option<Alarm>,
+    _alarm: Option<Timer>,
 }
 
 impl Drop for Running {
@@ -102,7 +102,7 @@ pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) ->
     let Start { cx, request, stop, permit, end } = start;
     let alarm = end.map(|(moment, reason)| {
         let stop = Arc::clone(&stop);
-        Alarm::set(moment, move || stop.now(reason))
+        Timer::set(moment, move || stop.now(reason))
     });
     let cwd = request.cwd.clone();
     let running = Running { stop: Arc::clone(&stop), _alarm: alarm };

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use std::pin::pin;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use vfs_core::alarm::Alarm;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
+use vfs_core::timer::Timer;
 use vfs_core::{
     BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
     Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
@@ -93,7 +93,7 @@ impl Inner {
         end: Option<(Instant, Reason)>,
     ) -> Result<Option<OwnedSemaphorePermit>> {
         let rung = Arc::clone(stop);
-        let _alarm = end.map(|(moment, reason)| Alarm::set(moment, move || rung.now(reason)));
+        let _alarm = end.map(|(moment, reason)| Timer::set(moment, move || rung.now(reason)));
         let place = pin!(Arc::clone(&self.places).acquire_owned());
         match select(place, pin!(stop.stopped())).await {
             Either::Left((Ok(permit), _)) => Ok(Some(permit)),
@@ -128,15 +128,15 @@ struct Collected {
 }
 
 struct Kept {
-    both: HeadAndTail,
-    standard: HeadAndTail,
-    error: HeadAndTail,
+    both: HeadTailBuffer,
+    standard: HeadTailBuffer,
+    error: HeadTailBuffer,
 }
 
 impl Collected {
     fn new(max: u64) -> Self {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let part = || HeadAndTail::new(max);
+        let part = || HeadTailBuffer::new(max);
         let kept = Kept { both: part(), standard: part(), error: part() };
         Self { kept: Mutex::new(kept), ended: watch::Sender::new(None) }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use vfs_core::CancelToken;
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 
 /// Why a command is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,6 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(crate) async fn after(span: Duration) {
     let rung = CancelToken::new();
     let rings = rung.clone();
-    let _alarm = Alarm::set(Instant::now() + span, move || rings.cancel());
+    let _alarm = Timer::set(Instant::now() + span, move || rings.cancel());
     rung.cancelled().await;
 }

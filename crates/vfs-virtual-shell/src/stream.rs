@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::{self, BoxStream};
 use tokio::sync::Notify;
-use vfs_core::output::Decoder;
+use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, RunMode, StreamingShell};
 
 use crate::backend::{Inner, VirtualShell};
@@ -87,7 +87,7 @@ struct State {
     queue: VecDeque<ExecuteEvent>,
     queued: usize,
     total: u64,
-    decoders: [Decoder; 2],
+    decoders: [Utf8StreamDecoder; 2],
     ended: Option<Ended>,
 }
 

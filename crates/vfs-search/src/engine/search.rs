@@ -16,7 +16,7 @@ use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
 
@@ -65,7 +65,7 @@ pub(super) struct SearchState<D> {
     /// When the consumer was last woken, if it was.
     last_wake: Option<Instant>,
     /// Wakes the consumer later, for items that arrive soon after a wake-up.
-    wake_alarm: Option<Alarm>,
+    wake_alarm: Option<Timer>,
     failure: Option<Error>,
 }
 
@@ -461,9 +461,9 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Sets an alarm that wakes the consumer at `moment`, whatever the workers do, unless it is dropped before.
-    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Alarm {
+    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Timer {
         let search = Arc::downgrade(self);
-        Alarm::set(moment, move || {
+        Timer::set(moment, move || {
             if let Some(search) = search.upgrade() {
                 search.wake();
             }
