@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::future::{join_all, ready};
 use futures::stream::{self, BoxStream, SelectAll};
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
@@ -245,7 +245,7 @@ impl Watch for CompositeBackend {
         let check = async move { check_table.real_path(&check_cx, &check_path, FinalLink::Follow).await };
         let refusal = stream::once(check).filter_map(|real| ready(real.err().map(Err)));
         // This stream has no events: it ends when the context does, with an error at the path of the request.
-        let end = Feed::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
+        let end = ChangeLog::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
         let end = end.filter_map(|event| ready(event.err().map(Err)));
         let mounts: Vec<_> = [table.route(&req.path)].into_iter().chain(table.below(&req.path)).cloned().collect();
         let mut feeds = SelectAll::new();

@@ -1,15 +1,14 @@
-//! Buffers whose size a request or a file decides: memory that is not there is an error of the call, not the end of the
-//! process.
+//! Fallible allocation, for implementers: lack of memory fails the call, not the process.
 
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Reserves room in `buffer` for exactly `additional` items more.
+/// Reserves capacity in `buffer` for exactly `additional` more items.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 ///
 /// ```
 /// use vfs_core::{ErrorKind, buffer};
@@ -22,33 +21,33 @@ pub fn reserve<T>(buffer: &mut Vec<T>, additional: usize) -> Result<()> {
     buffer.try_reserve_exact(additional).map_err(|error| no_memory(needed).with_source(error))
 }
 
-/// Returns an empty buffer with room for `bytes`.
+/// Returns an empty buffer with a capacity of `bytes`.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn with_capacity(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     reserve(&mut buffer, bytes)?;
     Ok(buffer)
 }
 
-/// Sets the length of `buffer` to `bytes`; what is new is zero.
+/// Sets the length of `buffer` to `bytes`; new bytes are zero.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn resize(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     reserve(buffer, bytes.saturating_sub(buffer.len()))?;
     buffer.resize(bytes, 0);
     Ok(())
 }
 
-/// Appends `bytes` to `buffer`, which grows as a `Vec` does.
+/// Appends `bytes` to `buffer`, with amortised growth.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     let needed = buffer.len().saturating_add(bytes.len());
     buffer.try_reserve(bytes.len()).map_err(|error| no_memory(needed).with_source(error))?;
@@ -56,22 +55,22 @@ pub fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Copies `bytes`.
+/// Returns a copy of `bytes`.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut buffer = with_capacity(bytes.len())?;
     buffer.extend_from_slice(bytes);
     Ok(buffer)
 }
 
-/// Copies `text`.
+/// Returns a copy of `text`.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn copy_text(text: &str) -> Result<String> {
     let mut copy = String::new();
     copy.try_reserve_exact(text.len()).map_err(|error| no_memory(text.len()).with_source(error))?;
@@ -79,11 +78,11 @@ pub fn copy_text(text: &str) -> Result<String> {
     Ok(copy)
 }
 
-/// Returns `first` and `second`, one after the other. `second` alone is not copied.
+/// Returns `first` followed by `second`. If `first` is empty, `second` is not copied.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory cannot be had.
+/// `too_large` if the allocation fails.
 pub fn join(first: &Bytes, second: &Bytes) -> Result<Bytes> {
     if first.is_empty() {
         return Ok(second.clone());
@@ -95,5 +94,5 @@ pub fn join(first: &Bytes, second: &Bytes) -> Result<Bytes> {
 }
 
 fn no_memory(bytes: usize) -> Error {
-    Error::new(ErrorKind::TooLarge, format!("no memory for {bytes} bytes; ask for a smaller part"))
+    Error::new(ErrorKind::TooLarge, format!("cannot allocate {bytes} bytes; request a smaller part"))
 }

@@ -21,13 +21,13 @@ use event_listener::{Event, listener};
 /// assert!(call.is_cancelled());
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<Inner>);
+pub struct CancelToken(Arc<TokenState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct TokenState {
     cancelled: AtomicBool,
     event: Event,
-    children: Mutex<Vec<Weak<Inner>>>,
+    children: Mutex<Vec<Weak<TokenState>>>,
 }
 
 impl CancelToken {

@@ -1,4 +1,4 @@
-//! Who asks, until when, and how to stop: handed to every operation.
+//! Per-call context: caller, deadline, cancellation and extensions.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -13,14 +13,15 @@ use futures::future::{Either, select};
 use crate::cancel::{CancelToken, DropGuard};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The circumstances of one operation: cheap to clone, never implicit.
+/// The context of one operation: caller, deadline, cancellation token, tracing span and extensions.
 ///
 /// # Behaviour
 ///
-/// * The default has no actor, no deadline, and a token of its own that nobody cancels.
-/// * Passing the deadline or cancelling the token ends the work soon with [`ErrorKind::Timeout`] or
-///   [`ErrorKind::Cancelled`]: it is looked at per file and per chunk. A mutation past its commit point completes.
-/// * Extensions are values by type, for layers that need to know more than this struct says.
+/// * The default has no actor, no session, no deadline, and a token of its own that is never cancelled.
+/// * If the deadline passes or the token is cancelled, the operation soon fails with [`ErrorKind::Timeout`] or
+///   [`ErrorKind::Cancelled`]; it checks at each file and each chunk. A mutation past its commit point completes.
+/// * Extensions are values keyed by type, for layers that need data which this struct does not have.
+/// * Cloning is cheap. A clone shares the token.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +46,7 @@ pub struct OpContext {
 type Extensions = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 impl OpContext {
-    /// A context with nothing set.
+    /// Creates a context without actor, session or deadline, with a new token.
     pub fn new() -> Self {
         Self {
             actor: None,
@@ -57,28 +58,28 @@ impl OpContext {
         }
     }
 
-    /// Names who asks: an agent, a user.
+    /// Sets the actor: the agent or user on whose behalf the call is made.
     #[must_use]
     pub fn with_actor(mut self, actor: impl Into<Arc<str>>) -> Self {
         self.actor = Some(actor.into());
         self
     }
 
-    /// Names the session, thread or run that the call belongs to.
+    /// Sets the session: the conversation, thread or run that the call belongs to.
     #[must_use]
     pub fn with_session(mut self, session: impl Into<Arc<str>>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Sets the moment after which the work ends with a timeout. An earlier deadline stays.
+    /// Sets the deadline, after which the operation fails with [`ErrorKind::Timeout`]. An earlier deadline stays.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         self
     }
 
-    /// Sets the deadline to `timeout` from now; one that is out of the clock's range is no deadline.
+    /// Sets the deadline to `timeout` from now. A deadline out of the clock's range is ignored.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         match Instant::now().checked_add(timeout) {
@@ -87,7 +88,7 @@ impl OpContext {
         }
     }
 
-    /// Puts the call under `cancel` instead of a token of its own.
+    /// Replaces the cancellation token.
     #[must_use]
     pub fn with_cancel_token(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
@@ -109,20 +110,20 @@ impl OpContext {
         (self.clone().with_cancel_token(token.clone()), token.drop_guard())
     }
 
-    /// Returns a copy of this context without deadline or cancellation, for cleanup that goes on when the caller has given up.
+    /// Returns a copy of this context without deadline or cancellation, for cleanup after the caller gave up.
     #[must_use]
     pub fn for_cleanup(&self) -> Self {
         Self { cancel: CancelToken::new(), deadline: None, ..self.clone() }
     }
 
-    /// Puts the work into `span`.
+    /// Sets the tracing span of the operation.
     #[must_use]
     pub fn with_span(mut self, span: tracing::Span) -> Self {
         self.span = span;
         self
     }
 
-    /// Adds a value by its type, replacing one of the same type.
+    /// Adds an extension; it replaces one of the same type.
     #[must_use]
     pub fn with_extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
         let mut extensions = self.extensions.as_deref().cloned().unwrap_or_default();
@@ -131,55 +132,55 @@ impl OpContext {
         self
     }
 
-    /// Who asks.
+    /// Returns the actor on whose behalf the call is made.
     pub fn actor(&self) -> Option<&str> {
         self.actor.as_deref()
     }
 
-    /// The session that the call belongs to.
+    /// Returns the session that the call belongs to.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    /// The moment after which the work ends.
+    /// Returns the deadline.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The token that stops the work.
+    /// Returns the cancellation token.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.cancel
     }
 
-    /// The span that the work belongs to.
+    /// Returns the tracing span of the operation.
     pub fn span(&self) -> &tracing::Span {
         &self.span
     }
 
-    /// The extension of type `T`.
+    /// Returns the extension of type `T`.
     pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.extensions.as_ref()?.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// Whether the work should go on; called at every file and every chunk.
+    /// Checks whether the operation may continue. Backends call this at each file and each chunk.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Cancelled`] or [`ErrorKind::Timeout`].
+    /// [`ErrorKind::Cancelled`] or [`ErrorKind::Timeout`], which name no path.
     pub fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
-            return Err(unwanted());
+            return Err(cancelled_error());
         }
         match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(too_late()),
+            Some(deadline) if Instant::now() >= deadline => Err(timeout_error()),
             _ => Ok(()),
         }
     }
 
-    /// Returns what `work` returns, unless the context is cancelled or its deadline passes first: then `work` is dropped.
+    /// Runs `work` and returns its output; drops `work` if the context is cancelled or its deadline passes first.
     ///
-    /// `timer` makes a future that completes at an instant, by the clock of the caller's runtime, as this crate has none. Without
-    /// a deadline it is not called.
+    /// `timer` returns a future that completes at an instant, by the clock of the caller's runtime, as this crate has no runtime.
+    /// Without a deadline `timer` is not called.
     ///
     /// # Errors
     ///
@@ -198,13 +199,13 @@ impl OpContext {
     /// # Ok::<(), vfs_core::Error>(())
     /// # }).expect("it works");
     /// ```
-    pub async fn run_until_cancelled<T, Timer>(
+    pub async fn run_until_cancelled<T, F>(
         &self,
-        timer: impl FnOnce(Instant) -> Timer,
+        timer: impl FnOnce(Instant) -> F,
         work: impl Future<Output = T>,
     ) -> Result<T>
     where
-        Timer: Future<Output = ()>,
+        F: Future<Output = ()>,
     {
         self.check()?;
         let deadline = async {
@@ -216,18 +217,18 @@ impl OpContext {
         let (cancelled, deadline) = (pin!(self.cancel.cancelled()), pin!(deadline));
         match select(pin!(work), select(cancelled, deadline)).await {
             Either::Left((done, _)) => Ok(done),
-            Either::Right((Either::Left(_), _)) => Err(unwanted()),
-            Either::Right((Either::Right(_), _)) => Err(too_late()),
+            Either::Right((Either::Left(_), _)) => Err(cancelled_error()),
+            Either::Right((Either::Right(_), _)) => Err(timeout_error()),
         }
     }
 }
 
-fn unwanted() -> Error {
-    Error::new(ErrorKind::Cancelled, "it was cancelled")
+fn cancelled_error() -> Error {
+    Error::of(ErrorKind::Cancelled)
 }
 
-fn too_late() -> Error {
-    Error::new(ErrorKind::Timeout, "the deadline passed; narrow the request or allow more time")
+fn timeout_error() -> Error {
+    Error::new(ErrorKind::Timeout, "the deadline passed; narrow the request or extend the deadline")
 }
 
 impl Default for OpContext {
@@ -260,16 +261,16 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_the_caller_cancels() {
+    fn cancellation_ends_the_wait_and_starts_no_work() {
         use futures::executor::block_on;
         use futures::future::join;
 
         let cx = OpContext::new();
         let cancel = async { cx.cancel_token().cancel() };
         let (waited, ()) = block_on(join(cx.run_until_cancelled(|_| pending(), pending::<()>()), cancel));
-        assert_eq!(waited.expect_err("it was cancelled").kind(), ErrorKind::Cancelled);
-        let begun = cx.run_until_cancelled(|_| pending(), async { panic!("it is not begun") });
-        assert_eq!(block_on(begun).map(|()| 0).expect_err("it is over").kind(), ErrorKind::Cancelled);
+        assert_eq!(waited.expect_err("the context is cancelled").kind(), ErrorKind::Cancelled);
+        let begun = cx.run_until_cancelled(|_| pending(), async { panic!("work must not start") });
+        assert_eq!(block_on(begun).map(|()| 0).expect_err("the context is cancelled").kind(), ErrorKind::Cancelled);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One error type for every room: a kind to act on, the caller's path, and words for two readers.
+//! The error type of all operations: kind, path, and messages for operators and for models.
 
 mod detail;
 mod path_fault;
@@ -19,9 +19,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! error_kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident => $code:literal,)+) => {
-        /// What went wrong, as one word that a program or an agent can act on.
+        /// The kind of a failure, on which programs and agents act.
         ///
-        /// The [`code`](ErrorKind::code) of a kind is stable and is its form in JSON.
+        /// The [`code`](ErrorKind::code) of a kind is stable, and is its form in JSON.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
@@ -33,7 +33,7 @@ macro_rules! error_kinds {
             /// Every kind, in the order of declaration.
             pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$variant),+];
 
-            /// The stable snake_case word for this kind.
+            /// Returns the stable snake_case code of this kind.
             pub const fn code(self) -> &'static str {
                 match self { $(ErrorKind::$variant => $code,)+ }
             }
@@ -42,84 +42,86 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    /// Nothing is at the path.
+    /// No file or directory exists at the path.
     NotFound => "not_found",
-    /// Something is at the path already, and the mode forbids replacing it.
+    /// The path exists, and the mode of the request forbids replacing it.
     AlreadyExists => "already_exists",
-    /// A file was needed; the path is a directory.
+    /// The operation requires a file, but the path is a directory.
     IsADirectory => "is_a_directory",
-    /// A directory was needed; the path, or a part of it, is a file.
+    /// The operation requires a directory, but the path, or a part of it, is a file.
     NotADirectory => "not_a_directory",
-    /// The directory has entries, and the operation was not recursive.
+    /// The directory is not empty, and the operation is not recursive.
     NotEmpty => "not_empty",
-    /// The operating system or the store refused.
+    /// The operating system or the store denied access.
     PermissionDenied => "permission_denied",
-    /// A policy refused.
+    /// A policy denied the operation.
     PolicyDenied => "policy_denied",
-    /// A policy wants a person's approval first.
+    /// A policy requires a person's approval first.
     ApprovalRequired => "approval_required",
-    /// A link leads out of the root.
+    /// A symbolic link leads outside the root.
     PathEscape => "path_escape",
-    /// The path cannot name anything here.
+    /// The path is invalid, or not in this namespace.
     InvalidPath => "invalid_path",
-    /// A glob or regex does not parse, or is over a limit.
+    /// A glob or regular expression does not parse, or exceeds a limit.
     InvalidPattern => "invalid_pattern",
-    /// Another argument is out of its range.
+    /// Another argument is invalid.
     InvalidArgument => "invalid_argument",
-    /// The text to replace is not in the file.
+    /// The text to replace does not occur in the file.
     NoMatch => "no_match",
-    /// The text to replace is in the file more than once.
+    /// The text to replace occurs in the file more than once.
     NotUnique => "not_unique",
-    /// The file is not the version that the caller expected.
+    /// The file has another version than the caller expected.
     Conflict => "conflict",
-    /// The operation would have to cross from one backend into another.
+    /// The operation would cross from one backend into another.
     CrossBackend => "cross_backend",
-    /// A file, an argument or a result is over a size limit.
+    /// A file, an argument or a result exceeds a size limit.
     TooLarge => "too_large",
-    /// A quota is used up.
+    /// A quota is exhausted.
     QuotaExceeded => "quota_exceeded",
     /// The disk or the store is full.
     StorageFull => "storage_full",
-    /// Something else holds what is needed; try again.
+    /// Another operation holds the resource. The call may be retried.
     Busy => "busy",
-    /// The deadline passed.
+    /// The deadline passed before the operation completed.
     Timeout => "timeout",
-    /// The caller cancelled.
+    /// The caller cancelled the operation.
     Cancelled => "cancelled",
-    /// The backend, or the kind of file, cannot do this.
+    /// The backend, or the type of the file, does not support the operation.
     Unsupported => "unsupported",
-    /// Text was needed; the content is not text, or is in an encoding that cannot hold it.
+    /// The content is not text, or its encoding cannot represent the new text.
     NotText => "not_text",
-    /// The backend cannot be reached or answers with faults.
+    /// The backend is unreachable or fails.
     Unavailable => "unavailable",
-    /// A fault of this library or of the machine.
+    /// A bug of this library, or a fault of the machine.
     Internal => "internal",
 }
 
 impl ErrorKind {
-    /// Whether the same call may succeed later without anyone changing its arguments.
+    /// Returns whether the same call may succeed when retried later.
     pub const fn is_temporary(self) -> bool {
         matches!(self, ErrorKind::Busy | ErrorKind::Timeout | ErrorKind::Unavailable)
     }
 
-    /// Whether it says that nothing is at a path: neither there, nor a directory above where it would have to be.
+    /// Returns whether this kind means that the path does not exist: `not_found`, or `not_a_directory` for a path below a file.
     pub const fn is_absence(self) -> bool {
         matches!(self, ErrorKind::NotFound | ErrorKind::NotADirectory)
     }
 
-    /// The words an agent reads where a failure says nothing better.
+    /// Returns the default message of this kind.
     const fn advice(self) -> &'static str {
         match self {
-            ErrorKind::NotFound => "it does not exist; list the directory to see what does",
-            ErrorKind::AlreadyExists => "it already exists; read and then make an edit, or write to a new path",
-            ErrorKind::IsADirectory => "it is a directory, not a file; list it or name a file below it",
-            ErrorKind::NotADirectory => "it, or a part of its path, is a file and not a directory",
-            ErrorKind::NotEmpty => "the directory is not empty; ask for a recursive operation if all of it is meant",
+            ErrorKind::NotFound => "no such file or directory; list the parent directory",
+            ErrorKind::AlreadyExists => "the path already exists; read and then make an edit, or write to a new path",
+            ErrorKind::IsADirectory => {
+                "the path is a directory, not a file; list the directory or name a file below it"
+            }
+            ErrorKind::NotADirectory => "the path, or a part of it, is a file and not a directory",
+            ErrorKind::NotEmpty => "the directory is not empty; use a recursive operation to include its entries",
             ErrorKind::PermissionDenied => "permission denied",
-            ErrorKind::PolicyDenied => "a policy forbids this; do not try again",
-            ErrorKind::ApprovalRequired => "this needs a person's approval first",
+            ErrorKind::PolicyDenied => "a policy forbids this operation; do not try again",
+            ErrorKind::ApprovalRequired => "this operation needs a person's approval first",
             ErrorKind::PathEscape => {
-                "it leads outside the root, or through a link to an absolute path; use a path inside the root, or make the link relative"
+                "the path leads outside the root, or through a link to an absolute path; use a path inside the root, or make the link relative"
             }
             ErrorKind::InvalidPath => "the path is not valid here",
             ErrorKind::InvalidPattern => "the pattern is not valid",
@@ -127,19 +129,19 @@ impl ErrorKind {
             ErrorKind::NoMatch => "the text was not found",
             ErrorKind::NotUnique => "the text appears more than once; add surrounding lines to make it unique",
             ErrorKind::Conflict => {
-                "it changed since it was read; read it again and repeat the change on what it holds now"
+                "the file changed since it was read; read it again and repeat the change on its current content"
             }
-            ErrorKind::CrossBackend => "source and target live in different backends; copy and delete instead",
-            ErrorKind::TooLarge => "it is over the size limit; read a smaller window",
+            ErrorKind::CrossBackend => "source and target are in different backends; copy and delete instead",
+            ErrorKind::TooLarge => "the content is over the size limit; read a smaller window",
             ErrorKind::QuotaExceeded => "the quota is used up; delete something first",
             ErrorKind::StorageFull => "no space is left; delete something first",
-            ErrorKind::Busy => "it is in use; try again",
-            ErrorKind::Timeout => "it took too long; narrow the request and try again",
-            ErrorKind::Cancelled => "it was cancelled",
-            ErrorKind::Unsupported => "this is not supported here",
-            ErrorKind::NotText => "it is not text; download it as bytes instead",
-            ErrorKind::Unavailable => "the storage is not available now; try again later",
-            ErrorKind::Internal => "an internal fault; try again, and report it if it stays",
+            ErrorKind::Busy => "the file is in use; try again",
+            ErrorKind::Timeout => "the operation timed out; narrow the request and try again",
+            ErrorKind::Cancelled => "the operation was cancelled",
+            ErrorKind::Unsupported => "this backend does not support the operation",
+            ErrorKind::NotText => "the content is not text; download it as bytes instead",
+            ErrorKind::Unavailable => "the storage is unavailable; try again later",
+            ErrorKind::Internal => "internal error; try again, and report the error if it persists",
         }
     }
 }
@@ -150,13 +152,13 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A failure of one operation.
+/// The error of a failed operation.
 ///
 /// # Behaviour
 ///
-/// * `Display` is one line for operators: the code, the caller's path, the message. The cause is in `source()` only.
-/// * [`for_model`](Error::for_model) is short and says what to do; it speaks in virtual paths and never of the host.
-/// * In JSON it is `{"code", "path", "message", "detail"}`, `message` being the model's; the cause never leaves the process.
+/// * `Display` is one line for operators: code, caller's path, message. The cause is available from `source()` only.
+/// * [`for_model`](Error::for_model) is a short message for a model, which says what to do and contains no host paths.
+/// * The JSON form is `{"code", "path", "message", "detail"}` with the model's message; the cause is not serialised.
 ///
 /// ```
 /// use vfs_core::{Error, ErrorKind, VfsPath};
@@ -168,10 +170,10 @@ impl fmt::Display for ErrorKind {
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "WireError", from = "WireError")]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorFields>);
 
 #[derive(Clone)]
-struct Inner {
+struct ErrorFields {
     kind: ErrorKind,
     path: Option<Box<str>>,
     message: Cow<'static, str>,
@@ -180,73 +182,77 @@ struct Inner {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Bounds every message, whatever the arguments were: an error about a huge argument stays small.
+/// Bounds in bytes, so that an error about a huge argument stays small.
 const MAX_MESSAGE: usize = 1500;
 const MAX_PATH_IN_MESSAGE: usize = 300;
 
 impl Error {
-    /// A failure of `kind`; `message` must not speak of host paths.
+    /// Creates an error of `kind`. The message must not contain host paths.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner { kind, path: None, message: message.into(), model: None, detail: None, source: None }))
+        Self(Box::new(ErrorFields {
+            kind,
+            path: None,
+            message: message.into(),
+            model: None,
+            detail: None,
+            source: None,
+        }))
     }
 
-    /// A failure of `kind` at `path` with the advice that belongs to the kind.
+    /// Creates an error of `kind` at `path` with the default message of the kind.
     pub fn at(kind: ErrorKind, path: &VfsPath) -> Self {
         Self::of(kind).with_path(path)
     }
 
-    /// A failure of `kind` with the advice that belongs to the kind, not yet at a path.
+    /// Creates an error of `kind` with the default message of the kind and no path.
     pub fn of(kind: ErrorKind) -> Self {
         Self::new(kind, kind.advice())
     }
 
-    /// Nothing is at `path`.
+    /// Creates a `not_found` error at `path`.
     pub fn not_found(path: &VfsPath) -> Self {
         Self::at(ErrorKind::NotFound, path)
     }
 
-    /// Something is at `path` already.
+    /// Creates an `already_exists` error at `path`.
     pub fn already_exists(path: &VfsPath) -> Self {
         Self::at(ErrorKind::AlreadyExists, path)
     }
 
-    /// An argument is out of its range; `message` says which and what it may be.
+    /// Creates an `invalid_argument` error. The message names the argument and its valid values.
     pub fn invalid_argument(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// The file at `path` is not what the caller expected but `actual` (`None`: it is gone).
+    /// Creates a `conflict` error: the file at `path` now has version `actual`, or is gone if `actual` is `None`.
     pub fn conflict(path: &VfsPath, actual: Option<Version>) -> Self {
         let error = match actual {
             Some(_) => Self::of(ErrorKind::Conflict),
-            None => Self::new(
-                ErrorKind::Conflict,
-                "there is no such file now; create it if it is to be there, or look where it has gone",
-            ),
+            None => Self::new(ErrorKind::Conflict, "the file no longer exists; create it, or find where it was moved"),
         };
         error.with_path(path).with_detail(ErrorDetail::Conflict { actual })
     }
 
-    /// The same failure, at `path`.
+    /// Sets the path.
     #[must_use]
     pub fn with_path(self, path: &VfsPath) -> Self {
         self.with_path_text(path.as_str())
     }
 
-    /// The same failure, at `path` unless it names one already.
+    /// Sets the path, unless the error has one.
     #[must_use]
     pub fn or_path(self, path: &VfsPath) -> Self {
         if self.0.path.is_some() { self } else { self.with_path(path) }
     }
 
-    /// The same failure, at a path that did not parse; only its first 4096 bytes are kept.
+    /// Sets the path to text that need not be a valid path, shortened to 4,096 bytes.
     #[must_use]
     pub fn with_path_text(mut self, path: &str) -> Self {
         self.0.path = Some(shorten(path, VfsPath::MAX_LEN).into());
         self
     }
 
-    /// The same failure, with its path spelled `to` in place of `from` in every word.
+    /// Replaces the path `from` by `to`, also in the message for the model.
     pub(crate) fn respell_path(mut self, from: &str, to: &str) -> Self {
         if let Some(model) = &self.0.model {
             self.0.model = Some(model.replace(&format!("'{from}'"), &format!("'{to}'")).into());
@@ -254,16 +260,16 @@ impl Error {
         self.with_path_text(to)
     }
 
-    /// The same failure with its own words for the model, instead of the code, path and message.
+    /// Sets the message for the model, which is otherwise made of path and message.
     #[must_use]
     pub fn with_model_message(mut self, message: impl Into<String>) -> Self {
         self.0.model = Some(shorten(&message.into(), MAX_MESSAGE).into());
         self
     }
 
-    /// The same failure with the advice that belongs to its kind as the words for the model.
+    /// Sets the message for the model to the default message of the kind.
     ///
-    /// Its own message is for operators alone: it may name a server, which the model can do nothing about.
+    /// Use this if the message is for operators alone, such as one that names a server.
     ///
     /// ```
     /// use vfs_core::{Error, ErrorKind};
@@ -278,7 +284,7 @@ impl Error {
         self.with_model_message(message)
     }
 
-    /// The same failure with what follows from it, after its message and after its words for the model.
+    /// Appends a consequence to the message and to the message for the model.
     ///
     /// ```
     /// use vfs_core::{Error, ErrorKind};
@@ -297,15 +303,16 @@ impl Error {
         self
     }
 
-    /// The same failure with what a program may want to know.
+    /// Sets the detail for programs.
     #[must_use]
     pub fn with_detail(mut self, detail: ErrorDetail) -> Self {
         self.0.detail = Some(detail);
         self
     }
 
-    /// The same failure, of a recursive delete that removed `files` files and links before it. Its path is the entry that
-    /// could not be removed.
+    /// Marks the error as that of a recursive delete that had already removed `files` files and links.
+    ///
+    /// The path of the error is the entry that could not be removed.
     ///
     /// ```
     /// use vfs_core::{Error, ErrorDetail, ErrorKind, VfsPath};
@@ -322,44 +329,44 @@ impl Error {
             .with_detail(ErrorDetail::PartialDelete { files })
     }
 
-    /// The same failure with its cause, for operators only.
+    /// Sets the cause, which only operators see.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// What went wrong.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The caller's path, in the caller's namespace, where the failure has one.
+    /// Returns the path in the caller's namespace, if the error has one.
     pub fn path(&self) -> Option<&str> {
         self.0.path.as_deref()
     }
 
-    /// The message alone, without code and path.
+    /// Returns the message without code and path.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the kind knows beyond its message.
+    /// Returns the detail for programs, if the error has one.
     pub fn detail(&self) -> Option<&ErrorDetail> {
         self.0.detail.as_ref()
     }
 
-    /// Whether the same call may succeed later; see [`ErrorKind::is_temporary`].
+    /// Returns whether the same call may succeed later; see [`ErrorKind::is_temporary`].
     pub fn is_temporary(&self) -> bool {
         self.0.kind.is_temporary()
     }
 
-    /// Whether it says that nothing is at a path; see [`ErrorKind::is_absence`].
+    /// Returns whether the path does not exist; see [`ErrorKind::is_absence`].
     pub fn is_absence(&self) -> bool {
         self.0.kind.is_absence()
     }
 
-    /// The failure in words for an agent: short, actionable, under 2 kB, in virtual paths only.
+    /// Returns the message for a model: actionable, under 2 kB, without host paths.
     pub fn for_model(&self) -> String {
         if let Some(model) = &self.0.model {
             return model.to_string();
@@ -369,7 +376,7 @@ impl Error {
             return format!("Error: {message}");
         };
         match self.0.kind {
-            // Two sentences that agents have been taught, unless somebody had something better to say.
+            // Agents know these two sentences; a message of the backend's own takes precedence.
             ErrorKind::NotFound if message == self.0.kind.advice() => format!("Error: File '{path}' not found"),
             ErrorKind::AlreadyExists if message == self.0.kind.advice() => format!(
                 "Cannot write to {path} because it already exists. Read and then make an edit, or write to a new path."
@@ -391,7 +398,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, path, message, model: _, detail, source } = &*self.0;
+        let ErrorFields { kind, path, message, model: _, detail, source } = &*self.0;
         let mut out = f.debug_struct("Error");
         out.field("kind", kind).field("path", path).field("message", message);
         if let Some(detail) = detail {
@@ -412,7 +419,7 @@ impl std::error::Error for Error {
 
 impl Eq for Error {}
 
-/// Equal in all that crosses the wire; causes are not compared.
+/// Compares the serialised fields; causes are not compared.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         self.0.kind == other.0.kind
@@ -452,7 +459,7 @@ impl From<WireError> for Error {
     }
 }
 
-/// `text`, or its beginning and end where it is over `max` bytes.
+/// Returns `text`, or its beginning and end if it is longer than `max` bytes.
 pub(crate) fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -462,7 +469,7 @@ pub(crate) fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
-/// `text` with its line breaks and other control characters escaped.
+/// Returns `text` with control characters escaped.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         Cow::Owned(
@@ -480,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_its_own_code_and_json_agrees() {
+    fn every_kind_has_a_unique_code_that_is_its_json_form() {
         let mut codes: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
         for kind in ErrorKind::ALL {
             assert_eq!(serde_json::to_string(kind).expect("serialises"), format!("\"{}\"", kind.code()));
@@ -491,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn display_is_one_line_and_leaves_the_cause_to_source() {
+    fn display_is_one_line_without_the_cause() {
         let path = VfsPath::parse("/a\nb").expect("valid");
         let error = Error::at(ErrorKind::PermissionDenied, &path).with_source(std::io::Error::other("/host/secret"));
         assert_eq!(error.to_string(), "permission_denied: /a\\nb: permission denied");
@@ -501,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_through_json_keeps_what_matters() {
+    fn errors_survive_the_round_trip_through_json() {
         let path = VfsPath::parse("/a").expect("valid");
         for error in [Error::already_exists(&path), Error::not_found(&path).after_partial_delete(1)] {
             let json = serde_json::to_string(&error).expect("serialises");
@@ -511,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_delete_is_told_in_every_form() {
+    fn a_partial_delete_is_in_every_form_of_the_error() {
         let path = VfsPath::parse("/d/kept").expect("valid");
         let plain = Error::at(ErrorKind::PermissionDenied, &path);
         let consequence = "the delete is partial: 1 file is gone, and the rest is still there";

@@ -27,18 +27,18 @@ mod facets;
 mod operation;
 mod path;
 mod path_mapping;
-mod prune;
+mod remove_empty_dirs;
 mod shell;
 mod types;
 
-pub mod alarm;
 pub mod buffer;
+pub mod change_log;
 pub mod edit;
-pub mod feed;
 pub mod format;
 pub mod links;
 pub mod output;
 pub mod text;
+pub mod timer;
 pub mod tree;
 pub mod window;
 
@@ -59,7 +59,7 @@ pub use operation::{
 };
 pub use path::VfsPath;
 pub use path_mapping::{MapPaths, PathMapping};
-pub use prune::prune;
+pub use remove_empty_dirs::remove_empty_dirs;
 pub use shell::{
     BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
     JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,

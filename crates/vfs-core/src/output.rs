@@ -1,9 +1,9 @@
-//! What commands print, in bounded memory: for those who write a [`Shell`](crate::Shell).
+//! Bounded buffers for the output of commands, for implementers of [`Shell`](crate::Shell).
 
-mod decoder;
-mod head_and_tail;
-mod job_log;
+mod head_tail_buffer;
+mod ring_log;
+mod utf8_stream_decoder;
 
-pub use decoder::Decoder;
-pub use head_and_tail::HeadAndTail;
-pub use job_log::JobLog;
+pub use head_tail_buffer::HeadTailBuffer;
+pub use ring_log::RingLog;
+pub use utf8_stream_decoder::Utf8StreamDecoder;

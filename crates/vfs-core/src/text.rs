@@ -12,10 +12,10 @@ pub const OCTET_STREAM: &str = "application/octet-stream";
 pub const SAMPLE: usize = 64 << 10;
 
 /// Signatures stand at the beginning; some matchers of `infer` walk all that they are given.
-const SIGNATURE: usize = 8 << 10;
+const SIGNATURE_BYTES: usize = 8 << 10;
 
 /// A guess gets no better by more than this many bytes, and the detector is slow.
-const GUESSED: usize = 1 << 20;
+const MAX_DETECTION_BYTES: usize = 1 << 20;
 
 /// Signatures of two ASCII letters, which legacy text may well begin with. Such files really hold NUL bytes.
 const WEAK_SIGNATURES: [&str; 3] =
@@ -108,8 +108,8 @@ fn legacy_text(sample: &[u8], extent: Extent) -> Option<Encoding> {
     if memchr::memchr(0, sample).is_some() || has_binary_signature(sample) || is_full_of_controls(sample) {
         return None;
     }
-    let beginning = sample.iter().position(|byte| !byte.is_ascii()).unwrap_or(0).saturating_sub(SIGNATURE);
-    let guessed = &sample[beginning..sample.len().min(beginning.saturating_add(GUESSED))];
+    let beginning = sample.iter().position(|byte| !byte.is_ascii()).unwrap_or(0).saturating_sub(SIGNATURE_BYTES);
+    let guessed = &sample[beginning..sample.len().min(beginning.saturating_add(MAX_DETECTION_BYTES))];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(guessed, extent == Extent::Whole && beginning + guessed.len() == sample.len());
     let encoding = detector.guess(None, Utf8Detection::Deny);
@@ -117,7 +117,7 @@ fn legacy_text(sample: &[u8], extent: Extent) -> Option<Encoding> {
 }
 
 fn has_binary_signature(sample: &[u8]) -> bool {
-    infer::get(&sample[..sample.len().min(SIGNATURE)]).is_some_and(|kind| {
+    infer::get(&sample[..sample.len().min(SIGNATURE_BYTES)]).is_some_and(|kind| {
         kind.matcher_type() != infer::MatcherType::Text && !WEAK_SIGNATURES.contains(&kind.mime_type())
     })
 }
@@ -219,7 +219,7 @@ pub(crate) fn line_ending(text: &[u8]) -> LineEnding {
 
 /// The MIME type of `bytes` by their signature, or [`OCTET_STREAM`].
 pub fn mime_type(bytes: &[u8]) -> &'static str {
-    infer::get(&bytes[..bytes.len().min(SIGNATURE)]).map_or(OCTET_STREAM, |kind| kind.mime_type())
+    infer::get(&bytes[..bytes.len().min(SIGNATURE_BYTES)]).map_or(OCTET_STREAM, |kind| kind.mime_type())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt};
 use rustix::event::{EventfdFlags, eventfd};
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
 
 use crate::fs::errno::from_errno;
@@ -38,7 +38,7 @@ pub(crate) struct SharedWatcher(Mutex<Weak<Watcher>>);
 #[derive(Debug)]
 struct Watcher {
     /// A new feed for each watcher: a cursor of an earlier one may have missed events in between.
-    feed: Feed,
+    feed: ChangeLog,
     state: Arc<Mutex<WatchState>>,
     stop: Arc<OwnedFd>,
 }
@@ -125,7 +125,7 @@ fn check_path(local_fs: &LocalFs, path: &VfsPath) -> Result<()> {
 
 impl Watcher {
     fn start(local_fs: &Arc<LocalFs>) -> Result<Self> {
-        let (feed, queue) = (Feed::new(), Arc::new(InotifyQueue::new()?));
+        let (feed, queue) = (ChangeLog::new(), Arc::new(InotifyQueue::new()?));
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(from_errno)?);
         let state = Arc::new(Mutex::new(WatchState::new(Arc::clone(local_fs), Arc::clone(&queue), feed.clone())));
         let watcher = Self { feed: feed.clone(), state: Arc::clone(&state), stop: Arc::clone(&stop) };
@@ -144,7 +144,7 @@ impl Drop for Watcher {
     }
 }
 
-fn run(queue: &InotifyQueue, state: &Mutex<WatchState>, feed: &Feed, stop: &OwnedFd) {
+fn run(queue: &InotifyQueue, state: &Mutex<WatchState>, feed: &ChangeLog, stop: &OwnedFd) {
     while !queue.wait(Some(stop.as_fd()), ROOT_CHECK_INTERVAL) {
         std::thread::park_timeout(COALESCE_DELAY);
         lock(state).process_pending();

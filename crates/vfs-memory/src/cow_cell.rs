@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::{Change, OpContext, Result};
 
 /// Number of optimistic attempts before a writer computes its change under the lock.
@@ -22,12 +22,12 @@ const MAX_OPTIMISTIC_ATTEMPTS: usize = 3;
 pub(crate) struct CowCell<T> {
     current: ArcSwap<T>,
     writers: Mutex<()>,
-    feed: Feed,
+    feed: ChangeLog,
 }
 
 impl<T> CowCell<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { current: ArcSwap::from_pointee(value), writers: Mutex::new(()), feed: Feed::new() }
+        Self { current: ArcSwap::from_pointee(value), writers: Mutex::new(()), feed: ChangeLog::new() }
     }
 
     /// Returns the current value.
@@ -36,7 +36,7 @@ impl<T> CowCell<T> {
     }
 
     /// Returns the feed of changes of the value.
-    pub(crate) fn feed(&self) -> &Feed {
+    pub(crate) fn feed(&self) -> &ChangeLog {
         &self.feed
     }
 

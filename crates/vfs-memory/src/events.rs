@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::feed::Feed;
+use vfs_core::change_log::ChangeLog;
 use vfs_core::{Change as Event, VfsPath};
 
 use crate::file::File;
@@ -41,7 +41,7 @@ impl EventGranularity<'_> {
     }
 
     /// Computes the versions that the events will have, so that no hashing happens under the lock.
-    pub(crate) fn compute_versions(self, feed: &Feed, before: &FileMap, change: &MapChange) {
+    pub(crate) fn compute_versions(self, feed: &ChangeLog, before: &FileMap, change: &MapChange) {
         match self {
             _ if change.is_empty() || !feed.is_used() => {}
             EventGranularity::PerFile => change.iter().filter_map(|(_, file)| file.as_ref()).for_each(|file| {
@@ -59,7 +59,7 @@ impl EventGranularity<'_> {
 pub(crate) fn restore_events(before: &FileMap, after: &FileMap) -> Vec<Event> {
     let events = before.differences(after).filter_map(|(path, old, new)| file_event(path, old, new));
     // The feed replaces more events than its capacity by one overflow, so further ones are not computed.
-    events.take(Feed::DEFAULT_CAPACITY + 1).collect()
+    events.take(ChangeLog::DEFAULT_CAPACITY + 1).collect()
 }
 
 /// Returns the event of the file at `path`; `None` if its content is unchanged.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::Result;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 
 /// Runs POSIX shell scripts somewhere: in a container, over SSH, in a cloud sandbox.
 ///
@@ -110,11 +110,11 @@ impl Invocation {
     }
 
     /// What an output goes into of which no more is kept than is of use, for a transport that reads it piece by piece.
-    pub fn keeper(&self) -> HeadAndTail {
+    pub fn keeper(&self) -> HeadTailBuffer {
         let most = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
-            Keep::Beginning => HeadAndTail::head_only(most),
-            Keep::Ends => HeadAndTail::new(most),
+            Keep::Beginning => HeadTailBuffer::head_only(most),
+            Keep::Ends => HeadTailBuffer::new(most),
         }
     }
 }
@@ -159,7 +159,7 @@ impl RemoteOutput {
     }
 
     /// A script that ended as `exit` and printed what these have [kept](Invocation::keeper).
-    pub fn kept(exit: RemoteExit, stdout: HeadAndTail, stderr: HeadAndTail) -> Self {
+    pub fn kept(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();
         let (stdout, stderr) = (stdout.into_bytes().into(), stderr.into_bytes().into());

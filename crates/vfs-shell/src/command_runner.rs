@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 use vfs_core::{
     CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput as FullOutputMode, Job,
     JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
@@ -126,7 +126,7 @@ impl<S: Spawner> CommandRunner<S> {
         let mut running = self.start(cx.clone(), &req).await?;
         let max_bytes = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let max_bytes = usize::try_from(max_bytes.min(self.config.max_output_bytes)).unwrap_or(usize::MAX);
-        let buffer = || HeadAndTail::new(max_bytes);
+        let buffer = || HeadTailBuffer::new(max_bytes);
         let (mut output, mut split) = (buffer(), [buffer(), buffer()]);
         while let Some((stream, text)) = running.next().await? {
             output.push(text.as_bytes());

@@ -7,7 +7,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
-use vfs_core::output::JobLog;
+use vfs_core::output::RingLog;
 use vfs_core::{
     CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, Job, JobId, JobOutput, JobOutputRequest, OpContext,
     Result,
@@ -130,7 +130,7 @@ pub(crate) struct BackgroundJob {
     since: DateTime<Utc>,
     control: Arc<Control>,
     stop: CancelToken,
-    log: Mutex<JobLog>,
+    log: Mutex<RingLog>,
     /// Notifies readers of new output and of the end.
     updates: watch::Sender<()>,
 }
@@ -157,7 +157,7 @@ struct ExitGuard(Arc<BackgroundJob>);
 
 impl Drop for ExitGuard {
     fn drop(&mut self) {
-        self.0.log().ended(CommandExit::default());
+        self.0.log().set_exit(CommandExit::default());
         self.0.updates.send_replace(());
     }
 }
@@ -177,7 +177,7 @@ impl BackgroundJob {
             since: Utc::now(),
             control: running.control(),
             stop,
-            log: Mutex::new(JobLog::new(config.job_output_bytes)),
+            log: Mutex::new(RingLog::new(config.job_output_bytes)),
             updates: watch::Sender::new(()),
         })
     }
@@ -199,12 +199,12 @@ impl BackgroundJob {
             job.updates.send_replace(());
         }
         if let Ok((response, _)) = running.outcome() {
-            job.log().ended(response.exit());
+            job.log().set_exit(response.exit());
         }
         drop(running);
     }
 
-    fn log(&self) -> MutexGuard<'_, JobLog> {
+    fn log(&self) -> MutexGuard<'_, RingLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::consume_budget;
 use tokio::time::sleep_until;
-use vfs_core::output::Decoder;
+use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::async_fd::register;
@@ -62,7 +62,7 @@ pub(crate) struct RunningCommand {
     process: Process,
     status: Option<AsyncFd<OwnedFd>>,
     outputs: OutputReader,
-    decoders: [Decoder; 2],
+    decoders: [Utf8StreamDecoder; 2],
     pty_input: Option<PtyInput>,
     full_output: Option<FullOutputFile>,
     cx: OpContext,
@@ -300,7 +300,7 @@ impl RunningCommand {
     /// Flushes the output file and returns the text that the decoders still hold.
     async fn flush_remainder(&mut self) -> Result<Option<(OutputStream, String)>> {
         self.flush().await?;
-        let remainder = |stream: OutputStream, decoder: &mut Decoder| {
+        let remainder = |stream: OutputStream, decoder: &mut Utf8StreamDecoder| {
             Some((stream, decoder.finish())).filter(|(_, text)| !text.is_empty())
         };
         let [stdout, stderr] = &mut self.decoders;

@@ -14,7 +14,7 @@ use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, Ses
 use futures::future::{Either, select};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Result};
 
 use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
@@ -31,7 +31,7 @@ use crate::stop::{StopReason, StopSignal, sleep};
 #[derive(Debug)]
 pub(crate) struct RunningScript {
     pub(crate) stop: Arc<StopSignal>,
-    _alarm: Option<Alarm>,
+    _alarm: Option<Timer>,
 }
 
 impl Drop for RunningScript {
@@ -58,7 +58,7 @@ pub(crate) fn spawn_script(start: ScriptStart, sink: Arc<dyn OutputSink>) -> Res
     let ScriptStart { backend, config, cx, request, stop, permit, limit } = start;
     let alarm = limit.map(|(moment, reason)| {
         let stop = Arc::clone(&stop);
-        Alarm::set(moment, move || stop.trigger(reason))
+        Timer::set(moment, move || stop.trigger(reason))
     });
     let cwd = request.cwd.clone();
     let running = RunningScript { stop: Arc::clone(&stop), _alarm: alarm };

@@ -8,8 +8,8 @@ use std::time::Instant;
 use chrono::Utc;
 use futures::future::{Either, select};
 use tokio::sync::watch;
-use vfs_core::alarm::Alarm;
-use vfs_core::output::{Decoder, JobLog};
+use vfs_core::output::{RingLog, Utf8StreamDecoder};
+use vfs_core::timer::Timer;
 use vfs_core::{
     CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput, JobOutputRequest, OpContext,
     Result, VfsPath,
@@ -56,8 +56,8 @@ pub(crate) struct JobLogSink {
 
 #[derive(Debug)]
 struct JobLogState {
-    log: JobLog,
-    decoders: [Decoder; 2],
+    log: RingLog,
+    decoders: [Utf8StreamDecoder; 2],
 }
 
 impl JobTable {
@@ -127,7 +127,7 @@ async fn wait_for_cancel(cx: &OpContext, moment: Option<Instant>) {
     let token = cx.cancel_token().child();
     let moment = moment.into_iter().chain(cx.deadline()).min();
     let signal = token.clone();
-    let _alarm = moment.map(|moment| Alarm::set(moment, move || signal.cancel()));
+    let _alarm = moment.map(|moment| Timer::set(moment, move || signal.cancel()));
     token.cancelled().await;
 }
 
@@ -150,7 +150,7 @@ impl JobEntry {
 impl JobLogSink {
     pub(crate) fn new() -> Self {
         let (exit, updates) = (watch::Sender::new(None), watch::Sender::new(()));
-        let state = JobLogState { log: JobLog::new(JOB_LOG_CAPACITY), decoders: Default::default() };
+        let state = JobLogState { log: RingLog::new(JOB_LOG_CAPACITY), decoders: Default::default() };
         Self { state: Mutex::new(state), exit, updates }
     }
 
@@ -196,7 +196,7 @@ impl OutputSink for JobLogSink {
             let rest = state.decoders[output as usize].finish();
             state.log.push(&rest);
         }
-        state.log.ended(response.exit());
+        state.log.set_exit(response.exit());
         drop(state);
         self.exit.send_replace(Some(response.exit()));
         self.updates.send_replace(());

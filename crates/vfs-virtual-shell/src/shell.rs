@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use vfs_core::alarm::Alarm;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
+use vfs_core::timer::Timer;
 use vfs_core::{
     BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest,
     JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
@@ -105,7 +105,7 @@ impl ShellInner {
         limit: Option<(Instant, StopReason)>,
     ) -> Result<Option<OwnedSemaphorePermit>> {
         let signal = Arc::clone(stop);
-        let _alarm = limit.map(|(moment, reason)| Alarm::set(moment, move || signal.trigger(reason)));
+        let _alarm = limit.map(|(moment, reason)| Timer::set(moment, move || signal.trigger(reason)));
         let permit = pin!(Arc::clone(&self.permits).acquire_owned());
         match select(permit, pin!(stop.wait())).await {
             Either::Left((Ok(permit), _)) => Ok(Some(permit)),
@@ -159,15 +159,15 @@ struct OutputCollector {
 }
 
 struct CollectedOutput {
-    combined: HeadAndTail,
-    stdout: HeadAndTail,
-    stderr: HeadAndTail,
+    combined: HeadTailBuffer,
+    stdout: HeadTailBuffer,
+    stderr: HeadTailBuffer,
 }
 
 impl OutputCollector {
     fn new(max: u64) -> Self {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let part = || HeadAndTail::new(max);
+        let part = || HeadTailBuffer::new(max);
         let output = CollectedOutput { combined: part(), stdout: part(), stderr: part() };
         Self { output: Mutex::new(output), exit: watch::Sender::new(None) }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use vfs_core::CancelToken;
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 
 /// Reason for stopping a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,6 @@ const STOP_GRACE: Duration = Duration::from_millis(200);
 pub(crate) async fn sleep(span: Duration) {
     let signal = CancelToken::new();
     let rings = signal.clone();
-    let _alarm = Alarm::set(Instant::now() + span, move || rings.cancel());
+    let _alarm = Timer::set(Instant::now() + span, move || rings.cancel());
     signal.cancelled().await;
 }

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::{self, BoxStream};
 use tokio::sync::Notify;
-use vfs_core::output::Decoder;
+use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, RunMode, StreamingShell};
 
 use crate::backend::{ShellInner, VirtualShell};
@@ -89,7 +89,7 @@ struct EventQueueState {
     events: VecDeque<ExecuteEvent>,
     queued_bytes: usize,
     total: u64,
-    decoders: [Decoder; 2],
+    decoders: [Utf8StreamDecoder; 2],
     exit: Option<ScriptExit>,
 }
 

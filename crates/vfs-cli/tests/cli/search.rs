@@ -148,7 +148,7 @@ fn a_link_that_leads_outside_leaves_the_exit_status_of_a_search() {
     symlink("/etc/hostname", root.path().join("out")).expect("a link");
     let none = vfs(&root, &["grep", "absent"]);
     assert_eq!((none.code, none.out()), (Some(1), ""));
-    assert!(none.err.contains("/out': it leads outside the root"), "{none:?}");
+    assert!(none.err.contains("/out': the path leads outside the root"), "{none:?}");
     vfs(&root, &["grep", "absent", "/out"]).failure("path_escape: /out");
     let help = vfs(&root, &["grep", "--help"]);
     let help = help.success().split_whitespace().collect::<Vec<_>>().join(" ");

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, ResolveRequest, Result, StatRequest, Version, VfsPath,
 };
@@ -74,7 +74,7 @@ impl<'a> MoveRecovery<'a> {
     pub(super) async fn settle(&mut self) -> Result<RecoveryOutcome> {
         self.check_mounts()?;
         let notice = self.notice.clone();
-        let _alarm = notice.map(|notice| Alarm::set(Instant::now() + NOTICE_DELAY, move || notice.send()));
+        let _alarm = notice.map(|notice| Timer::set(Instant::now() + NOTICE_DELAY, move || notice.send()));
         if !self.record.has_arrived && !self.record.files.is_empty() {
             match self.has_arrived().await? {
                 None => return Ok(self.unfinished()),

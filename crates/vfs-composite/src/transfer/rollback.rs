@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
-    prune,
+    remove_empty_dirs,
 };
 
 use super::{CopiedFile, Inventory, TransferProgress};
@@ -14,7 +14,7 @@ use crate::journal::RecordedMove;
 impl CompositeBackend {
     /// Removes the directories at and below `path`, if there is no file in them.
     pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
-        match prune(self, cx, path).await {
+        match remove_empty_dirs(self, cx, path).await {
             Err(error) if error.is_absence() => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotEmpty => {
                 let message = "directory is not empty: a file was added during the move";

@@ -11,19 +11,19 @@ use crate::path::VfsPath;
 use crate::text::{self, Extent, Sniffed};
 
 /// Lines shown on either side of a change.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// How a diff calls a file that is not there.
-const NOTHING: &str = "/dev/null";
+const DEV_NULL: &str = "/dev/null";
 
 /// Compared in one step.
-const BLOCK: usize = 4 << 10;
+const COMPARE_BLOCK_BYTES: usize = 4 << 10;
 
 /// After this long the rest of a diff is coarse: correct, but not the shortest.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Compared line by line, on both sides together: some 60 bytes of memory are needed for each.
-const MOST_LINES: usize = 1 << 18;
+const MAX_LINES: usize = 1 << 18;
 
 /// The unified diff from `old` to `new`, with `path` in its headers; empty where they are equal.
 ///
@@ -72,7 +72,7 @@ pub(crate) fn rename_in_diff(text: &str, from: &VfsPath, to: &VfsPath) -> String
 
 /// How one side of a diff calls the file `path`.
 fn side_name(side: char, path: &VfsPath, is_there: bool) -> String {
-    if is_there { header_name(&format!("{side}{path}")) } else { NOTHING.to_owned() }
+    if is_there { header_name(&format!("{side}{path}")) } else { DEV_NULL.to_owned() }
 }
 
 fn text_header(before: &str, after: &str) -> String {
@@ -100,18 +100,18 @@ fn header_name(name: &str) -> String {
 
 fn push_hunks(out: &mut String, old: &str, new: &str) {
     let (beginning, end) = common(old, new);
-    let skipped = without_last_lines(&old[..beginning], CONTEXT);
-    let left_out = end - first_lines(&old[old.len() - end..], CONTEXT);
-    let around = Around { before: &old[..skipped], behind: &old[old.len() - left_out..] };
+    let skipped = without_last_lines(&old[..beginning], CONTEXT_LINES);
+    let left_out = end - first_lines(&old[old.len() - end..], CONTEXT_LINES);
+    let around = HunkContext { before: &old[..skipped], behind: &old[old.len() - left_out..] };
     let first_line = memchr::memchr_iter(b'\n', around.before.as_bytes()).count();
     let (old, new) = (&old[skipped..old.len() - left_out], &new[skipped..new.len() - left_out]);
-    if count_lines(old) + count_lines(new) > MOST_LINES {
+    if count_lines(old) + count_lines(new) > MAX_LINES {
         return push_coarse_hunk(out, old, new, first_line);
     }
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
-    let diff = TextDiff::configure().timeout(PATIENCE).newline_terminated(true).diff_slices(&old, &new);
-    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).newline_terminated(true).diff_slices(&old, &new);
+    for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
         let (Some(first), Some(last)) = (hunk.ops().first(), hunk.ops().last()) else { continue };
         let (before, after) =
             (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
@@ -133,12 +133,12 @@ fn push_hunks(out: &mut String, old: &str, new: &str) {
 ///
 /// Where lines repeat, a change may stand in several places, and the one that is shown may be among the lines that were kept
 /// as its context. That is made whole again from here.
-struct Around<'a> {
+struct HunkContext<'a> {
     before: &'a str,
     behind: &'a str,
 }
 
-impl<'a> Around<'a> {
+impl<'a> HunkContext<'a> {
     fn leading(&self, lines: usize) -> &'a str {
         &self.before[without_last_lines(self.before, lines)..]
     }
@@ -151,7 +151,7 @@ impl<'a> Around<'a> {
 /// How many lines of context a hunk lacks that begins or ends with `op`.
 fn missing_context(op: &DiffOp) -> usize {
     let context = if op.tag() == DiffTag::Equal { op.old_range().len() } else { 0 };
-    CONTEXT.saturating_sub(context)
+    CONTEXT_LINES.saturating_sub(context)
 }
 
 /// One hunk that takes out all lines of `old` and puts in those of `new`, but for the context that both begin and end with.
@@ -193,7 +193,8 @@ fn common(old: &str, new: &str) -> (usize, usize) {
 
 /// How many bytes of whole lines both begin with.
 fn same_beginning(old: &[u8], new: &[u8]) -> usize {
-    let blocks = old.chunks(BLOCK).zip(new.chunks(BLOCK)).take_while(|(old, new)| old == new);
+    let blocks =
+        old.chunks(COMPARE_BLOCK_BYTES).zip(new.chunks(COMPARE_BLOCK_BYTES)).take_while(|(old, new)| old == new);
     let before: usize = blocks.map(|(block, _)| block.len()).sum();
     let same = before + old[before..].iter().zip(&new[before..]).take_while(|(old, new)| old == new).count();
     memchr::memrchr(b'\n', &old[..same]).map_or(0, |newline| newline + 1)
@@ -201,7 +202,8 @@ fn same_beginning(old: &[u8], new: &[u8]) -> usize {
 
 /// How many bytes of whole lines both end with.
 fn same_end(old: &[u8], new: &[u8]) -> usize {
-    let blocks = old.rchunks(BLOCK).zip(new.rchunks(BLOCK)).take_while(|(old, new)| old == new);
+    let blocks =
+        old.rchunks(COMPARE_BLOCK_BYTES).zip(new.rchunks(COMPARE_BLOCK_BYTES)).take_while(|(old, new)| old == new);
     let after: usize = blocks.map(|(block, _)| block.len()).sum();
     let rest = old[..old.len() - after].iter().rev().zip(new[..new.len() - after].iter().rev());
     let same = after + rest.take_while(|(old, new)| old == new).count();
@@ -280,11 +282,11 @@ mod tests {
 
     #[test]
     fn what_differs_in_more_lines_than_are_compared_is_one_hunk() {
-        let middle = "\n".repeat(MOST_LINES / 2);
+        let middle = "\n".repeat(MAX_LINES / 2);
         let (old, new) =
             (format!("1\n2\n3\n4\na\n{middle}b\n5\n6\n7\n8"), format!("1\n2\n3\n4\nc\n{middle}d\n5\n6\n7\n8"));
-        let lines = MOST_LINES / 2 + 8;
-        let [removed, added] = ['-', '+'].map(|sign| format!("{sign}\n").repeat(MOST_LINES / 2));
+        let lines = MAX_LINES / 2 + 8;
+        let [removed, added] = ['-', '+'].map(|sign| format!("{sign}\n").repeat(MAX_LINES / 2));
         let expected = format!("@@ -2,{lines} +2,{lines} @@\n 2\n 3\n 4\n-a\n{removed}-b\n+c\n{added}+d\n 5\n 6\n 7\n");
         check(&old, &new, &expected);
     }
@@ -354,7 +356,7 @@ mod tests {
                 at = start;
                 let context = |lines: &mut dyn Iterator<Item = &&str>| lines.take_while(|line| line.starts_with(' ')).count();
                 let (before, behind) = (context(&mut lines.iter()), context(&mut lines.iter().rev()));
-                prop_assert!(before == CONTEXT || (before < CONTEXT && start == 0), "{}", diff);
+                prop_assert!(before == CONTEXT_LINES || (before < CONTEXT_LINES && start == 0), "{}", diff);
                 for line in &lines {
                     let (sign, text) = line.split_at(1);
                     if sign != "+" {
@@ -365,7 +367,7 @@ mod tests {
                         made.push(text);
                     }
                 }
-                prop_assert!(behind == CONTEXT || (behind < CONTEXT && at == old.len()), "{}", diff);
+                prop_assert!(behind == CONTEXT_LINES || (behind < CONTEXT_LINES && at == old.len()), "{}", diff);
             }
             made.extend_from_slice(&old[at..]);
             prop_assert_eq!(made, new, "{}", diff);

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::replace::{self, Step};
+use super::replace::{self, EditStep};
 use super::{Edited, check_size, too_large};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::{self, Extent, Sniffed};
 use crate::types::{Encoding, Replacement};
 
 /// How many bytes of UTF-8 one byte of another encoding can become.
-const MOST_GROWTH: u64 = 3;
+const MAX_GROWTH: u64 = 3;
 
 pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64) -> Result<Edited> {
     let edit = |encoding| match encoding {
@@ -54,7 +54,7 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
         let new = spelled(&replacement.new);
         // Whether the old text is there is told first: where it is not, another encoding may be meant.
         let is_mappable = new.is_some();
-        let step = Step {
+        let step = EditStep {
             replacement,
             index,
             of: replacements.len(),
@@ -63,7 +63,7 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             old: spelled(&replacement.old),
             new: new.unwrap_or_default(),
         };
-        let (edited, count) = replace::step(&content, &step, max_size)?;
+        let (edited, count) = replace::apply_step(&content, &step, max_size)?;
         if !is_mappable {
             return Err(unmappable(encoding));
         }
@@ -80,7 +80,7 @@ fn transcoded(content: &[u8], encoding: Encoding, replacements: &[Replacement], 
     if text::encode(&decoded, encoding).as_deref() != Some(content) {
         return Err(not_text());
     }
-    let edited = in_place(decoded.as_bytes(), Encoding::Utf8, replacements, max_size.saturating_mul(MOST_GROWTH))
+    let edited = in_place(decoded.as_bytes(), Encoding::Utf8, replacements, max_size.saturating_mul(MAX_GROWTH))
         .map_err(|error| if error.kind() == ErrorKind::TooLarge { too_large(max_size) } else { error })?;
     let edited_text = String::from_utf8(edited.content).map_err(|_| not_text())?;
     let content = text::encode(&edited_text, encoding).ok_or_else(|| unmappable(encoding))?;

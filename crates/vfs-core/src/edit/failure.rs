@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use memchr::memmem;
 
 use super::endings::LineFeeds;
+use super::match_positions::MatchPositions;
 use super::nearest::nearest;
-use super::places::Places;
-use super::replace::Step;
+use super::replace::EditStep;
 use crate::error::{Error, ErrorDetail, ErrorKind, NoMatchHint, shorten};
 
 /// How much of `old` a message repeats.
 const MAX_SHOWN: usize = 300;
 
-pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
+pub(super) fn no_match(haystack: &[u8], step: &EditStep<'_>) -> Error {
     let near = nearest(haystack, &step.replacement.old, step.encoding);
     let mut words = format!("Error: String not found in file: '{}'", shorten(&step.replacement.old, MAX_SHOWN));
     for (rank, line) in near.iter().enumerate() {
@@ -39,8 +39,8 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
         .with_detail(ErrorDetail::NoMatch { replacement: step.index, nearest: near, hint })
 }
 
-pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
-    let Places { count, lines, has_more_lines } = places;
+pub(super) fn not_unique(places: &MatchPositions, step: &EditStep<'_>) -> Error {
+    let MatchPositions { count, lines, has_more_lines } = places;
     let mut numbers = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     if *has_more_lines {
         numbers.push_str(", ...");
@@ -64,7 +64,7 @@ pub(super) fn same_but_for_line_endings() -> Error {
 }
 
 /// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
-fn hint(haystack: &[u8], step: &Step<'_>) -> Option<NoMatchHint> {
+fn hint(haystack: &[u8], step: &EditStep<'_>) -> Option<NoMatchHint> {
     // Without memory for it there is no hint.
     let (text, old) = (LineFeeds::new(haystack).ok()?, LineFeeds::new(step.old.as_deref()?).ok()?);
     let (text, old) = (text.text(), old.text());
@@ -77,7 +77,7 @@ fn hint(haystack: &[u8], step: &Step<'_>) -> Option<NoMatchHint> {
 }
 
 /// Says which replacement of a list it was.
-fn name_step(words: &mut String, step: &Step<'_>) {
+fn name_step(words: &mut String, step: &EditStep<'_>) {
     if step.of > 1 {
         let _ = write!(words, "\nThis was replacement {} of {}; none was made.", step.index + 1, step.of);
     }

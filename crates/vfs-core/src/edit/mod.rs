@@ -4,8 +4,8 @@ mod diff;
 mod encoded;
 mod endings;
 mod failure;
+mod match_positions;
 mod nearest;
-mod places;
 mod replace;
 
 pub(crate) use self::diff::rename_in_diff;
@@ -61,7 +61,7 @@ pub fn check(request: &EditRequest) -> Result<()> {
 /// * The line endings of `new`, be they `\n` or `\r\n`, become those of the file if all its lines end alike. In a file of
 ///   mixed line endings each `\n` of `new` becomes the line ending of its place, where `old` is matched as if every `\r\n`
 ///   were `\n`; `\r\n` stays. In a file without line endings, and by [`NewLineEndings::Exact`], `new` is written as given.
-/// * Places are counted with overlap, and replaced from the left without.
+/// * MatchPositions are counted with overlap, and replaced from the left without.
 /// * Time is linear in the size of the content, whatever is looked for. Nothing is allocated for a result over `max_size`.
 ///
 /// # Errors

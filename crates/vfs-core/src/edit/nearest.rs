@@ -10,52 +10,52 @@ const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 4 << 20;
 
 /// How much of a line is compared and shown.
-const MAX_LINE: usize = 200;
+const MAX_LINE_BYTES: usize = 200;
 
-const MOST_RESULTS: usize = 3;
+const MAX_RESULTS: usize = 3;
 
 /// Lines less alike than this are not worth showing; 1 is alike but for the white space around.
-const THRESHOLD: f64 = 0.5;
+const SIMILARITY_THRESHOLD: f64 = 0.5;
 
 /// At most three lines of `content` that are most like the first line of `old` that is not blank, best first.
 pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<SimilarLine> {
     let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
         return Vec::new();
     };
-    let mut pairs = Pairs::new(cut(wanted).as_bytes());
+    let mut pairs = BytePairs::new(truncate_line(wanted).as_bytes());
     let seen = &content[..content.len().min(MAX_BYTES)];
     let mut best: Vec<(f64, SimilarLine)> = Vec::new();
     for (number, line) in (1..).zip(seen.split(|byte| *byte == b'\n').take(MAX_LINES)) {
-        let text = shown(&line[..line.len().min(MAX_LINE)], encoding);
-        let score = pairs.likeness(text.trim().as_bytes());
-        let is_among_best = best.len() < MOST_RESULTS || best.last().is_some_and(|(worst, _)| score > *worst);
-        if score >= THRESHOLD && is_among_best {
+        let text = decode_line(&line[..line.len().min(MAX_LINE_BYTES)], encoding);
+        let score = pairs.similarity(text.trim().as_bytes());
+        let is_among_best = best.len() < MAX_RESULTS || best.last().is_some_and(|(worst, _)| score > *worst);
+        if score >= SIMILARITY_THRESHOLD && is_among_best {
             let at = best.partition_point(|(other, _)| *other >= score);
-            best.insert(at, (score, SimilarLine::new(number, cut(text.trim_end_matches('\r')))));
-            best.truncate(MOST_RESULTS);
+            best.insert(at, (score, SimilarLine::new(number, truncate_line(text.trim_end_matches('\r')))));
+            best.truncate(MAX_RESULTS);
         }
     }
     best.into_iter().map(|(_, line)| line).collect()
 }
 
-fn shown(line: &[u8], encoding: Encoding) -> Cow<'_, str> {
+fn decode_line(line: &[u8], encoding: Encoding) -> Cow<'_, str> {
     match encoding {
         Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(line).0,
         _ => String::from_utf8_lossy(line),
     }
 }
 
-fn cut(line: &str) -> &str {
-    &line[..line.floor_char_boundary(MAX_LINE)]
+fn truncate_line(line: &str) -> &str {
+    &line[..line.floor_char_boundary(MAX_LINE_BYTES)]
 }
 
 /// The pairs of neighbouring bytes of one line, to be compared with those of many others.
-struct Pairs<'a> {
+struct BytePairs<'a> {
     line: &'a [u8],
     counts: Vec<u16>,
 }
 
-impl<'a> Pairs<'a> {
+impl<'a> BytePairs<'a> {
     fn new(line: &'a [u8]) -> Self {
         let mut counts = vec![0; 1 << 16];
         for pair in line.array_windows() {
@@ -65,7 +65,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// How alike two lines are, from 0 to 1: the share of their pairs that both have (Dice's coefficient).
-    fn likeness(&mut self, other: &[u8]) -> f64 {
+    fn similarity(&mut self, other: &[u8]) -> f64 {
         if self.line == other {
             return 1.0;
         }
@@ -73,7 +73,7 @@ impl<'a> Pairs<'a> {
         if self.line.len().min(other.len()) < 2 {
             return 0.0;
         }
-        let mut common = Vec::with_capacity(MAX_LINE);
+        let mut common = Vec::with_capacity(MAX_LINE_BYTES);
         for pair in other.array_windows() {
             let at = index(*pair);
             if self.counts[at] > 0 {

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::endings::{self, LineFeeds, Template};
-use super::{check_size, failure, places};
+use super::{check_size, failure, match_positions};
 use crate::buffer;
 use crate::error::Result;
 use crate::text;
 use crate::types::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
 
 /// One replacement of a list, spelled in the file's encoding.
-pub(super) struct Step<'a> {
+pub(super) struct EditStep<'a> {
     /// The replacement as it was asked for.
     pub(super) replacement: &'a Replacement,
     /// Its place in the list, from 0.
@@ -27,27 +27,27 @@ pub(super) struct Step<'a> {
     pub(super) new: Cow<'a, [u8]>,
 }
 
-impl Step<'_> {
+impl EditStep<'_> {
     fn is_exact(&self) -> bool {
         self.replacement.line_endings == NewLineEndings::Exact
     }
 }
 
 /// Makes one replacement, and says how many places it had.
-pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+pub(super) fn apply_step(content: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let Some(old) = step.old.as_deref() else {
         return Err(failure::no_match(content, step));
     };
     if step.is_exact() {
-        return make(content, old, step, max_size);
+        return replace_occurrences(content, old, step, max_size);
     }
     let ending = if memchr::memchr(b'\n', &step.new).is_some() { text::line_ending(content) } else { LineEnding::None };
     let new = match ending {
         LineEnding::Lf => LineFeeds::new(&step.new)?.into_text(),
         LineEnding::Crlf => endings::to_crlf(&step.new)?,
-        LineEnding::None | LineEnding::Mixed => return make(content, old, step, max_size),
+        LineEnding::None | LineEnding::Mixed => return replace_occurrences(content, old, step, max_size),
     };
-    let made = make(content, old, &Step { old: Some(Cow::Borrowed(old)), new, ..*step }, max_size)?;
+    let made = replace_occurrences(content, old, &EditStep { old: Some(Cow::Borrowed(old)), new, ..*step }, max_size)?;
     let is_same = || -> Result<bool> { Ok(LineFeeds::new(old)?.text() == LineFeeds::new(&step.new)?.text()) };
     if step.replacement.old != step.replacement.new && is_same()? {
         return Err(failure::same_but_for_line_endings());
@@ -56,9 +56,9 @@ pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Ve
 }
 
 /// Replaces `old` by the new text of `step`, whose line endings are those of the file where the file has one kind of them.
-fn make(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+fn replace_occurrences(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     if let Some([old, new]) = in_line_feeds(content, old, step)? {
-        return by_lines(content, &old, &Step { old: None, new, ..*step }, max_size);
+        return by_lines(content, &old, &EditStep { old: None, new, ..*step }, max_size);
     }
     match in_bytes(content, old, &step.new)? {
         Some(old) => exactly(content, &old, step, max_size),
@@ -82,7 +82,7 @@ fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<
 
 /// `old` and the new text with every `\r\n` as `\n`, where `old` is in the file only so, and something would change. New
 /// text of which exact bytes are asked for stays as it is.
-fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t Step<'_>) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
+fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t EditStep<'_>) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
     if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
         return Ok(None);
     }
@@ -93,7 +93,7 @@ fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t Step<'_>) -> Resul
 }
 
 /// Replaces byte for byte.
-fn exactly(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+fn exactly(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     check_places(content, old, step)?;
     let finder = memmem::Finder::new(old);
     let count = finder.find_iter(content).count() as u64;
@@ -112,7 +112,7 @@ fn exactly(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result
 }
 
 /// Replaces as if every `\r\n` were `\n`, and gives each place its own line endings back.
-fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+fn by_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let view = LineFeeds::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
@@ -140,7 +140,7 @@ fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Resul
 }
 
 /// Refuses where there is no place, or more than one and only one was asked for.
-fn check_places(haystack: &[u8], old: &[u8], step: &Step<'_>) -> Result<()> {
+fn check_places(haystack: &[u8], old: &[u8], step: &EditStep<'_>) -> Result<()> {
     let Some(first) = memmem::find(haystack, old) else {
         return Err(failure::no_match(haystack, step));
     };
@@ -148,7 +148,7 @@ fn check_places(haystack: &[u8], old: &[u8], step: &Step<'_>) -> Result<()> {
     if step.replacement.occurrences == Occurrences::All || is_unique() {
         return Ok(());
     }
-    Err(failure::not_unique(&places::overlapping(haystack, old), step))
+    Err(failure::not_unique(&match_positions::find_overlapping(haystack, old), step))
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
             } else if text::line_ending(&content) == LineEnding::Crlf {
                 new = endings::to_crlf(&new).expect("there is memory").into_owned().into();
             }
-            let step = Step { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
+            let step = EditStep { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
             let places = |error: Error| (error.kind(), error.detail().filter(|_| error.kind() == ErrorKind::NotUnique).cloned());
             let made = |result: Result<(Vec<u8>, u64)>| result.map_err(places);
             let by_lines = made(by_lines(&content, old.as_bytes(), &step, u64::MAX));

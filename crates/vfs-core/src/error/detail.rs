@@ -7,77 +7,76 @@ use super::path_fault::PathFault;
 use crate::error::ErrorKind;
 use crate::types::Version;
 
-/// Details of some kinds of errors, for programs.
+/// Details of some errors, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorDetail {
-    /// With [`ErrorKind::NoMatch`]: which replacement of the list failed (0-based), and the lines most like it.
+    /// With [`ErrorKind::NoMatch`]: the replacement that failed, and the lines most similar to its text.
     NoMatch {
-        /// Index into the request's replacements.
+        /// The index into the request's replacements.
         replacement: usize,
-        /// The most similar places, best first; empty where nothing is similar.
+        /// The most similar lines, best first; empty if none is similar.
         nearest: Vec<SimilarLine>,
         /// Why the text was not found, if the file has a similar one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<NoMatchHint>,
     },
-    /// With [`ErrorKind::NotUnique`]: where the text stands.
+    /// With [`ErrorKind::NotUnique`]: the positions of the text.
     NotUnique {
-        /// Index into the request's replacements.
+        /// The index into the request's replacements.
         replacement: usize,
-        /// How many places there are, overlapping ones included.
+        /// The number of occurrences, overlapping ones included.
         count: u64,
-        /// 1-based numbers of the first lines in which a place starts, each once, at most 20.
+        /// The 1-based numbers of the first lines in which an occurrence starts, each once, at most 20.
         lines: Vec<u64>,
     },
-    /// With [`ErrorKind::InvalidArgument`], of an edit: the text to replace is empty.
+    /// With [`ErrorKind::InvalidArgument`], for an edit: the text to replace is empty.
     EmptyOld {
-        /// Index into the request's replacements.
+        /// The index into the request's replacements.
         replacement: usize,
     },
-    /// With [`ErrorKind::InvalidPath`]: why the path is invalid, if the error is about the path itself.
+    /// With [`ErrorKind::InvalidPath`]: the fault, if the error is about the path itself.
     InvalidPath {
         /// The fault.
         fault: PathFault,
     },
-    /// With [`ErrorKind::InvalidArgument`]: the offset lies past the end.
+    /// With [`ErrorKind::InvalidArgument`]: the offset is past the end of the file.
     #[serde(rename = "past_end")]
     OffsetOutOfRange {
-        /// How many lines the file has.
+        /// The number of lines of the file.
         total_lines: u64,
     },
-    /// With [`ErrorKind::Conflict`]: the version that is there now, where there is one.
+    /// With [`ErrorKind::Conflict`]: the version that the file has now.
     Conflict {
-        /// The version the file has now.
+        /// The version, or `None` if the file does not exist.
         actual: Option<Version>,
     },
-    /// With any kind, of a recursive delete: the delete removed a part of the directory, then failed at the entry that the error
-    /// names.
+    /// With any kind, for a recursive delete that failed after it had removed a part of the directory.
     PartialDelete {
-        /// How many files and links were removed, directories not counted.
+        /// The number of files and links that were removed, without directories.
         files: u64,
     },
 }
 
-/// A line of a file that is like a text which was not found.
+/// A line of a file that is similar to a text which was not found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SimilarLine {
-    /// 1-based line number.
+    /// The 1-based line number.
     pub line: u64,
-    /// The line, shortened to at most 200 bytes.
+    /// The text of the line, cut after 200 bytes.
     pub text: String,
 }
 
 impl SimilarLine {
-    /// The line `line` with the text `text`.
+    /// Creates the line with the number `line` and the text `text`.
     pub fn new(line: u64, text: impl Into<String>) -> Self {
         Self { line, text: text.into() }
     }
 }
 
-/// Why a text was not found in a file that has a similar one.
+/// The reason for which a text was not found in a file that contains a similar one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

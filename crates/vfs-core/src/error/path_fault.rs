@@ -23,28 +23,28 @@ pub enum PathFault {
     LongName,
     /// The path is over 4,096 bytes.
     LongPath,
-    /// A name that must be one component is empty, or has a `/`.
+    /// A name that must be one component is empty, `.`, or contains `/` or NUL.
     NotOneName,
-    /// The path has a circle of links, or too many links.
+    /// The path has a loop of symbolic links, or too many of them.
     LinkLoop,
 }
 
 impl PathFault {
-    /// Returns the message, which says what to do.
+    /// Returns the message of this fault.
     pub(crate) const fn advice(self) -> &'static str {
         match self {
             PathFault::ParentComponent => "'..' is not allowed; write the absolute path of the file itself",
             PathFault::Nul => "the path contains a NUL character; remove it",
-            PathFault::HomeDirectory => "'~' is not expanded here; write an absolute path such as '/notes.txt'",
+            PathFault::HomeDirectory => "'~' is not expanded; write an absolute path such as '/notes.txt'",
             PathFault::DriveLetter => {
-                "Windows drive letters have no meaning here; write an absolute path such as '/src/main.rs'"
+                "Windows drive letters are not supported; write an absolute path such as '/src/main.rs'"
             }
-            PathFault::Unc => "UNC paths have no meaning here; write an absolute path such as '/src/main.rs'",
+            PathFault::Unc => "UNC paths are not supported; write an absolute path such as '/src/main.rs'",
             PathFault::LongName => "a component is longer than 255 bytes; use a shorter name",
-            PathFault::LongPath => "the path is longer than 4096 bytes; use a shorter one",
-            PathFault::NotOneName => "a name is one component without '/' or NUL",
+            PathFault::LongPath => "the path is longer than 4096 bytes; use a shorter path",
+            PathFault::NotOneName => "the name is not one path component; use a name without '/' or NUL",
             PathFault::LinkLoop => {
-                "the symbolic links form a circle, are too many, or are of a kind that is not followed"
+                "the symbolic links form a loop, are too many, or are of a kind that is not followed; use the path of the file itself"
             }
         }
     }

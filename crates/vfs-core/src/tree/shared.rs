@@ -56,7 +56,7 @@ impl SharedTree {
 
     /// A tree that is written for speed, as one of no particular type.
     pub fn of<T: Tree>(tree: Arc<T>) -> Self {
-        Self::new(Lent(tree))
+        Self::new(ErasedTree(tree))
     }
 
     /// The directory at `path`; `None` where a file or nothing is.
@@ -120,20 +120,20 @@ impl Tree for SharedTree {
     }
 }
 
-struct Lent<T>(Arc<T>);
+struct ErasedTree<T>(Arc<T>);
 
-struct LentDirectory<T: Tree> {
+struct ErasedDirectory<T: Tree> {
     tree: Arc<T>,
     dir: T::Dir,
 }
 
-impl<T: Tree> Lent<T> {
+impl<T: Tree> ErasedTree<T> {
     fn directory(&self, dir: T::Dir) -> Arc<dyn DynDirectory> {
-        Arc::new(LentDirectory { tree: Arc::clone(&self.0), dir })
+        Arc::new(ErasedDirectory { tree: Arc::clone(&self.0), dir })
     }
 }
 
-impl<T: Tree> DynTree for Lent<T> {
+impl<T: Tree> DynTree for ErasedTree<T> {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
         Ok(match self.0.locate(path)? {
             Located::Directory(dir) => Located::Directory(self.directory(dir)),
@@ -142,7 +142,7 @@ impl<T: Tree> DynTree for Lent<T> {
     }
 }
 
-impl<T: Tree> DynDirectory for LentDirectory<T> {
+impl<T: Tree> DynDirectory for ErasedDirectory<T> {
     fn list(&self) -> Result<Listing> {
         self.tree.list(&self.dir)
     }

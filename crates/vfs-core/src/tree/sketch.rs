@@ -4,15 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 /// How long the runs of bytes are that a sketch tells of.
-const RUN: usize = 4;
+const NGRAM_BYTES: usize = 4;
 
 /// The least and the most bits that a sketch is made in. What has more runs than that leaves room for too few texts that
 /// it could tell to be missing.
-const LEAST_BITS: u64 = 64;
-const MOST_BITS: u64 = 1 << 20;
+const MIN_BITS: u64 = 64;
+const MAX_BITS: u64 = 1 << 20;
 
 /// How full a sketch may be, in tenths: the fuller, the smaller, and the more often it cannot tell.
-const FULL: u64 = 6;
+const MAX_FILL_TENTHS: u64 = 6;
 
 /// What is remembered of a content: whether it is binary, and which runs of four bytes may be in it.
 ///
@@ -121,7 +121,7 @@ impl Sought {
     fn new<T: AsRef<[u8]>>(case: Case, texts: impl IntoIterator<Item = T>) -> Option<Self> {
         let hashes = |text: T| {
             let is_sure = |run: &&[u8]| case == Case::Exact || run.is_ascii();
-            let hashes: Vec<_> = text.as_ref().windows(RUN).filter(is_sure).map(hash).collect();
+            let hashes: Vec<_> = text.as_ref().windows(NGRAM_BYTES).filter(is_sure).map(hash).collect();
             (!hashes.is_empty()).then_some(hashes)
         };
         let texts: Vec<_> = texts.into_iter().map(hashes).collect::<Option<_>>()?;
@@ -131,11 +131,11 @@ impl Sought {
 
 /// The hash of a run, the same in upper and lower case: by multiplication, so that its high bits depend on every byte.
 fn hash(run: &[u8]) -> u32 {
-    scattered(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWER)
+    scattered(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWERCASE_MASK)
 }
 
 /// What makes upper case lower, and does nothing worse to the rest than making some of it one.
-const LOWER: u32 = 0x2020_2020;
+const LOWERCASE_MASK: u32 = 0x2020_2020;
 
 fn scattered(run: u32) -> u32 {
     run.wrapping_mul(0x9E37_79B1)
@@ -166,7 +166,7 @@ impl Sketcher {
     /// Begins a sketch of a content that has about `size` bytes. One that was begun before is forgotten.
     pub fn begin(&mut self, size: u64) {
         self.marks[..self.bits].fill(0);
-        self.bits = size.clamp(LEAST_BITS, MOST_BITS).next_power_of_two() as usize;
+        self.bits = size.clamp(MIN_BITS, MAX_BITS).next_power_of_two() as usize;
         if self.marks.len() < self.bits {
             self.marks.resize(self.bits, 0);
         }
@@ -183,19 +183,19 @@ impl Sketcher {
         self.is_ascii &= bytes.is_ascii();
         if !self.last.is_empty() {
             let mut border = std::mem::take(&mut self.last);
-            border.extend_from_slice(&bytes[..bytes.len().min(RUN - 1)]);
+            border.extend_from_slice(&bytes[..bytes.len().min(NGRAM_BYTES - 1)]);
             self.mark(&border);
             self.last = border;
         }
         self.mark(bytes);
-        if bytes.len() >= RUN - 1 {
+        if bytes.len() >= NGRAM_BYTES - 1 {
             self.last.clear();
-            self.last.extend_from_slice(&bytes[bytes.len() - (RUN - 1)..]);
+            self.last.extend_from_slice(&bytes[bytes.len() - (NGRAM_BYTES - 1)..]);
         } else if self.last.is_empty() {
             self.last.extend_from_slice(bytes);
         } else {
             // The border holds them already.
-            self.last.drain(..self.last.len().saturating_sub(RUN - 1));
+            self.last.drain(..self.last.len().saturating_sub(NGRAM_BYTES - 1));
         }
     }
 
@@ -205,13 +205,14 @@ impl Sketcher {
         let mut mark = |run: u32| marks[(scattered(run) >> shift) as usize & last] = 1;
         let mut rest = bytes;
         while let Some(eight) = rest.first_chunk::<8>() {
-            let eight = u64::from_le_bytes(*eight) | (u64::from(LOWER) << 32 | u64::from(LOWER));
-            for at in 0..RUN {
+            let eight = u64::from_le_bytes(*eight) | (u64::from(LOWERCASE_MASK) << 32 | u64::from(LOWERCASE_MASK));
+            for at in 0..NGRAM_BYTES {
                 mark((eight >> (8 * at)) as u32);
             }
-            rest = &rest[RUN..];
+            rest = &rest[NGRAM_BYTES..];
         }
-        rest.windows(RUN).for_each(|run| mark(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWER));
+        rest.windows(NGRAM_BYTES)
+            .for_each(|run| mark(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWERCASE_MASK));
     }
 
     /// The sketch of what was pushed since it was begun, which has to be all of the content.
@@ -237,7 +238,7 @@ fn packed(marks: &[u8]) -> u64 {
 /// The smallest sketch that is not too full: neighbours become one. None where it is too full as it is.
 fn folded(mut runs: Vec<u64>) -> Vec<u64> {
     let ones = |runs: &[u64]| runs.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-    let is_full = |ones: u64, words: usize| ones * 10 > words as u64 * 64 * FULL;
+    let is_full = |ones: u64, words: usize| ones * 10 > words as u64 * 64 * MAX_FILL_TENTHS;
     if is_full(ones(&runs), runs.len()) {
         return Vec::new();
     }

@@ -1,6 +1,6 @@
 //! Contiguous parts of a file, whether it is in memory or behind a source.
 
-use super::source::{BLOCK, SMALL, Source};
+use super::source::{BLOCK_BYTES, SMALL_SOURCE_BYTES, Source};
 use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) const BEYOND_SIZE: u64 = 64 << 20;
 
 /// The least that is asked for of a file that is larger than it says: 4 KiB.
-const PAGE: usize = 4 << 10;
+const PAGE_BYTES: usize = 4 << 10;
 
 /// A file that is looked at part by part.
 pub(super) trait Blocks {
@@ -69,7 +69,7 @@ impl<'a> Buffered<'a> {
         if self.buffer.len() == self.filled {
             // Doubling, and the size, bound what is zeroed for a file that ends long before `want`.
             let rest = usize::try_from(self.source.size().saturating_sub(at)).unwrap_or(usize::MAX);
-            let step = rest.saturating_add(1).clamp(PAGE, BLOCK);
+            let step = rest.saturating_add(1).clamp(PAGE_BYTES, BLOCK_BYTES);
             buffer::resize(&mut self.buffer, want.min(self.filled.saturating_add(self.filled.max(step))))?;
         }
         let until = self.buffer.len().min(want);
@@ -121,12 +121,12 @@ pub(super) enum Opening<'a> {
 pub(super) fn open(source: &mut dyn Source) -> Result<Opening<'_>> {
     let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
     let mut file = Buffered::new(source);
-    if size > SMALL {
+    if size > SMALL_SOURCE_BYTES {
         return Ok(Opening::Large(file));
     }
     // One byte more than the size: a read that leaves it empty has met the end.
     file.buffer = vec![0; size + 1];
-    if file.part(0, SMALL + 1)?.len() > SMALL {
+    if file.part(0, SMALL_SOURCE_BYTES + 1)?.len() > SMALL_SOURCE_BYTES {
         return Ok(Opening::Large(file));
     }
     let mut content = file.buffer;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::source::BLOCK;
+use super::source::BLOCK_BYTES;
 
 /// The bytes between two marks, until there are too many of them.
-const STRIDE: u64 = BLOCK as u64;
+const MARK_INTERVAL: u64 = BLOCK_BYTES as u64;
 
 /// The most marks of one file: enough for 1 GiB at the first stride.
-const MOST_MARKS: usize = 4096;
+const MAX_MARKS: usize = 4096;
 
 /// What reads of one version of a file have found out about where its lines are, so that the next one starts nearby.
 ///
@@ -35,7 +35,7 @@ pub(super) struct Mark {
 
 impl LineIndex {
     /// The most memory that one takes, in bytes: 64 KiB.
-    pub const MAX_BYTES: usize = MOST_MARKS * size_of::<Mark>();
+    pub const MAX_BYTES: usize = MAX_MARKS * size_of::<Mark>();
 
     /// An index that knows nothing yet.
     pub fn new() -> Self {
@@ -55,12 +55,12 @@ impl LineIndex {
 
     /// Takes note of `mark`, if it is far enough behind the last one.
     pub(super) fn note(&mut self, mark: Mark) {
-        if mark.at < self.reach().saturating_add(STRIDE << self.doublings) {
+        if mark.at < self.reach().saturating_add(MARK_INTERVAL << self.doublings) {
             return;
         }
         let marks = Arc::make_mut(&mut self.marks);
         marks.push(mark);
-        if marks.len() == MOST_MARKS {
+        if marks.len() == MAX_MARKS {
             let mut every_second = [false, true].into_iter().cycle();
             marks.retain(|_| every_second.next() == Some(true));
             self.doublings += 1;
@@ -76,9 +76,9 @@ mod tests {
     fn the_place_before_a_line_is_before_its_end_even_where_a_line_is_longer_than_the_stride() {
         let mut index = LineIndex::new();
         for (block, lines) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
-            index.note(Mark { at: block * STRIDE, lines });
+            index.note(Mark { at: block * MARK_INTERVAL, lines });
         }
-        let found = |lines| index.before(lines).map(|mark| mark.at / STRIDE);
+        let found = |lines| index.before(lines).map(|mark| mark.at / MARK_INTERVAL);
         assert_eq!([0, 1, 10].map(found), [None; 3]);
         assert_eq!([11, 20, 21, 30, 31, u64::MAX].map(found), [1, 1, 3, 3, 4, 4].map(Some));
     }
@@ -88,13 +88,13 @@ mod tests {
         let mut index = LineIndex::new();
         let before = index.clone();
         for block in 1..=1_000_000 {
-            index.note(Mark { at: block * STRIDE, lines: block * 3 });
-            assert!(index.marks.len() < MOST_MARKS);
+            index.note(Mark { at: block * MARK_INTERVAL, lines: block * 3 });
+            assert!(index.marks.len() < MAX_MARKS);
         }
-        assert!(index.marks.len() >= MOST_MARKS / 2 - 1, "{}", index.marks.len());
-        assert!(index.marks.windows(2).all(|pair| pair[1].at - pair[0].at == STRIDE << index.doublings));
+        assert!(index.marks.len() >= MAX_MARKS / 2 - 1, "{}", index.marks.len());
+        assert!(index.marks.windows(2).all(|pair| pair[1].at - pair[0].at == MARK_INTERVAL << index.doublings));
         let farthest = index.before(u64::MAX).expect("it knows something");
-        assert_eq!((farthest.at, farthest.lines), (index.reach(), index.reach() / STRIDE * 3));
+        assert_eq!((farthest.at, farthest.lines), (index.reach(), index.reach() / MARK_INTERVAL * 3));
         assert_eq!((before.reach(), before.before(9)), (0, None), "a clone grows apart");
     }
 }

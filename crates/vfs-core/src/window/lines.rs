@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
 use super::line_index::{LineIndex, Mark};
-use super::source::{BLOCK, max_bytes};
+use super::source::{BLOCK_BYTES, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
@@ -173,7 +173,7 @@ impl<F: Blocks> Lines<'_, F> {
         let Mark { mut at, lines: mut skipped } = known.unwrap_or(beginning);
         let mut in_line = false;
         loop {
-            let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK })?;
+            let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK_BYTES })?;
             if block.is_empty() {
                 let total_lines = skipped + u64::from(in_line);
                 return if offset == 0 { Ok(at) } else { Err(self.past_end(total_lines)) };
@@ -292,7 +292,7 @@ impl<F: Blocks> Lines<'_, F> {
     /// Whether a line starts after the one that is cut at `at`, as far as one look shows.
     fn line_follows(&mut self, at: u64) -> Result<bool> {
         let line_ends = self.line_ends();
-        let block = self.file.part(at, BLOCK)?;
+        let block = self.file.part(at, BLOCK_BYTES)?;
         let Some(end) = line_ends.nth(block, 0) else { return Ok(false) };
         Ok(!self.file.part(at + end as u64, 1)?.is_empty())
     }

@@ -15,7 +15,7 @@ pub use self::line_index::LineIndex;
 pub use self::source::Source;
 
 use self::blocks::{Buffered, Memory, Opening, open};
-use self::source::SMALL;
+use self::source::SMALL_SOURCE_BYTES;
 use crate::error::{Error, Result};
 use crate::types::{ReadRequest, ReadResult, Version};
 
@@ -90,7 +90,7 @@ fn read_source(
             return range::read(&mut Buffered::new(source), asked, request, version);
         }
         // A file that says less than it has may well say the same when it has something else.
-        let index = index.filter(|_| source.size() > SMALL as u64);
+        let index = index.filter(|_| source.size() > SMALL_SOURCE_BYTES as u64);
         match open(source)? {
             Opening::Small(content) => lines::read_small(&content, request, version),
             Opening::Large(mut file) => lines::read_large(&mut file, index, request, version),
@@ -109,7 +109,7 @@ pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> R
         check(request)?;
         match request.bytes {
             Some(asked) => range::read(&mut Memory(content), asked, request, version),
-            None if content.len() <= SMALL => lines::read_small(content, request, version),
+            None if content.len() <= SMALL_SOURCE_BYTES => lines::read_small(content, request, version),
             None => lines::read_large(&mut Memory(content), None, request, version),
         }
     };

@@ -4,10 +4,10 @@ use crate::error::Result;
 use crate::types::ReadRequest;
 
 /// Files up to this size, 1 MiB, are looked at whole: their line count and encoding are always known.
-pub(super) const SMALL: usize = 1 << 20;
+pub(super) const SMALL_SOURCE_BYTES: usize = 1 << 20;
 
 /// How much of a larger file is looked at in one step: 256 KiB.
-pub(super) const BLOCK: usize = 256 << 10;
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// The bytes of one file, for random access.
 pub trait Source {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::blocks::{Buffered, Memory};
-use super::source::BLOCK;
+use super::source::BLOCK_BYTES;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;
@@ -245,14 +245,14 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
 fn long_texts() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         (1..200_usize, 1..2_000_usize).prop_map(|(length, times)| format!("{}\n", "x".repeat(length)).repeat(times)),
-        (BLOCK - 2..BLOCK + 2).prop_map(|length| format!("{}\r\n", "é".repeat(length / 2))),
-        Just("\n".repeat(BLOCK)),
-        Just("y".repeat(2 * BLOCK)),
+        (BLOCK_BYTES - 2..BLOCK_BYTES + 2).prop_map(|length| format!("{}\r\n", "é".repeat(length / 2))),
+        Just("\n".repeat(BLOCK_BYTES)),
+        Just("y".repeat(2 * BLOCK_BYTES)),
     ];
     let encoding = prop::sample::select(vec![Encoding::Utf8, Encoding::Utf16Le, Encoding::Utf16Be]);
     (prop::collection::vec(piece, 8..16), encoding).prop_map(|(pieces, encoding)| {
         let mut content = crate::text::encode(&pieces.concat(), encoding).expect("holds every character");
-        content.resize(content.len().max(SMALL + 2), b' ');
+        content.resize(content.len().max(SMALL_SOURCE_BYTES + 2), b' ');
         content
     })
 }
@@ -313,10 +313,10 @@ fn a_window_costs_what_lies_between_it_and_the_nearest_known_place() {
         read_indexed(&mut source, &mut index, &request, Version::new("v")).expect("reads");
         source.read
     };
-    assert!(cost(0) < 2 * BLOCK as u64, "the rest of the file is not read for a window at its beginning");
+    assert!(cost(0) < 2 * BLOCK_BYTES as u64, "the rest of the file is not read for a window at its beginning");
     assert!(cost(400_000) > 8_000_000, "nothing is known yet");
     for offset in [400_000, 400_100, 300_000, 10, 409_000] {
-        assert!(cost(offset) < 4 * BLOCK as u64, "{offset}");
+        assert!(cost(offset) < 4 * BLOCK_BYTES as u64, "{offset}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::FileType;
 use rustix::fs::inotify::ReadFlags;
-use vfs_core::feed::{Feed, Moment};
+use vfs_core::change_log::{ChangeLog, LogPosition};
 use vfs_core::{Change, Error, Result, VfsPath};
 
 use super::directory_tree::{EntryRef, WatchId, WatchedDirs, is_reserved};
@@ -50,7 +50,7 @@ pub(super) struct WalkOptions<'a> {
 pub(super) struct WatchState {
     pub(super) local_fs: Arc<LocalFs>,
     pub(super) queue: Arc<InotifyQueue>,
-    pub(super) feed: Feed,
+    pub(super) feed: ChangeLog,
     pub(super) directories: WatchedDirs,
     /// The changes to publish next.
     pub(super) changes: Vec<Change>,
@@ -59,7 +59,7 @@ pub(super) struct WatchState {
     pub(super) reported: ReportedVersions,
     pub(super) renames: RenameTracker,
     /// The subscribed paths, and since when each of them is watched.
-    pub(super) subscriptions: Vec<(VfsPath, Moment)>,
+    pub(super) subscriptions: Vec<(VfsPath, LogPosition)>,
     started_at: SystemTime,
     is_root_removed: bool,
     /// The error because of which a subscribed directory cannot be watched.
@@ -67,7 +67,7 @@ pub(super) struct WatchState {
 }
 
 impl WatchState {
-    pub(super) fn new(local_fs: Arc<LocalFs>, queue: Arc<InotifyQueue>, feed: Feed) -> Self {
+    pub(super) fn new(local_fs: Arc<LocalFs>, queue: Arc<InotifyQueue>, feed: ChangeLog) -> Self {
         Self {
             local_fs,
             queue,
@@ -86,7 +86,7 @@ impl WatchState {
 
     /// Watches `path` and everything below it, and returns since when it is watched. Later changes are in the feed
     /// until the last subscriber is gone.
-    pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<Moment> {
+    pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<LogPosition> {
         let starts = self
             .subscriptions
             .iter()

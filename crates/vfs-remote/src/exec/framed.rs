@@ -1,7 +1,7 @@
 //! Incremental decoder of one framed output: text before the frame, script output, exit code.
 
 use memchr::memmem;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 
 /// Most bytes that are kept of what came before.
 const MAX_PREFACE: usize = 8 * 1024;
@@ -14,7 +14,7 @@ pub(super) struct Framed {
     /// What was read and not yet looked through.
     pending: Vec<u8>,
     preface: Vec<u8>,
-    kept: HeadAndTail,
+    kept: HeadTailBuffer,
 }
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ const MAX_RECORD: usize = 16;
 
 impl Framed {
     /// Of the script's output, what `kept` keeps is kept.
-    pub(super) fn new(marker: &str, kept: HeadAndTail) -> Self {
+    pub(super) fn new(marker: &str, kept: HeadTailBuffer) -> Self {
         Self {
             marker: marker.as_bytes().to_vec(),
             stage: Stage::Before,
@@ -120,7 +120,7 @@ impl Framed {
     }
 
     /// The script's output.
-    pub(super) fn into_kept(self) -> HeadAndTail {
+    pub(super) fn into_kept(self) -> HeadTailBuffer {
         self.kept
     }
 }

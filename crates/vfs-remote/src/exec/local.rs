@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
 use self::shell_pool::{ReadyShells, Start};
@@ -283,7 +283,7 @@ fn ending_of(status: ExitStatus) -> RemoteExit {
 }
 
 /// Reads to the end.
-async fn read(mut output: impl AsyncRead + Unpin, kept: &mut HeadAndTail) {
+async fn read(mut output: impl AsyncRead + Unpin, kept: &mut HeadTailBuffer) {
     let mut buffer = vec![0; 64 << 10];
     // An output that cannot be read any more has ended.
     while let Ok(count @ 1..) = output.read(&mut buffer).await {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use memchr::memmem;
-use vfs_core::output::HeadAndTail;
+use vfs_core::output::HeadTailBuffer;
 
 use crate::script::Marker;
 
@@ -27,8 +27,8 @@ impl<'a> Printed<'a> {
 }
 
 /// At most `most` bytes of `outputs`, one behind the other.
-pub(crate) fn joined(outputs: &[Printed<'_>], most: usize) -> HeadAndTail {
-    let mut joined = HeadAndTail::new(most);
+pub(crate) fn joined(outputs: &[Printed<'_>], most: usize) -> HeadTailBuffer {
+    let mut joined = HeadTailBuffer::new(most);
     for output in outputs {
         joined.push(output.head);
         joined.skip(output.missing);

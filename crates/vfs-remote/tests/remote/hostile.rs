@@ -67,7 +67,7 @@ where
             return Ok(Completion::ignored_with("its programs are not installed"));
         };
         on_runtime(test(files, root))?;
-        Ok(Completion::RemoteOutput)
+        Ok(Completion::Completed)
     })
 }
 
@@ -449,7 +449,7 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
         assert_eq!((error.path(), error.detail()), (Some("/e/two\nlines"), None), "{error:?}");
         Ok(())
     })?;
-    Ok(Completion::RemoteOutput)
+    Ok(Completion::Completed)
 }
 
 /// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
@@ -494,5 +494,5 @@ fn gaps_are_told() -> std::result::Result<Completion, Failed> {
         Ok(())
     })?;
     assert_eq!(fs::read(root.path().join("open/file")).expect("it is there"), b"new\n");
-    Ok(Completion::RemoteOutput)
+    Ok(Completion::Completed)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
@@ -21,7 +21,7 @@ pub(crate) struct OrderedReceiver<T: Tree, V: SearchVisitor> {
     ready: BatchQueue,
     has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
-    alarm: Option<Alarm>,
+    alarm: Option<Timer>,
 }
 
 impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {

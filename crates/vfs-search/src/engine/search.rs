@@ -18,7 +18,7 @@ use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::Instant;
 
-use vfs_core::alarm::Alarm;
+use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
@@ -344,9 +344,9 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Sets an alarm that wakes the consumer at `moment`, whatever the workers do, unless it is dropped before.
-    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Alarm {
+    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Timer {
         let search = Arc::downgrade(self);
-        Alarm::set(moment, move || {
+        Timer::set(moment, move || {
             if let Some(search) = search.upgrade() {
                 let waker = search.lock().waker.take();
                 wake(waker);

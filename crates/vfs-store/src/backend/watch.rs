@@ -180,7 +180,7 @@ impl Cursors {
             Some(if is_here { CursorTarget::After(Sequence(number)) } else { CursorTarget::Elsewhere })
         });
         asked.ok_or_else(|| {
-            let message = "the cursor is none of a change feed; leave it out to start from now";
+            let message = "the cursor was not issued by a change feed; omit the cursor to start from now";
             Error::invalid_argument(message).with_path(path)
         })
     }

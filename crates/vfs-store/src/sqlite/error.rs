@@ -99,7 +99,7 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
         }
         Some(Code::OutOfMemory) => (K::Unavailable, "SQLite is out of memory; try again later"),
         Some(Code::TooBig) => (K::TooLarge, "it is larger than SQLite can hold"),
-        Some(Code::OperationInterrupted | Code::OperationAborted) => (K::Cancelled, "it was cancelled"),
+        Some(Code::OperationInterrupted | Code::OperationAborted) => (K::Cancelled, "the operation was cancelled"),
         Some(Code::Unknown) => (K::InvalidArgument, OTHER_TABLES),
         Some(_) => (K::Internal, "SQLite failed; report it if it stays"),
         // A column of another type, or a row that should be there and is not.

@@ -5,7 +5,7 @@ use rpds::RedBlackTreeSetSync;
 use vfs_core::links::is_link;
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorDetail, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, Version,
-    VfsPath, prune,
+    VfsPath, remove_empty_dirs,
 };
 
 use super::state::is_hidden;
@@ -58,7 +58,7 @@ pub(super) async fn make_room(
 ) {
     if is_hidden(hidden, path) && !may_be_behind_link(base, cx, path).await {
         // If the directory stays, the write of the file fails and reports it.
-        let _ = prune(base, cx, path).await;
+        let _ = remove_empty_dirs(base, cx, path).await;
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn remove_emptied(base: &dyn Backend, cx: &OpContext, hidden: &
             continue;
         }
         // A directory that stays is no reason for a rollback, and a link is a step of its own.
-        if prune(base, cx, path).await.is_err_and(|error| error.kind() == ErrorKind::NotEmpty) {
+        if remove_empty_dirs(base, cx, path).await.is_err_and(|error| error.kind() == ErrorKind::NotEmpty) {
             remove_empty_below(base, cx, path).await;
         }
     }

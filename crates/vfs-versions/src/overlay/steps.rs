@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, prune};
+use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, remove_empty_dirs};
 
 use super::base::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
 use super::persistence::Persistence;
@@ -123,7 +123,7 @@ impl<'a> CommitSteps<'a> {
             if present == Entry::Nothing {
                 // The directories that took the place of the file have no file left. If one stays, the file cannot be restored,
                 // which is reported below.
-                let _ = prune(base, cx, &path).await;
+                let _ = remove_empty_dirs(base, cx, &path).await;
             }
             let outcome = match &before {
                 BaseEntry::Link => Err(Error::at(ErrorKind::Unsupported, &path)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use vfs_core::{
     Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
-    StatRequest, UnaryRequest as _, Version, VfsPath, prune,
+    StatRequest, UnaryRequest as _, Version, VfsPath, remove_empty_dirs,
 };
 
 use crate::content_store::ObjectId;
@@ -132,7 +132,7 @@ impl TrackedFiles<'_> {
     ) -> Result<Option<Version>> {
         match replace(self.inner, self.cx, path, before, after.clone()).await {
             Err(error) if error.kind() == ErrorKind::IsADirectory && after.is_some() => {
-                match prune(self.inner, self.cx, path).await {
+                match remove_empty_dirs(self.inner, self.cx, path).await {
                     Ok(()) => replace(self.inner, self.cx, path, before, after).await,
                     Err(cause) if cause.is_temporary() || cause.kind() == ErrorKind::Cancelled => Err(cause),
                     // The error of the write describes other cases better.

@@ -1,96 +1,98 @@
-//! What a command in the background prints, for those who ask from time to time.
+//! Ring buffer of the output of a background job, read by cursor.
 
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result};
 use crate::shell::{CommandExit, JobOutput};
 
-/// The last part of what a job printed, found by cursors, and how it ended.
+/// A ring buffer of the last output of a job, read by cursor, with the job's exit.
 ///
 /// # Behaviour
-/// A cursor is a place in all that was ever printed; who goes on from the cursor of the last answer misses nothing and sees
-/// nothing twice. What is no longer kept is counted.
+///
+/// A cursor is a byte offset in the whole output. A reader that continues from the cursor of the last result receives each byte
+/// once, and the number of bytes that were dropped meanwhile.
 ///
 /// ```
 /// use vfs_core::CommandExit;
-/// use vfs_core::output::JobLog;
+/// use vfs_core::output::RingLog;
 ///
-/// let mut log = JobLog::new(4);
+/// let mut log = RingLog::new(4);
 /// log.push("abcdef");
 /// let first = log.read(0, 3)?;
 /// assert_eq!((first.output.as_str(), first.cursor, first.missed_bytes), ("cde", 5, 2));
-/// log.ended(CommandExit::default());
+/// log.set_exit(CommandExit::default());
 /// let last = log.read(first.cursor, 100)?;
 /// assert_eq!((last.output.as_str(), last.exit), ("f", Some(CommandExit::default())));
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct JobLog {
+pub struct RingLog {
     text: VecDeque<u8>,
-    most: usize,
-    /// Bytes that are no longer kept.
-    gone: u64,
+    capacity: usize,
+    /// The number of dropped bytes.
+    dropped: u64,
     exit: Option<CommandExit>,
 }
 
-impl JobLog {
-    /// Keeps the last `most` bytes.
-    pub fn new(most: usize) -> Self {
-        Self { text: VecDeque::new(), most, gone: 0, exit: None }
+impl RingLog {
+    /// Creates a log of the last `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        Self { text: VecDeque::new(), capacity, dropped: 0, exit: None }
     }
 
-    /// What was printed next.
+    /// Appends `text`.
     pub fn push(&mut self, text: &str) {
         let bytes = text.as_bytes();
-        let over = (self.text.len() + bytes.len()).saturating_sub(self.most);
+        let over = (self.text.len() + bytes.len()).saturating_sub(self.capacity);
         let old = over.min(self.text.len());
         self.text.drain(..old);
         self.text.extend(&bytes[over - old..]);
-        self.gone += over as u64;
+        self.dropped += over as u64;
     }
 
-    /// It ended; the first end counts.
-    pub fn ended(&mut self, exit: CommandExit) {
+    /// Sets the exit of the job; later calls have no effect.
+    pub fn set_exit(&mut self, exit: CommandExit) {
         self.exit.get_or_insert(exit);
     }
 
-    /// The cursor behind all that was printed.
+    /// Returns the cursor at the end of the output.
     pub fn end(&self) -> u64 {
-        self.gone + self.text.len() as u64
+        self.dropped + self.text.len() as u64
     }
 
-    /// How it ended, where it has.
+    /// Returns the exit of the job, or `None` while it runs.
     pub fn exit(&self) -> Option<CommandExit> {
         self.exit
     }
 
-    /// At most `most` bytes from `cursor` on, but at least a character where there is one and any is wanted.
+    /// Returns at most `max` bytes from `cursor` on, in whole characters, and at least one character unless `max` is 0.
     ///
     /// # Errors
-    /// `invalid_argument` for a cursor behind all that was printed.
-    pub fn read(&self, cursor: u64, most: u64) -> Result<JobOutput> {
+    ///
+    /// `invalid_argument` if `cursor` is past the end of the output.
+    pub fn read(&self, cursor: u64, max: u64) -> Result<JobOutput> {
         let end = self.end();
         if cursor > end {
             return Err(Error::invalid_argument(format!(
-                "the cursor {cursor} is past the end; {end} bytes were printed so far"
+                "the cursor {cursor} is past the end of the output, which has {end} bytes so far"
             )));
         }
-        let begin = usize::try_from(cursor.saturating_sub(self.gone)).unwrap_or(usize::MAX);
+        let begin = usize::try_from(cursor.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
         let starts = |at: usize| self.text.get(at).is_none_or(|&byte| byte & 0xC0 != 0x80);
         let next_start = |at: usize| (at..).find(|&at| starts(at)).unwrap_or(at);
-        // What is kept, and any cursor that is not one of ours, may begin within a character.
+        // The stored part, or a cursor that this log did not issue, may begin within a character.
         let begin = next_start(begin);
-        let most_end = usize::try_from(most).unwrap_or(usize::MAX).saturating_add(begin).min(self.text.len());
-        let mut until = (begin..=most_end).rev().find(|&at| starts(at)).unwrap_or(begin);
-        if until == begin && most > 0 && begin < self.text.len() {
+        let max_end = usize::try_from(max).unwrap_or(usize::MAX).saturating_add(begin).min(self.text.len());
+        let mut until = (begin..=max_end).rev().find(|&at| starts(at)).unwrap_or(begin);
+        if until == begin && max > 0 && begin < self.text.len() {
             until = next_start(begin + 1);
         }
         let bytes: Vec<u8> = self.text.range(begin..until).copied().collect();
-        let first = self.gone + begin as u64;
+        let first = self.dropped + begin as u64;
         let mut output = JobOutput::default();
         output.output = String::from_utf8_lossy(&bytes).into_owned();
         output.missed_bytes = first - cursor;
-        output.cursor = self.gone + until as u64;
+        output.cursor = self.dropped + until as u64;
         output.exit = self.exit.filter(|_| output.cursor == end);
         Ok(output)
     }
@@ -101,10 +103,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_finds_what_is_kept_and_tells_what_is_not() {
-        let mut log = JobLog::new(8);
-        log.ended(CommandExit::default());
-        for (push, cursor, most, expected) in [
+    fn a_cursor_reads_the_stored_part_and_counts_the_dropped_one() {
+        let mut log = RingLog::new(8);
+        log.set_exit(CommandExit::default());
+        for (push, cursor, max, expected) in [
             ("", 0, 10, ("", 0, 0, true)),
             ("abcd", 0, 10, ("abcd", 4, 0, true)),
             ("", 2, 10, ("cd", 4, 0, true)),
@@ -114,7 +116,7 @@ mod tests {
             ("efgh", 4, 10, ("efgh", 8, 0, true)),
             ("ij", 0, 100, ("cdefghij", 10, 2, true)),
             ("ij", 10, 100, ("ij", 12, 0, true)),
-            // 12 bytes so far; six of `ää🦀` and two before them are kept after the next.
+            // 12 bytes so far; the next push leaves two of them before `ää🦀`.
             ("ää🦀", 12, 3, ("ä", 14, 0, false)),
             ("", 12, 1, ("ä", 14, 0, false)),
             ("", 13, 2, ("ä", 16, 1, false)),
@@ -122,9 +124,9 @@ mod tests {
             ("x", 0, 100, ("ä🦀x", 21, 14, true)),
         ] {
             log.push(push);
-            let output = log.read(cursor, most).expect("within");
+            let output = log.read(cursor, max).expect("within");
             let found = (output.output.as_str(), output.cursor, output.missed_bytes, output.exit.is_some());
-            assert_eq!(found, expected, "{push} {cursor} {most}");
+            assert_eq!(found, expected, "{push} {cursor} {max}");
         }
         assert_eq!(log.read(22, 1).expect_err("past the end").kind(), crate::error::ErrorKind::InvalidArgument);
     }

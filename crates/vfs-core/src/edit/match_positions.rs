@@ -1,11 +1,11 @@
 //! Counting where a text stands, overlapping places included.
 
 /// How many line numbers an error names.
-const MOST_LINES: usize = 20;
+const MAX_REPORTED_LINES: usize = 20;
 
 /// Where a text stands.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct MatchPositions {
     /// How many places there are.
     pub(super) count: u64,
     /// The 1-based numbers of the first lines that a place starts in, each once.
@@ -15,9 +15,9 @@ pub(super) struct Places {
 }
 
 /// Finds every place of `needle`, which is not empty, by Knuth, Morris and Pratt: in linear time however they overlap.
-pub(super) fn overlapping(haystack: &[u8], needle: &[u8]) -> Places {
+pub(super) fn find_overlapping(haystack: &[u8], needle: &[u8]) -> MatchPositions {
     let borders = borders(needle);
-    let mut places = Places::default();
+    let mut places = MatchPositions::default();
     let (mut line, mut counted) = (1, 0);
     let mut matched = 0;
     for (at, byte) in haystack.iter().enumerate() {
@@ -34,7 +34,7 @@ pub(super) fn overlapping(haystack: &[u8], needle: &[u8]) -> Places {
                 line += memchr::memchr_iter(b'\n', &haystack[counted..start]).count() as u64;
                 counted = start;
                 let is_new = places.lines.last() != Some(&line);
-                places.has_more_lines = is_new && places.lines.len() == MOST_LINES;
+                places.has_more_lines = is_new && places.lines.len() == MAX_REPORTED_LINES;
                 if is_new && !places.has_more_lines {
                     places.lines.push(line);
                 }
@@ -74,11 +74,11 @@ mod tests {
             (b"x\ny\nx\n\nx", b"x", 3, &[1, 3, 5]),
             (b"xx\nx\n\nxxx", b"x", 6, &[1, 2, 4]),
         ] {
-            let places = overlapping(haystack, needle);
+            let places = find_overlapping(haystack, needle);
             assert_eq!((places.count, &*places.lines, places.has_more_lines), (count, lines, false));
         }
         for (lines, has_more) in [(20, false), (21, true), (100, true)] {
-            let many = overlapping(&b"aa\n".repeat(lines), b"a");
+            let many = find_overlapping(&b"aa\n".repeat(lines), b"a");
             assert_eq!((many.count, many.lines, many.has_more_lines), (2 * lines as u64, (1..=20).collect(), has_more));
         }
     }
@@ -92,8 +92,8 @@ mod tests {
             let has_more_lines = lines.len() > 20;
             lines.truncate(20);
             prop_assert_eq!(
-                overlapping(haystack.as_bytes(), needle.as_bytes()),
-                Places { count: starts.len() as u64, lines, has_more_lines }
+                find_overlapping(haystack.as_bytes(), needle.as_bytes()),
+                MatchPositions { count: starts.len() as u64, lines, has_more_lines }
             );
         }
     }

@@ -1,4 +1,4 @@
-//! One who reads a feed.
+//! One subscription to a change log, as a stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,53 +9,53 @@ use event_listener::EventListener;
 use futures::future::BoxFuture;
 use futures::stream::Stream;
 
-use super::Inner;
-use crate::alarm::Alarm;
+use super::LogState;
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::path::VfsPath;
+use crate::timer::Timer;
 use crate::types::{Change, WatchEvent};
 
 pub(super) struct Subscription {
-    feed: Arc<Inner>,
+    log: Arc<LogState>,
     cx: OpContext,
     path: VfsPath,
-    /// The number of the last change that was looked at.
+    /// The number of the last change that was read.
     seen: u64,
-    /// Whether changes were missed that the subscriber has not been told of.
+    /// Whether the next event is an overflow.
     is_behind: bool,
     has_ended: bool,
     published: Option<EventListener>,
     stopped: BoxFuture<'static, ()>,
-    _deadline: Option<Alarm>,
+    _deadline: Option<Timer>,
 }
 
 impl Subscription {
-    pub(super) fn new(feed: Arc<Inner>, cx: OpContext, path: VfsPath, seen: u64, is_behind: bool) -> Self {
-        // A token of its own, as it is cancelled by the deadline too.
+    pub(super) fn new(log: Arc<LogState>, cx: OpContext, path: VfsPath, seen: u64, is_behind: bool) -> Self {
+        // A child token, as the deadline cancels it too.
         let stop = cx.cancel_token().child();
         let deadline = cx.deadline().map(|moment| {
             let stop = stop.clone();
-            Alarm::set(moment, move || stop.cancel())
+            Timer::set(moment, move || stop.cancel())
         });
         let stopped = Box::pin(async move { stop.cancelled().await });
-        Self { feed, cx, path, seen, is_behind, has_ended: false, published: None, stopped, _deadline: deadline }
+        Self { log, cx, path, seen, is_behind, has_ended: false, published: None, stopped, _deadline: deadline }
     }
 
-    /// The next event that has happened already, or why there is none any more.
+    /// Returns the next stored event, or the error with which the log ended.
     fn take(&mut self) -> Option<Result<WatchEvent>> {
-        let ring = self.feed.lock();
-        if self.seen < ring.forgotten() {
-            // All that is missed until now is told in one: what lists again after it sees the newest changes as well.
+        let ring = self.log.lock();
+        if self.seen < ring.last_dropped() {
+            // One overflow covers all stored changes too: the caller lists again after it, and sees them.
             (self.seen, self.is_behind) = (ring.last, true);
         }
         if std::mem::take(&mut self.is_behind) {
-            return Some(Ok(self.feed.event(self.seen, Change::Overflow)));
+            return Some(Ok(self.log.event(self.seen, Change::Overflow)));
         }
         while let Some(change) = ring.after(self.seen) {
             self.seen += 1;
             if let Some(change) = change.as_ref().and_then(|change| as_seen_from(&self.path, change)) {
-                return Some(Ok(self.feed.event(self.seen, change)));
+                return Some(Ok(self.log.event(self.seen, change)));
             }
         }
         ring.end.clone().map(|why| Err(why.with_path(&self.path)))
@@ -78,8 +78,8 @@ impl Stream for Subscription {
                 return Poll::Ready(Some(event.inspect_err(|_| self.has_ended = true)));
             }
             let Some(published) = &mut self.published else {
-                // What is published between the look and the listening is found by another look.
-                self.published = Some(self.feed.published.listen());
+                // Look again: a change may have been published between the last look and `listen`.
+                self.published = Some(self.log.published.listen());
                 continue;
             };
             if Pin::new(published).poll(task).is_ready() {
@@ -89,49 +89,49 @@ impl Stream for Subscription {
             if self.stopped.as_mut().poll(task).is_pending() {
                 return Poll::Pending;
             }
-            // Polled no more, and the next look at the context ends the stream.
+            // Do not poll a completed future again; the next check of the context ends the stream.
             self.stopped = Box::pin(std::future::pending());
         }
     }
 }
 
-/// Where a path lies for one who watches another.
-enum Place {
+/// Where a path lies relative to the watched one.
+enum PathRelation {
     Inside,
     Above,
     Elsewhere,
 }
 
-fn place(watched: &VfsPath, path: &VfsPath) -> Place {
+fn path_relation(watched: &VfsPath, path: &VfsPath) -> PathRelation {
     if path.starts_with(watched) {
-        Place::Inside
+        PathRelation::Inside
     } else if watched.starts_with(path) {
-        Place::Above
+        PathRelation::Above
     } else {
-        Place::Elsewhere
+        PathRelation::Elsewhere
     }
 }
 
-/// What `change` is for one who watches `watched`; `None` where it is nothing.
+/// Returns `change` as a subscriber to `watched` sees it; `None` if it does not affect that path.
 fn as_seen_from(watched: &VfsPath, change: &Change) -> Option<Change> {
     match change {
         Change::Overflow => Some(Change::Overflow),
         Change::Created { path, .. } | Change::Changed { path, .. } => {
             path.starts_with(watched).then(|| change.clone())
         }
-        Change::Removed { path } => match place(watched, path) {
-            Place::Inside => Some(change.clone()),
-            Place::Above => Some(Change::Removed { path: watched.clone() }),
-            Place::Elsewhere => None,
+        Change::Removed { path } => match path_relation(watched, path) {
+            PathRelation::Inside => Some(change.clone()),
+            PathRelation::Above => Some(Change::Removed { path: watched.clone() }),
+            PathRelation::Elsewhere => None,
         },
-        Change::Renamed { from, to, version } => match (place(watched, from), place(watched, to)) {
-            (Place::Inside, Place::Inside) => Some(change.clone()),
-            (Place::Inside, _) => Some(Change::Removed { path: from.clone() }),
-            (_, Place::Inside) => Some(Change::Created { path: to.clone(), version: version.clone() }),
-            (Place::Above, _) => Some(Change::Removed { path: watched.clone() }),
-            // Below a file there is nothing.
-            (Place::Elsewhere, Place::Above) => version.is_none().then_some(Change::Overflow),
-            (Place::Elsewhere, Place::Elsewhere) => None,
+        Change::Renamed { from, to, version } => match (path_relation(watched, from), path_relation(watched, to)) {
+            (PathRelation::Inside, PathRelation::Inside) => Some(change.clone()),
+            (PathRelation::Inside, _) => Some(Change::Removed { path: from.clone() }),
+            (_, PathRelation::Inside) => Some(Change::Created { path: to.clone(), version: version.clone() }),
+            (PathRelation::Above, _) => Some(Change::Removed { path: watched.clone() }),
+            // No path below a file exists, so a file moved here does not affect the watched path.
+            (PathRelation::Elsewhere, PathRelation::Above) => version.is_none().then_some(Change::Overflow),
+            (PathRelation::Elsewhere, PathRelation::Elsewhere) => None,
         },
     }
 }

@@ -1,35 +1,36 @@
-//! Bytes as text, as they arrive.
+//! Incremental lossy UTF-8 decoder.
 
 use std::str;
 
-/// Turns the bytes of one stream into text, piece by piece.
+/// An incremental decoder of UTF-8 that replaces invalid bytes.
 ///
 /// # Behaviour
-/// A character that is split between two pieces is kept whole; what is not UTF-8 becomes U+FFFD. All texts together are what
-/// [`String::from_utf8_lossy`] makes of all the bytes.
+///
+/// A character that is split between two chunks is decoded whole; invalid bytes become U+FFFD. The concatenated texts equal
+/// [`String::from_utf8_lossy`] of all bytes.
 ///
 /// ```
-/// use vfs_core::output::Decoder;
+/// use vfs_core::output::Utf8StreamDecoder;
 ///
-/// let mut decoder = Decoder::default();
+/// let mut decoder = Utf8StreamDecoder::default();
 /// assert_eq!(decoder.decode(b"caf\xc3"), "caf");
 /// assert_eq!(decoder.decode(b"\xa9 \xff"), "é \u{fffd}");
 /// assert_eq!(decoder.finish(), "");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Decoder {
-    /// The beginning of a character whose rest has not arrived.
-    begun: Vec<u8>,
+pub struct Utf8StreamDecoder {
+    /// The first bytes of an incomplete character.
+    incomplete: Vec<u8>,
 }
 
-impl Decoder {
-    /// The text that is known with these bytes.
+impl Utf8StreamDecoder {
+    /// Decodes the next chunk and returns its complete characters.
     pub fn decode(&mut self, bytes: &[u8]) -> String {
         let joined;
         let mut rest = bytes;
-        if !self.begun.is_empty() {
-            joined = [&self.begun, bytes].concat();
-            self.begun.clear();
+        if !self.incomplete.is_empty() {
+            joined = [&self.incomplete, bytes].concat();
+            self.incomplete.clear();
             rest = &joined;
         }
         let mut text = String::with_capacity(rest.len());
@@ -49,7 +50,7 @@ impl Decoder {
                     rest = invalid.get(length..).unwrap_or_default();
                 }
                 None => {
-                    self.begun.extend_from_slice(invalid);
+                    self.incomplete.extend_from_slice(invalid);
                     break;
                 }
             }
@@ -57,10 +58,10 @@ impl Decoder {
         text
     }
 
-    /// What is left when nothing more arrives.
+    /// Returns the text of an incomplete last character, U+FFFD or empty, at the end of the stream.
     pub fn finish(&mut self) -> String {
-        let left = String::from_utf8_lossy(&self.begun).into_owned();
-        self.begun.clear();
+        let left = String::from_utf8_lossy(&self.incomplete).into_owned();
+        self.incomplete.clear();
         left
     }
 }
@@ -80,7 +81,7 @@ mod tests {
         ] {
             let expected = String::from_utf8_lossy(bytes);
             for size in 1..=bytes.len().max(1) {
-                let mut decoder = Decoder::default();
+                let mut decoder = Utf8StreamDecoder::default();
                 let mut text: String = bytes.chunks(size).map(|piece| decoder.decode(piece)).collect();
                 text.push_str(&decoder.finish());
                 assert_eq!(text, expected, "in pieces of {size}");

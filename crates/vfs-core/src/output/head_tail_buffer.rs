@@ -1,79 +1,81 @@
-//! What is kept of an output that may be endless.
+//! Bounded buffer of the head and tail of an output.
 
 use std::collections::VecDeque;
 
-/// The first and the last part of an output, and how much there was: bounded memory, however much is printed.
+/// A buffer of the first and last part of an output of any size, in bounded memory.
 ///
 /// # Behaviour
-/// Bytes go in as they come, in pieces of any size; what is kept depends on all of them together only. As text, characters are
-/// whole: where one was cut, the rest of it is left out, too. Bytes that are not UTF-8 are shown as U+FFFD.
+///
+/// The content depends on the bytes alone, not on the chunks in which they arrive. The text contains whole characters only: the
+/// rest of a character that was cut is omitted. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// ```
-/// use vfs_core::output::HeadAndTail;
+/// use vfs_core::output::HeadTailBuffer;
 ///
-/// let mut kept = HeadAndTail::new(10);
-/// kept.push(b"0123456789");
-/// assert_eq!(kept.text(), "0123456789");
-/// kept.push(b"abcdef");
-/// assert_eq!(kept.text(), "01234\n[... 6 bytes left out ...]\nbcdef");
-/// assert_eq!((kept.total(), kept.is_cut()), (16, true));
+/// let mut buffer = HeadTailBuffer::new(10);
+/// buffer.push(b"0123456789");
+/// assert_eq!(buffer.text(), "0123456789");
+/// buffer.push(b"abcdef");
+/// assert_eq!(buffer.text(), "01234\n[... 6 bytes left out ...]\nbcdef");
+/// assert_eq!((buffer.total(), buffer.is_cut()), (16, true));
 /// ```
 #[derive(Debug, Clone)]
-pub struct HeadAndTail {
+pub struct HeadTailBuffer {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    most_head: usize,
-    most_tail: usize,
+    head_capacity: usize,
+    tail_capacity: usize,
     total: u64,
 }
 
-impl HeadAndTail {
-    /// Keeps at most `most` bytes, half of them from the beginning.
-    pub fn new(most: usize) -> Self {
-        Self::of(most / 2, most - most / 2)
+impl HeadTailBuffer {
+    /// Creates a buffer of at most `max` bytes, half of them from the beginning.
+    pub fn new(max: usize) -> Self {
+        Self::with_capacities(max / 2, max - max / 2)
     }
 
-    /// Keeps at most `most` bytes, all of them from the beginning.
-    pub fn head_only(most: usize) -> Self {
-        Self::of(most, 0)
+    /// Creates a buffer of at most `max` bytes, all of them from the beginning.
+    pub fn head_only(max: usize) -> Self {
+        Self::with_capacities(max, 0)
     }
 
-    fn of(most_head: usize, most_tail: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail, total: 0 }
+    fn with_capacities(head_capacity: usize, tail_capacity: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), head_capacity, tail_capacity, total: 0 }
     }
 
-    /// What was printed next.
+    /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
-        let (first, rest) = bytes.split_at(bytes.len().min(self.most_head - self.head.len()));
+        let (first, rest) = bytes.split_at(bytes.len().min(self.head_capacity - self.head.len()));
         self.head.extend_from_slice(first);
-        let rest = &rest[rest.len().saturating_sub(self.most_tail)..];
-        let over = (self.tail.len() + rest.len()).saturating_sub(self.most_tail);
+        let rest = &rest[rest.len().saturating_sub(self.tail_capacity)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.tail_capacity);
         self.tail.drain(..over);
         self.tail.extend(rest);
     }
 
-    /// So many bytes were printed next that nobody has any more: what came before them is the head, what comes now the tail.
+    /// Records a gap of `bytes` lost bytes: the bytes before the gap are the head, those after it the tail.
     pub fn skip(&mut self, bytes: u64) {
         if bytes > 0 {
             self.total = self.total.saturating_add(bytes);
-            self.most_head = self.head.len();
+            self.head_capacity = self.head.len();
             self.tail.clear();
         }
     }
 
-    /// How many bytes were printed in all.
+    /// Returns the size of the whole output in bytes.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether some of them are not kept.
+    /// Returns whether the buffer lacks some bytes of the output.
     pub fn is_cut(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The whole, or its two parts with a line between them that says how many bytes are left out. That line is not counted
-    /// among the bytes that are kept.
+    /// Returns the output as text; if it is cut, a line between head and tail says how many bytes are left out.
+    ///
+    /// The size limit does not include that line.
     pub fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         if !self.is_cut() {
@@ -88,15 +90,14 @@ impl HeadAndTail {
         format!("{head}{line_break}[... {left_out} bytes left out ...]\n{tail}")
     }
 
-    /// The bytes that are kept, the tail right behind the head.
+    /// Returns the head followed by the tail.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.head.extend(self.tail);
         self.head
     }
 }
 
-/// How many of `bytes` make whole characters: all, or without a character at their end that goes on behind it. What is not
-/// UTF-8 counts as whole.
+/// Returns the length of `bytes` without an incomplete character at the end. Invalid UTF-8 counts as complete.
 fn whole_characters(bytes: &[u8]) -> usize {
     let last = bytes.iter().rev().take(3).position(|&byte| !is_continuation(byte));
     let Some(before_end) = last.map(|at| at + 1) else { return bytes.len() };
@@ -123,38 +124,38 @@ mod tests {
 
     use super::*;
 
-    fn kept(most: usize, pieces: &[&[u8]]) -> HeadAndTail {
-        let mut kept = HeadAndTail::new(most);
+    fn kept(max: usize, pieces: &[&[u8]]) -> HeadTailBuffer {
+        let mut kept = HeadTailBuffer::new(max);
         pieces.iter().for_each(|piece| kept.push(piece));
         kept
     }
 
     #[test]
-    fn head_and_tail_are_kept_and_what_is_missing_is_told() {
-        for (most, text, expected) in [
+    fn the_text_has_head_and_tail_and_the_size_of_the_gap() {
+        for (max, text, expected) in [
             (10, "0123456789", "0123456789"),
             (10, "0123456789a", "01234\n[... 1 bytes left out ...]\n6789a"),
             (10, "0123\n56789abcdefgh", "0123\n[... 8 bytes left out ...]\ndefgh"),
             (0, "", ""),
             (0, "0123", "[... 4 bytes left out ...]\n"),
             (1, "0123", "[... 3 bytes left out ...]\n3"),
-            // Cut where characters are.
+            // Cut within characters.
             (4, "ääää", "ä\n[... 4 bytes left out ...]\nä"),
             (5, "ääää", "ä\n[... 4 bytes left out ...]\nä"),
             (3, "🦀🦀", "[... 8 bytes left out ...]\n"),
             (8, "a🦀b🦀c", "a\n[... 9 bytes left out ...]\nc"),
             (10, "a🦀b🦀c", "a🦀\n[... 1 bytes left out ...]\n🦀c"),
         ] {
-            let kept = kept(most, &[text.as_bytes()]);
-            assert_eq!(kept.text(), expected, "{most} {text}");
-            assert_eq!(kept.is_cut(), expected.contains("left out"), "{most} {text}");
+            let kept = kept(max, &[text.as_bytes()]);
+            assert_eq!(kept.text(), expected, "{max} {text}");
+            assert_eq!(kept.is_cut(), expected.contains("left out"), "{max} {text}");
         }
     }
 
     #[test]
-    fn what_nobody_has_any_more_is_counted() {
-        let gap = |most, before: &str, missing, after: &str| {
-            let mut kept = kept(most, &[before.as_bytes()]);
+    fn skipped_bytes_are_counted() {
+        let gap = |max, before: &str, missing, after: &str| {
+            let mut kept = kept(max, &[before.as_bytes()]);
             kept.skip(missing);
             kept.push(after.as_bytes());
             (kept.text(), kept.total())
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_whole_character_is_found() {
+    fn an_incomplete_last_character_is_not_counted() {
         for (bytes, expected) in [
             (&b""[..], 0),
             ("aé".as_bytes(), 3),
@@ -180,22 +181,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter_and_what_is_kept_are_the_ends(
-            bytes in proptest::collection::vec(any::<u8>(), 0..200), most in 0usize..220, piece in 1usize..50,
+        fn the_content_is_head_and_tail_in_whatever_chunks_it_arrives(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200), max in 0usize..220, piece in 1usize..50,
         ) {
-            let mut whole = HeadAndTail::new(most);
+            let mut whole = HeadTailBuffer::new(max);
             whole.push(&bytes);
             let pieces: Vec<_> = bytes.chunks(piece).collect();
-            let kept = kept(most, &pieces);
+            let kept = kept(max, &pieces);
             prop_assert_eq!(kept.text(), whole.text());
-            let expected = match bytes.len() <= most {
+            let expected = match bytes.len() <= max {
                 true => bytes.clone(),
-                false => [&bytes[..most / 2], &bytes[bytes.len() - (most - most / 2)..]].concat(),
+                false => [&bytes[..max / 2], &bytes[bytes.len() - (max - max / 2)..]].concat(),
             };
             prop_assert_eq!(kept.into_bytes(), expected);
-            let mut head = HeadAndTail::head_only(most);
+            let mut head = HeadTailBuffer::head_only(max);
             pieces.iter().for_each(|piece| head.push(piece));
-            prop_assert_eq!(head.into_bytes(), &bytes[..most.min(bytes.len())]);
+            prop_assert_eq!(head.into_bytes(), &bytes[..max.min(bytes.len())]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The feed as a backend and its subscribers meet it.
+//! Tests of the change log.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,11 +28,11 @@ fn renamed(from: &str, to: &str) -> Change {
     Change::Renamed { from: path(from), to: path(to), version: None }
 }
 
-fn watch(feed: &Feed, at: &str) -> Events {
+fn watch(feed: &ChangeLog, at: &str) -> Events {
     feed.subscribe(OpContext::new(), WatchRequest::new(path(at)))
 }
 
-fn resume(feed: &Feed, cursor: &Cursor) -> Events {
+fn resume(feed: &ChangeLog, cursor: &Cursor) -> Events {
     feed.subscribe(OpContext::new(), WatchRequest::default().since(cursor.clone()))
 }
 
@@ -53,7 +53,7 @@ fn drain(events: &mut Events) -> Vec<Change> {
 
 #[test]
 fn every_subscriber_sees_what_happens_from_its_call_on_in_order() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     feed.publish(created("/before"));
     let mut first = watch(&feed, "/");
     feed.publish(created("/a"));
@@ -86,7 +86,7 @@ fn a_change_is_seen_by_those_whom_it_concerns_from_their_side() {
         (renamed("/a", "/b"), None),
         (Change::Overflow, Some(Change::Overflow)),
     ] {
-        let feed = Feed::new();
+        let feed = ChangeLog::new();
         let mut events = watch(&feed, "/w/d");
         feed.publish(change.clone());
         assert_eq!(drain(&mut events), Vec::from_iter(expected), "{change:?}");
@@ -95,7 +95,7 @@ fn a_change_is_seen_by_those_whom_it_concerns_from_their_side() {
 
 #[test]
 fn a_cursor_goes_on_exactly_where_it_was_given() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     for name in ["/a", "/b", "/c"] {
         feed.publish(created(name));
@@ -115,7 +115,7 @@ fn a_cursor_goes_on_exactly_where_it_was_given() {
 
 #[test]
 fn what_was_missed_is_said_once_and_then_it_goes_on() {
-    let feed = Feed::with_capacity(3);
+    let feed = ChangeLog::with_capacity(3);
     let mut slow = watch(&feed, "/");
     feed.publish(created("/0"));
     let old = next(&mut slow).cursor;
@@ -134,7 +134,7 @@ fn what_was_missed_is_said_once_and_then_it_goes_on() {
 
 #[test]
 fn cursors_of_elsewhere_are_an_overflow_and_no_cursors_an_error() {
-    let (feed, other) = (Feed::new(), Feed::new());
+    let (feed, other) = (ChangeLog::new(), ChangeLog::new());
     let mut elsewhere = watch(&other, "/");
     other.publish(created("/a"));
     let foreign = next(&mut elsewhere).cursor;
@@ -157,7 +157,7 @@ fn cursors_of_elsewhere_are_an_overflow_and_no_cursors_an_error() {
 
 #[test]
 fn a_path_that_was_not_followed_before_has_no_older_cursors() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     feed.publish(created("/a"));
     let before = next(&mut events).cursor;
@@ -176,7 +176,7 @@ fn a_path_that_was_not_followed_before_has_no_older_cursors() {
 
 #[test]
 fn nothing_is_asked_for_before_the_first_subscriber_and_too_much_at_once_is_an_overflow() {
-    let feed = Feed::with_capacity(2);
+    let feed = ChangeLog::with_capacity(2);
     feed.push(|| -> [Change; 0] { panic!("nobody is there to be told") });
     let mut events = watch(&feed, "/");
     feed.push(|| [created("/a"), created("/b")]);
@@ -189,7 +189,7 @@ fn nothing_is_asked_for_before_the_first_subscriber_and_too_much_at_once_is_an_o
 
 #[test]
 fn one_who_waits_is_woken_by_a_change_from_another_thread() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     let publisher = feed.clone();
     std::thread::scope(|scope| {
@@ -204,7 +204,7 @@ fn one_who_waits_is_woken_by_a_change_from_another_thread() {
 
 #[test]
 fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let cancelled = OpContext::new();
     let late = OpContext::new().with_timeout(Duration::from_millis(20));
     for (cx, expected) in [(cancelled.clone(), ErrorKind::Cancelled), (late, ErrorKind::Timeout)] {
@@ -225,7 +225,7 @@ fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
 
 #[test]
 fn a_stream_that_is_dropped_frees_what_it_held() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let held = Arc::new(());
     let left: Weak<()> = Arc::downgrade(&held);
     let cx = OpContext::new().with_extension(held).with_timeout(Duration::from_secs(3600));
@@ -239,7 +239,7 @@ fn a_stream_that_is_dropped_frees_what_it_held() {
 
 #[test]
 fn a_feed_that_is_ended_tells_what_there_was_and_then_why_to_each_who_watches() {
-    let feed = Feed::new();
+    let feed = ChangeLog::new();
     let (mut first, second) = (watch(&feed, "/"), watch(&feed, "/d"));
     let waiting = std::thread::spawn(move || block_on(second.collect::<Vec<_>>()));
     feed.publish(created("/a"));
