@@ -13,17 +13,17 @@ use super::steps::cx;
 use crate::target::Target;
 
 laws! { "chunks" in Storage:
-    "B1" Nothing a_writer_makes_a_new_file_of_its_chunks_with_its_parents in Smoke,
-    "B1" Nothing a_file_of_many_megabytes_is_written_and_read_in_chunks,
-    "B2" Nothing nothing_is_there_before_the_commit_and_nothing_is_left_without_one in Wrapper,
-    "B3" Nothing the_mode_holds_at_the_commit in Wrapper,
-    "B3" Nothing of_two_writers_of_a_new_file_one_wins,
-    "B4" Nothing a_writer_that_appends_is_refused in Wrapper,
-    "B5" Nothing what_no_file_can_be_is_refused,
-    "B6" Nothing a_cancelled_writer_writes_nothing in Wrapper,
-    "B7" SetTimes a_writer_sets_the_time_that_it_is_given,
-    "B8" Nothing the_chunks_of_a_read_are_the_file_in_order in Wrapper,
-    "B9" Nothing a_file_that_changes_between_two_chunks_is_a_conflict in Wrapper,
+    "CH1" Nothing a_writer_makes_a_new_file_of_its_chunks_with_its_parents in Smoke,
+    "CH1" Nothing a_file_of_many_megabytes_is_written_and_read_in_chunks,
+    "CH2" Nothing nothing_is_there_before_the_commit_and_nothing_is_left_without_one in Wrapper,
+    "CH3" Nothing the_mode_holds_at_the_commit in Wrapper,
+    "CH3" Nothing of_two_writers_of_a_new_file_one_wins,
+    "CH4" Nothing a_writer_that_appends_is_refused in Wrapper,
+    "CH5" Nothing what_no_file_can_be_is_refused,
+    "CH6" Nothing a_cancelled_writer_writes_nothing in Wrapper,
+    "CH7" SetTimes a_writer_sets_the_time_that_it_is_given,
+    "CH8" Nothing the_chunks_of_a_read_are_the_file_in_order in Wrapper,
+    "CH9" Nothing a_file_that_changes_between_two_chunks_is_a_conflict in Wrapper,
 }
 
 impl Target {
