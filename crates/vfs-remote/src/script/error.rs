@@ -195,8 +195,8 @@ mod tests {
     fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
         let path = VfsPath::parse("/a").expect("a path");
         for (stderr, expected) in [
-            ("cp: './a': Too many levels of symbolic links", "circle"),
-            ("cp: './a': Symbolic link loop", "circle"),
+            ("cp: './a': Too many levels of symbolic links", "loop"),
+            ("cp: './a': Symbolic link loop", "loop"),
             ("touch: ./a: File name too long", "shorter"),
         ] {
             let error = labelled(b"os", &Bytes::from_static(stderr.as_bytes()), &path);
