@@ -330,11 +330,14 @@ impl Interceptor for QuotaState {
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let any = request.as_request_ref();
-        // Layers and namespaces resolve the paths of an operation before they send it; it counts once.
-        if Q::OPERATION != Operation::Resolve {
+        // Layers and namespaces resolve the paths of an operation before they send it, and the commit of a writer was counted when the
+        // writer was opened: each operation counts once.
+        if !matches!(Q::OPERATION, Operation::Resolve | Operation::CommitWriter) {
             self.rate_limiter.admit(cx.actor(), &any.primary_path())?;
         }
         match any.class() {
+            // Only the commit of a writer changes files.
+            _ if Q::OPERATION == Operation::OpenWriter => request.send(inner, cx).await,
             OperationClass::Write if self.tracks_usage() || self.has_file_size() => {
                 self.change(inner, cx, request).await
             }
@@ -375,6 +378,7 @@ impl Interceptor for QuotaState {
         let sizes = [self.quota.overall.file_size, self.quota.per_actor.file_size];
         for max in sizes.into_iter().flatten() {
             inner.max_file_size = inner.max_file_size.min(max);
+            inner.max_streamed_size = inner.max_streamed_size.min(max);
         }
         inner
     }

@@ -8,7 +8,7 @@
 //! * The key of a stamp is a hash of the [system](system) (kernel, boot, user, groups, capabilities, security modules,
 //!   namespaces, mounts, the running program) and of a description of the subject. The file holds the whole key, the record and
 //!   a hash of both. A file that is not exactly that, or has another owner, mode or type, is as good as none.
-//! * Under a filter of system calls there are no stamps, since the kernel does not tell what an inherited filter does.
+//! * Under a filter of system calls there are no stamps, since the kernel does not expose what an inherited filter does.
 //! * A file is written under another name and renamed, so that no reader sees a part of it.
 //!
 //! Nothing depends on a stamp being there: each failure to read or write one leads to the work that it would have saved.
@@ -141,7 +141,7 @@ fn is_trusted(status: &Stat) -> bool {
         && status.st_nlink == 1
 }
 
-/// What the kernel tells of a file's content: after a change it is another version.
+/// Version of a file, from its metadata: any change of the content makes another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileVersion {
     device: u64,

@@ -160,8 +160,8 @@ impl Workspace {
     pub async fn changes(&self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
         for one in self.find_changed(cx, &mut collected.problems).await? {
-            let told = self.report_change(cx, &one, &mut collected).await;
-            told.or_else(|error| record_problem(error, &one.path, &mut collected.problems))?;
+            let reported = self.report_change(cx, &one, &mut collected).await;
+            reported.or_else(|error| record_problem(error, &one.path, &mut collected.problems))?;
         }
         Ok(collected)
     }

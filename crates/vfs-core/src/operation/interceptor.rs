@@ -101,7 +101,7 @@ impl<Q: StreamRequest> StreamCall<Q> {
         self.restart(cx)
     }
 
-    /// Starts the operation, and can start it anew.
+    /// Starts the operation. It may be called again to retry.
     pub fn restart(&mut self, cx: OpContext) -> ResultStream<Q::Output> {
         self.begun.take().unwrap_or_else(|| self.request.clone().start(&*self.inner, cx))
     }

@@ -5,14 +5,16 @@ mod unknown_outcome;
 use std::any::Any;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Interceptor,
-    Layer, LsRequest, LsResult, OpContext, Operation, RenameRequest, RequestRef, RestoreRequest, Result, ResultStream,
-    SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode, WriteRequest,
+    Layer, LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, RequestRef, RestoreRequest,
+    Result, ResultStream, SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode,
+    WriteRequest,
 };
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
@@ -333,10 +335,28 @@ async fn usage_is_not_tracked_for_a_backend_that_returns_its_changes() {
 async fn capabilities_have_the_maximum_file_size() {
     let quota = Quota::new(QuotaLimits::new().max_file_size(7)).per_actor(QuotaLimits::new().max_file_size(5));
     let files = quota.layer(memory().await);
-    assert_eq!(files.capabilities(&path("/")).max_file_size, 5);
+    let capabilities = files.capabilities(&path("/"));
+    assert_eq!((capabilities.max_file_size, capabilities.max_streamed_size), (5, 5));
     assert_eq!(files.create_text("/b", "123456").await.expect_err("too large").kind(), ErrorKind::TooLarge);
     let copy = files.copy(&OpContext::new(), CopyRequest::new(path("/a"), path("/b"))).await;
     assert_eq!(copy.expect_err("too large").kind(), ErrorKind::TooLarge);
+}
+
+#[tokio::test]
+async fn a_writer_counts_as_one_operation_and_by_the_size_of_its_commit() {
+    let limits = QuotaLimits::new().max_bytes(10).max_file_size(8).max_operations(3, Duration::from_secs(3600));
+    let (files, meter, store) = metered(limits);
+    let write = async |at: &str, content: &'static [u8]| {
+        let mut writer = files.open_writer(&OpContext::new(), OpenWriterRequest::new(path(at))).await?;
+        writer.write(Bytes::from_static(content)).await?;
+        writer.commit().await
+    };
+    assert_eq!(write("/a", b"123456").await.expect("within the limits").size, 6);
+    assert_eq!(write("/b", b"12345").await.expect_err("11 bytes in all").kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(write("/b", b"123456789").await.expect_err("larger than a file").kind(), ErrorKind::TooLarge);
+    let fourth = write("/b", b"1").await.expect_err("the fourth operation");
+    assert!(fourth.message().contains("3 operations"), "{fourth}");
+    assert_eq!((kept(&meter).await, stored(&store).await), ((1, 6), (1, 6)));
 }
 
 /// Lists a part of `/d`, as a backend does where too much is there.
