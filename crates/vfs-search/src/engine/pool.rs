@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, Result};
 
@@ -18,7 +18,7 @@ const MAX_QUEUED_SLICES: usize = 4096;
 /// Maximum number of compensation threads, which stand in for workers that wait or are stuck.
 const MAX_COMPENSATION_THREADS: usize = 64;
 
-/// Time for which no queued time slice is taken before a compensation thread starts.
+/// Time after which a thread counts as stuck in its time slice, and interval of the checks for that.
 const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Work that workers run one time slice at a time.
@@ -33,9 +33,8 @@ pub(crate) trait Runnable: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A compensation thread stands in for a worker that waits for a consumer. One also starts when other searches have
-///   waited for 50 ms while each worker was in one uninterruptible call or one file. There are at most 64 such
-///   threads. If these are not enough, workers that wait for a consumer give up their place.
+/// * A compensation thread stands in for a worker that waits for a consumer, and, while other searches wait, for one
+///   that has spent 50 ms in one uninterruptible call or one file. There are at most 64 such threads. If these are not enough, workers that wait for a consumer give up their place.
 /// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
@@ -63,8 +62,9 @@ struct PoolState {
     idle: usize,
     /// Number of threads that wait for consumers.
     waiting: usize,
-    /// Number of time slices that were taken from the queue, ever.
-    taken: u64,
+    /// The time slices that run now: the number of each, and when it started.
+    running: Vec<(u64, Instant)>,
+    slices: u64,
     started: usize,
     is_watched: bool,
     is_watcher_asleep: bool,
@@ -196,9 +196,12 @@ impl PoolInner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of threads that are needed at this moment if none is stuck.
+    /// Returns the number of threads that are needed at this moment: one for each worker, and one for each thread that
+    /// makes no progress. Threads that wait for a consumer count as stuck, too, once they have waited for long.
     fn thread_limit(&self, state: &PoolState) -> usize {
-        self.workers + state.waiting.min(self.max_compensation_threads)
+        let is_stuck = |(_, started): &&(u64, Instant)| started.elapsed() >= STALL_TIMEOUT;
+        let blocked = state.running.iter().filter(is_stuck).count().max(state.waiting);
+        self.workers + blocked.min(self.max_compensation_threads)
     }
 
     fn max_threads(&self) -> usize {
@@ -245,7 +248,7 @@ impl PoolInner {
         }
     }
 
-    /// Runs the watcher: while time slices wait, starts a compensation thread whenever no thread takes any.
+    /// Runs the watcher: while time slices wait, checks whether stuck threads need compensation.
     fn watch(self: &Arc<Self>) {
         let mut state = self.lock();
         loop {
@@ -258,13 +261,10 @@ impl PoolInner {
                 state.is_watcher_asleep = false;
                 continue;
             }
-            let taken = state.taken;
             let waited = self.stalled.wait_timeout_while(state, STALL_TIMEOUT, |_| true);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if state.taken == taken && !state.queue.is_empty() && state.threads < self.max_threads() {
-                // Ignoring the error is fine: the slices run when a thread becomes free.
-                let _ = self.spawn(&mut state);
-            }
+            // Ignoring the error is fine: the slices run when a thread becomes free.
+            let _ = self.spawn_if_needed(&mut state);
         }
     }
 
@@ -278,15 +278,17 @@ impl PoolInner {
                 state.idle -= 1;
                 continue;
             };
-            state.taken += 1;
-            let taken = state.taken;
+            state.slices += 1;
+            let number = state.slices;
+            state.running.push((number, Instant::now()));
             self.queued.store(state.queue.len(), Ordering::Relaxed);
             drop(state);
             // A search reports its own panics; this keeps the thread alive if even that fails.
             let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice()));
             state = self.lock();
-            // A thread beyond the limit is needed only as long as the others are stuck.
-            if state.threads > self.thread_limit(&state) && state.taken != taken {
+            state.running.retain(|(other, _)| *other != number);
+            // A thread beyond the limit is needed only as long as others are stuck.
+            if state.threads > self.thread_limit(&state) {
                 break;
             }
         }
@@ -424,6 +426,25 @@ mod tests {
         drop(release);
         finished.recv().expect("it ends");
         while pool.stats().threads > 1 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn as_many_threads_as_workers_make_progress_while_others_are_stuck() {
+        let pool = Pool::with_compensation_threads(2, 8);
+        let _stuck: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
+        // Each of the two slices waits for the other, so that both need a thread at the same time.
+        let meeting = Arc::new(std::sync::Barrier::new(2));
+        for _ in 0..2 {
+            let meeting = Arc::clone(&meeting);
+            pool.submit(call(move || _ = meeting.wait())).expect("there is room");
+        }
+        while pool.stats() != (PoolStats { threads: 4, busy: 2, queued: 0 }) {
+            assert!(
+                pool.stats().threads != 3 || pool.stats().queued > 0 || pool.stats().busy > 2,
+                "a thread ended early"
+            );
             thread::yield_now();
         }
     }
