@@ -73,7 +73,7 @@ impl Mount {
         let inner = if is_inside { self.mapping.to_inner(&req.path)? } else { VfsPath::root() };
         let opened = vfs_search::open_tree(&self.backend, cx, req.at(inner)).await;
         let tree = opened.map_err(|error| self.mapping.error(error).or_path(self.at()))?;
-        Ok(if self.at().is_root() { tree } else { tree.rebased(self.mapping.clone()) })
+        Ok(if self.at().is_root() { tree } else { tree.map_paths(self.mapping.clone()) })
     }
 }
 

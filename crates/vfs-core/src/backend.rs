@@ -1,4 +1,4 @@
-//! The one trait: what every place that files can live in must do.
+//! The backend trait and its capabilities.
 
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use crate::types::{
     StatRequest, WriteRequest, WriteResult,
 };
 
-/// What may differ between backends, at one path.
+/// The properties in which backends differ, at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Whether anything may be changed.
+    /// Whether files can be changed.
     pub access: Access,
-    /// Where a mutation shows.
+    /// Where mutations take effect.
     pub mutations: Mutations,
-    /// Whether a directory can exist without files.
+    /// Whether empty directories can exist.
     pub empty_directories: bool,
     /// Whether symbolic links can exist.
     pub links: bool,
-    /// Whether a write or an upload can set the time of the last change.
+    /// Whether a write or an upload can set the modification time.
     #[serde(default)]
     pub set_times: bool,
-    /// The largest file that can be written, edited or downloaded whole, in bytes.
+    /// The maximum size, in bytes, of a file that is written, edited or downloaded in one call.
     pub max_file_size: u64,
-    /// The largest file that a [`FileWriter`](crate::FileWriter) can write, in bytes.
+    /// The maximum size, in bytes, of a file that a [`FileWriter`](crate::FileWriter) writes.
     #[serde(default)]
     pub max_streamed_size: u64,
 }
 
 impl Capabilities {
-    /// Read and write, in place, no empty directories, no links, no times to be set, files up to `max_file_size` bytes, also in
-    /// chunks.
+    /// Creates capabilities for in-place reads and writes of files of up to `max_file_size` bytes, without empty directories, links
+    /// and modification times.
     pub fn new(max_file_size: u64) -> Self {
         Self {
             access: Access::ReadWrite,
@@ -57,123 +57,124 @@ impl Capabilities {
     }
 }
 
-/// Whether files may be changed.
+/// Whether files can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Access {
-    /// They may.
+    /// Files can be read and changed.
     ReadWrite,
-    /// They may not.
+    /// Files can only be read.
     ReadOnly,
 }
 
-/// Where a mutation shows.
+/// Where a mutation takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mutations {
-    /// In the backend itself: the next call sees it.
+    /// In the backend: the next call observes the change.
     InPlace,
-    /// In the result's `files_update` only: the caller merges it, and asks a backend over the merged state.
+    /// In the result's `files_update` only: the caller merges the update into its state and opens a backend over that state.
     Returned,
 }
 
-/// A place that files live in.
+/// A storage for files, such as memory, a local directory or a database.
 ///
-/// This trait is for those who build such places and wrappers around them. Callers have the short forms of
-/// [`BackendExt`](crate::BackendExt) as well.
+/// Callers also have the short methods of [`BackendExt`](crate::BackendExt).
 ///
 /// # Behaviour
 ///
-/// * Every operation behaves as the contract says, whatever the files are stored in; the laws of `vfs-testkit` check it.
-/// * Paths in every result and every error are in the caller's namespace.
-/// * Dropping a future or stream, cancelling its context or passing its deadline stops the work soon. A mutation has one
-///   commit point, before which nothing happened and after which it all did.
-/// * A clone of an `Arc` is a handle on the same files.
-/// * No operation has a default body, so that a wrapper which forgets one does not compile. Compile wrappers under
+/// * Every operation behaves as `docs/contract.md` specifies, on every backend; the laws of `vfs-testkit` check it.
+/// * Paths in results and errors are in the caller's namespace.
+/// * Dropping a future or stream, cancelling its context or passing its deadline stops the operation soon. A mutation is atomic:
+///   before its commit point it has changed nothing.
+/// * A clone of an `Arc<dyn Backend>` is a handle on the same files.
+/// * No operation has a default implementation, so that an incomplete wrapper does not compile. Compile wrappers with
 ///   `#[deny(clippy::missing_trait_methods)]`, which covers the facets too.
 ///
 /// # Errors
 ///
-/// Every failure is a typed [`Error`](crate::Error); nothing panics on input.
+/// Every failure is an [`Error`](crate::Error); no input panics.
 #[async_trait]
 pub trait Backend: Debug + Display + Send + Sync + 'static {
-    /// What this backend can do at `at`.
+    /// Returns the capabilities of this backend at the path `at`.
     fn capabilities(&self, at: &VfsPath) -> Capabilities;
 
-    /// Says what is at a path. A link is followed.
+    /// Returns the metadata of a file or directory. Links are followed.
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo>;
 
-    /// Says where a path really is, all links in it followed; nothing need be there. This is what a rule about paths goes by.
+    /// Resolves all links in a path, which need not exist. Rules about paths compare the resolved path.
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved>;
 
-    /// Lists a directory, sorted by path. Nothing is hidden here; what cannot be looked at is in `problems`.
+    /// Lists a directory, sorted by path, with hidden and ignored entries. Unreadable entries are in `problems`.
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult>;
 
-    /// Reads a window of a file. The cost follows the window.
+    /// Reads a window of a file, at a cost proportional to the window.
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult>;
 
-    /// Writes a whole file, or to its end, atomically; directories above it are made.
+    /// Writes or appends to a file atomically, and creates missing parent directories.
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult>;
 
-    /// Opens a writer for a file of any size, which is written in chunks and appears with one commit. A backend that keeps files
-    /// in memory may return a [`BufferedWriter`](crate::BufferedWriter).
+    /// Opens a writer for a file of any size, which is written in chunks and becomes visible with one commit.
+    ///
+    /// A backend that stores files in memory may return a [`BufferedWriter`](crate::BufferedWriter).
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>>;
 
-    /// Replaces text in a file, all of the request or nothing.
+    /// Replaces text in a file; either all replacements of the request are made, or none.
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult>;
 
-    /// Removes a file, a link as a link, or by request a directory with all below it. The root is refused.
+    /// Deletes a file, a link itself, or a directory with all entries below it if the request is recursive. The root cannot be
+    /// deleted.
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult>;
 
-    /// Moves a file, link or directory.
+    /// Renames a file, link or directory.
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult>;
 
     /// Copies a file or directory.
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult>;
 
-    /// Finds entries by name. Visits only what the pattern can reach.
+    /// Returns the entries whose paths match a glob, sorted by path. Directories that the pattern cannot reach are not read.
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult>;
 
-    /// Finds text, collected.
+    /// Searches file contents and returns all matches.
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult>;
 
-    /// Finds text, as it is found, in the same order. Dropping the stream ends the search.
+    /// Searches file contents and streams the matches, in the order of [`grep`](Self::grep). Dropping the stream ends the search.
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>>;
 
-    /// Writes files over what is there, each for itself; the answers are in the order of the request.
+    /// Writes whole files, replacing existing ones. Each file succeeds or fails alone; results are in the order of the request.
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse>;
 
-    /// Reads whole files, each for itself; the answers are in the order of the request.
+    /// Reads whole files. Each file succeeds or fails alone; results are in the order of the request.
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse>;
 
-    /// Its shell, where it has one.
+    /// Returns the shell of this backend, or `None` if it cannot run commands.
     fn as_shell(&self) -> Option<&dyn Shell> {
         None
     }
 
-    /// Its streaming shell, where it has one.
+    /// Returns the streaming shell of this backend, or `None` if it cannot stream the output of commands.
     fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
         None
     }
 
-    /// Its reader of pictures and documents, where it has one.
+    /// Returns the reader of images and documents, or `None` if this backend has none.
     fn as_multi_modal(&self) -> Option<&dyn MultiModalReader> {
         None
     }
 
-    /// Its tree, where it lends it to be searched as a part of a larger one.
+    /// Returns the tree provider, or `None` if the files cannot be searched as a part of another namespace.
     fn as_tree_provider(&self) -> Option<&dyn TreeProvider> {
         None
     }
 
-    /// Its snapshots, where it has them.
+    /// Returns the snapshots of this backend, or `None` if it has none.
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
         None
     }
 
-    /// Its change feed, where it has one.
+    /// Returns the change feed of this backend, or `None` if it has none.
     fn as_watch(&self) -> Option<&dyn Watch> {
         None
     }
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trait_is_usable_as_an_object_behind_both_pointers() {
+    fn arcs_and_boxes_of_dyn_backend_are_backends() {
         fn assert_backend<B: Backend>() {}
         assert_backend::<Arc<dyn Backend>>();
         assert_backend::<Box<dyn Backend>>();

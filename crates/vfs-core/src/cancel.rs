@@ -1,16 +1,17 @@
-//! A cancellation token that needs no runtime.
+//! Hierarchical cancellation tokens without a runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use event_listener::{Event, listener};
 
-/// Tells work that its caller no longer wants it.
+/// A token that signals cancellation to an operation.
 ///
 /// # Behaviour
 ///
-/// * Clones are the same token. A [`child`](CancelToken::child) is cancelled with its parent, but not the other way round.
-/// * Once cancelled it stays so.
+/// * A clone is a handle on the same token.
+/// * Cancelling a token cancels its [children](CancelToken::child), but not its parent.
+/// * A cancelled token stays cancelled.
 ///
 /// ```
 /// use vfs_core::CancelToken;
@@ -31,16 +32,16 @@ struct TokenState {
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A token that is cancelled with this one, and may be cancelled alone.
+    /// Creates a child token, which is cancelled with this one or alone.
     pub fn child(&self) -> Self {
         let child = Self::new();
         let mut children = self.0.children.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked at under the lock that `cancel` takes, so that no child is born between the flag and the hand-down.
+        // Check under the lock that `cancel` takes, so that no child is added after the flag was set and missed.
         if self.is_cancelled() {
             child.0.cancelled.store(true, Ordering::Release);
         } else {
@@ -65,7 +66,7 @@ impl CancelToken {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether the token is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
@@ -85,7 +86,7 @@ impl CancelToken {
         DropGuard(self)
     }
 
-    /// Waits until it is cancelled.
+    /// Waits until the token is cancelled.
     pub async fn cancelled(&self) {
         while !self.is_cancelled() {
             listener!(self.0.event => cancelled);
@@ -97,7 +98,7 @@ impl CancelToken {
     }
 }
 
-/// Cancels a [`CancelToken`] when it is dropped: work on other threads ends with the future that waits for it.
+/// A guard that cancels a [`CancelToken`] when it is dropped, so that work on other threads ends with the future that awaits it.
 #[derive(Debug)]
 #[must_use = "the token is cancelled as soon as the guard is dropped"]
 pub struct DropGuard(CancelToken);

@@ -1,4 +1,4 @@
-//! Reading a file of any size in chunks of one version.
+//! Chunked reads of one version of a file.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::types::{ReadRequest, ReadResult, Version};
 /// The default size of a chunk, 4 MiB.
 const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 
-/// Reads the bytes of a file, of any size, in chunks that are all of one version.
+/// Streams the bytes of a file of any size in chunks of one version.
 ///
 /// # Behaviour
 ///
@@ -25,7 +25,7 @@ const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 ///
 /// # Errors
 ///
-/// Those of [`Backend::read`]; `conflict` if the file is not the version of the first chunk any more; `invalid_argument` for a
+/// Those of [`Backend::read`]; `conflict` if the file changes after the first chunk; `invalid_argument` for a
 /// request with `offset` or `limit`.
 ///
 /// ```
@@ -57,7 +57,7 @@ pub fn read_chunks(backend: Arc<dyn Backend>, cx: OpContext, request: ReadReques
     .boxed()
 }
 
-/// Reads a window; `conflict` if the file is not `version`.
+/// Reads a window; fails with `conflict` unless the file has `version`.
 async fn read_version(
     backend: &dyn Backend,
     cx: &OpContext,

@@ -1,4 +1,4 @@
-//! Short calls for users.
+//! Convenience methods for callers of a backend.
 
 use std::future::Future;
 
@@ -11,17 +11,21 @@ use crate::types::{
     ReadRequest, ReadResult, StatRequest, WriteMode, WriteRequest, WriteResult,
 };
 
-/// The common cases of every operation in one line, for every [`Backend`]; not to be implemented.
+/// Short methods for common operations, implemented for every [`Backend`].
 ///
 /// # Behaviour
 ///
-/// Paths are parsed here. The context is a fresh one, with no deadline: use the full operations where one is needed.
+/// Each method parses its path and uses a new [`OpContext`] without deadline. If you need a context, call the operation itself.
 ///
 /// # Errors
 ///
-/// Those of the operation, and of [`VfsPath::parse`].
+/// Those of the operation and of [`VfsPath::parse`].
 pub trait BackendExt: Backend {
-    /// Reads a whole text file; `not_text` where it is not text, `too_large` where it is over a read's default bound.
+    /// Returns the text of a whole file.
+    ///
+    /// # Errors
+    ///
+    /// `not_text` for a binary file; `too_large` for a file over [`ReadRequest::DEFAULT_MAX_BYTES`].
     fn read_text(&self, path: &str) -> impl Future<Output = Result<String>> + Send {
         async move {
             let path = VfsPath::parse(path)?;
@@ -34,12 +38,12 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Reads at most `limit` lines after the first `offset`.
+    /// Reads at most `limit` lines after skipping `offset` lines.
     fn read_lines(&self, path: &str, offset: u64, limit: u64) -> impl Future<Output = Result<ReadResult>> + Send {
         async move { self.read(&OpContext::new(), ReadRequest::new(VfsPath::parse(path)?).lines(offset, limit)).await }
     }
 
-    /// Writes a text file, over what is there.
+    /// Writes a text file, replacing an existing one.
     fn write_text(&self, path: &str, text: &str) -> impl Future<Output = Result<WriteResult>> + Send {
         async move {
             let request = WriteRequest::new(VfsPath::parse(path)?, text.to_owned()).mode(WriteMode::Overwrite);
@@ -47,12 +51,16 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Writes a new text file; `already_exists` where something is there.
+    /// Creates a text file.
+    ///
+    /// # Errors
+    ///
+    /// `already_exists` if the path exists.
     fn create_text(&self, path: &str, text: &str) -> impl Future<Output = Result<WriteResult>> + Send {
         async move { self.write(&OpContext::new(), WriteRequest::new(VfsPath::parse(path)?, text.to_owned())).await }
     }
 
-    /// Adds text to the end of a file, which is made where it is not there.
+    /// Appends text to a file, which is created if it does not exist.
     fn append_text(&self, path: &str, text: &str) -> impl Future<Output = Result<WriteResult>> + Send {
         async move {
             let request = WriteRequest::new(VfsPath::parse(path)?, text.to_owned()).mode(WriteMode::Append);
@@ -60,17 +68,21 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Replaces the only occurrence of `old` with `new`.
+    /// Replaces the only occurrence of `old` in a file with `new`.
+    ///
+    /// # Errors
+    ///
+    /// `no_match` if `old` does not occur; `not_unique` if it occurs more than once.
     fn edit_text(&self, path: &str, old: &str, new: &str) -> impl Future<Output = Result<EditResult>> + Send {
         async move { self.edit(&OpContext::new(), EditRequest::new(VfsPath::parse(path)?, old, new)).await }
     }
 
-    /// Says what is at a path.
+    /// Returns the metadata of a file or directory.
     fn stat_path(&self, path: &str) -> impl Future<Output = Result<FileInfo>> + Send {
         async move { self.stat(&OpContext::new(), StatRequest::new(VfsPath::parse(path)?)).await }
     }
 
-    /// Whether anything is at a path.
+    /// Returns whether the path exists.
     fn exists(&self, path: &str) -> impl Future<Output = Result<bool>> + Send {
         async move {
             match self.stat_path(path).await {
@@ -81,22 +93,22 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Lists one level of a directory.
+    /// Returns the entries of a directory, sorted by path.
     fn list_dir(&self, path: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.ls(&OpContext::new(), LsRequest::new(VfsPath::parse(path)?)).await?.entries) }
     }
 
-    /// Finds the visible files that match a glob, below the root.
+    /// Returns the visible files that match a glob, sorted by path.
     fn glob_files(&self, pattern: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.glob(&OpContext::new(), GlobRequest::new(pattern)).await?.entries) }
     }
 
-    /// Finds the lines of visible files that hold `text`, below the root.
+    /// Returns the lines of visible files that contain `text`, sorted by path and line.
     fn grep_text(&self, text: &str) -> impl Future<Output = Result<Vec<GrepMatch>>> + Send {
         async move { Ok(self.grep(&OpContext::new(), GrepRequest::literal(text)).await?.matches) }
     }
 
-    /// Removes a file or link.
+    /// Deletes a file or link.
     fn delete_file(&self, path: &str) -> impl Future<Output = Result<()>> + Send {
         async move { self.delete(&OpContext::new(), DeleteRequest::new(VfsPath::parse(path)?)).await.map(drop) }
     }

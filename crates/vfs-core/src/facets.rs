@@ -1,4 +1,4 @@
-//! What some backends can do beside the operations that all can.
+//! Facets: optional operations that only some backends have.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,31 +15,31 @@ use crate::types::{
     SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
 };
 
-/// Asks for a file as something a multimodal model can look at.
+/// A request for [`MultiModalReader::multi_modal_read`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MultiModalReadRequest {
-    /// The file, and the window of it where it is text.
+    /// The file, and the window to read if the file is text.
     pub read: ReadRequest,
-    /// Pages of a PDF, from 1, such as `1-5` or `3`. Default: all.
+    /// The pages of a PDF, from 1, such as `1-5` or `3`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<String>,
 }
 
 impl MultiModalReadRequest {
-    /// Reads all of what `read` names.
+    /// Creates a request for all pages of the file that `read` names.
     pub fn new(read: ReadRequest) -> Self {
         Self { read, pages: None }
     }
 }
 
-/// Whether a part is a picture or a document.
+/// The type of a file part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PartKind {
-    /// A picture.
+    /// An image.
     Image,
     /// A PDF document.
     Pdf,
@@ -49,11 +49,11 @@ pub enum PartKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FilePart {
-    /// Picture or document.
+    /// The type of the part.
     pub kind: PartKind,
-    /// Its MIME type, such as `image/png`.
+    /// The MIME type, such as `image/png`.
     pub mime_type: String,
-    /// Its bytes; base64 in JSON.
+    /// The bytes; base64 in JSON.
     #[serde(with = "base64_data")]
     pub data: Bytes,
 }
@@ -75,42 +75,41 @@ mod base64_data {
 }
 
 impl FilePart {
-    /// A part of `kind`.
+    /// Creates a part.
     pub fn new(kind: PartKind, mime_type: impl Into<String>, data: Bytes) -> Self {
         Self { kind, mime_type: mime_type.into(), data }
     }
 }
 
-/// A file as text, or as parts.
+/// The content of a file for a multimodal model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MultiModalContent {
-    /// It is neither picture nor PDF: what `read` gives.
+    /// The result of a plain read, for a file that is neither an image nor a PDF.
     Content(ReadResult),
-    /// Pictures and documents.
+    /// The images and documents of the file.
     Parts(Vec<FilePart>),
 }
 
-/// Reads pictures and documents as parts for a multimodal model.
+/// The facet that reads images and documents for a multimodal model.
 #[async_trait]
 pub trait MultiModalReader: Send + Sync {
-    /// Reads one file.
+    /// Reads a file as parts, or as [`Backend::read`] does.
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent>;
 }
 
-/// Reads a picture or a PDF as one part, and anything else as [`Backend::read`] does: a [`MultiModalReader`] for every
-/// backend.
+/// Reads an image or a PDF as one part, and any other file as [`Backend::read`] does, on any backend.
 ///
 /// # Behaviour
 ///
-/// * What a file is, its content says. A part holds the whole file, which is downloaded where a read does not give it all.
-/// * A range of bytes is never a part: it is what `read` gives.
+/// * The type of a file is detected from its content. A part is the whole file, which is downloaded if one read is not enough.
+/// * A request for a range of bytes returns the result of `read`.
 ///
 /// # Errors
 ///
-/// `invalid_argument` where `pages` is neither a number from 1 nor a range of two in order; `unsupported` where it is given
-/// for a PDF, as PDFs are not taken apart here; and those of the read and the download.
+/// `invalid_argument` if `pages` is neither a number from 1 nor an ascending range; `unsupported` for `pages` of a PDF, as this
+/// function does not split PDFs; those of [`Backend::read`] and [`Backend::download_files`].
 pub async fn read_multi_modal(
     backend: &dyn Backend,
     cx: &OpContext,
@@ -118,7 +117,8 @@ pub async fn read_multi_modal(
 ) -> Result<MultiModalContent> {
     let MultiModalReadRequest { read, pages } = req;
     if pages.as_deref().is_some_and(|pages| !is_page_range(pages)) {
-        let message = "`pages` is a page number from 1, such as '3', or a range in order, such as '1-5'";
+        let message =
+            "`pages` is invalid; give a page number from 1, such as '3', or an ascending range, such as '1-5'";
         return Err(Error::invalid_argument(message).with_path(&read.path));
     }
     let by_bytes = read.bytes.is_some();
@@ -131,7 +131,7 @@ pub async fn read_multi_modal(
     };
     let Some((kind, mime_type, mut data)) = part else { return Ok(MultiModalContent::Content(result)) };
     if kind == PartKind::Pdf && pages.is_some() {
-        let message = "a PDF cannot be taken apart into pages here; read the whole document, without `pages`";
+        let message = "this backend cannot split a PDF into pages; read the whole document, without `pages`";
         return Err(Error::new(ErrorKind::Unsupported, message).with_path(&result.path));
     }
     if result.truncated.is_some() {
@@ -168,55 +168,55 @@ async fn download(backend: &dyn Backend, cx: &OpContext, path: VfsPath) -> Resul
     }
 }
 
-/// Lends its files as a tree, so that a wrapper or a namespace of several backends can search them as its own.
+/// The facet that opens the files of a backend as a tree, so that a wrapper or a composite namespace can search them.
 ///
 /// # Behaviour
 ///
-/// TreeProvider is an operation: a layer around the backend sees it, and lends what its caller may see. The tree may be of the
-/// moment it was lent, and is used until the search is over. A layer that asks another for its tree passes on
-/// [what it is for](OpenTreeRequest::search).
-///
-/// # Errors
-///
-/// What keeps the backend as a whole from being searched. That nothing is at the path is for the search to find.
+/// * Opening a tree is an operation: layers intercept it, and return a tree of the files that their caller may see.
+/// * The tree may be a snapshot of the time at which it was opened. The caller uses it for one search.
+/// * A layer that opens the tree of another backend passes on [`OpenTreeRequest::search`].
 #[async_trait]
 pub trait TreeProvider: Send + Sync {
-    /// Lends the tree of all files.
+    /// Opens the tree of all files.
+    ///
+    /// # Errors
+    ///
+    /// Errors that prevent a search of the whole backend. A missing path is not an error here; the search reports it.
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree>;
 }
 
-/// Remembers states of all files and goes back to them.
+/// The facet that takes snapshots of all files and restores them.
 #[async_trait]
 pub trait Snapshots: Send + Sync {
-    /// Remembers the state of now.
+    /// Takes a snapshot of the current files.
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo>;
 
-    /// The states that are remembered, the oldest first.
+    /// Returns all snapshots, oldest first.
     async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>>;
 
-    /// Goes back to a remembered state, which stays remembered.
+    /// Restores the files of a snapshot, which is retained.
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()>;
 
-    /// Forgets a state.
+    /// Deletes a snapshot.
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()>;
 
-    /// Says what differs between two states, or between one and now.
+    /// Returns the differences between two snapshots, or between a snapshot and the current files.
     async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet>;
 }
 
-/// Tells of changes as they happen.
+/// The facet that streams changes of files as they happen.
 ///
 /// # Behaviour
 ///
-/// * Events come in the order in which the changes were made, to every subscriber.
-/// * A subscriber that is too slow, or asks for events that are no longer remembered, gets [`Change::Overflow`] in place of
-///   those it missed, and then what follows.
-/// * The feed begins when `watch` is called, not when its stream is first asked. The context's token and deadline end it,
-///   with an error, and so does the backend where it can no longer see what happens: it never ends in silence.
+/// * Every subscriber receives the events in the order of the changes.
+/// * A subscriber that is too slow, or whose cursor is too old, receives [`Change::Overflow`] in place of the events that it
+///   missed, then later events.
+/// * The feed starts when `watch` is called, not when the stream is first polled. It ends with an error: when the context is
+///   cancelled, its deadline passes, or the backend can no longer observe changes.
 ///
 /// [`Change::Overflow`]: crate::Change::Overflow
 pub trait Watch: Send + Sync {
-    /// Changes at and below the request's path.
+    /// Returns the stream of changes at and below the request's path.
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>>;
 }
 
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_numbers_from_one_in_order() {
+    fn page_ranges_start_at_one_and_ascend() {
         for (pages, expected) in [
             ("1", true),
             ("1-5", true),

@@ -1,25 +1,25 @@
-//! What a model sees of a file.
+//! Numbered output of files for models.
 
 use std::fmt::Write as _;
 
 use crate::types::{Content, ReadResult, Truncation};
 
-/// Shown instead of the content of an empty file.
+/// The text that replaces the content of an empty file.
 pub const EMPTY_REMINDER: &str = "System reminder: File exists but has empty contents";
 
-/// Longer lines are shown in chunks of this many characters.
+/// The number of characters after which a line is split into chunks.
 pub const MAX_LINE_LENGTH: usize = 5_000;
 
 /// Renders a window in the style of `cat -n`.
 ///
 /// # Behaviour
 ///
-/// * Each line is its number, right-aligned to 6, a tab, and its text without line ending. A line over
-///   [`MAX_LINE_LENGTH`] characters is shown in chunks that are numbered `5`, `5.1`, `5.2`.
-/// * A window by bytes has no line numbers: it is shown as it is.
-/// * A file that is empty, or only white space, is shown as [`EMPTY_REMINDER`]; a binary one as one line that names
-///   its type and size. A byte order mark is not shown.
-/// * Where there is more, the last line says how to go on.
+/// * Each line has its number, right-aligned to 6 columns, a tab, and its text without line ending. A line over
+///   [`MAX_LINE_LENGTH`] characters is split into chunks with the numbers `5`, `5.1`, `5.2`.
+/// * A window by bytes has no line numbers, and is returned unchanged.
+/// * A file that is empty or only white space becomes [`EMPTY_REMINDER`], and a binary file one line with its type and size. A byte
+///   order mark is omitted.
+/// * If the window is incomplete, the last line says how to continue.
 pub fn numbered(result: &ReadResult) -> String {
     let text = match &result.content {
         Content::Binary { mime_type, .. } => return format!("[binary file: {mime_type}, {} bytes]", result.size),

@@ -1,12 +1,15 @@
-//! The words of an agent's filesystem.
+//! Traits and types of a virtual filesystem for AI agents.
 //!
-//! This crate holds what every backend, wrapper and front end shares, and nothing that does IO or needs a runtime:
+//! All backends, layers and front ends share this crate. It does no IO and needs no runtime:
 //!
-//! * [`Backend`], the one trait that every place for files implements, and [`BackendExt`], its short calls;
-//! * [`VfsPath`], [`Error`] and [`OpContext`], which every operation speaks in;
-//! * the requests and results, which with serde are the wire format too;
-//! * the pure text logic that makes all backends behave alike: [`window`] (reading lines), [`edit`] (replacing text),
-//!   [`text`] (encodings) and [`mod@format`] (what a model sees).
+//! * [`Backend`] is the trait of every storage for files; [`BackendExt`] adds short methods for callers.
+//! * [`VfsPath`], [`Error`] and [`OpContext`] are the path, error and context of every operation.
+//! * Requests and results, such as [`ReadRequest`] and [`ReadResult`], are plain values with a JSON form.
+//! * [`Interceptor`] and [`Layer`] wrap a backend, for example with a policy, an audit log or a quota.
+//! * [`window`] (line windows), [`edit`] (text replacement), [`text`] (encodings) and [`mod@format`] (numbered output) are pure
+//!   functions on which all backends rely, so that they behave alike.
+//!
+//! Implementers of backends find helpers in [`tree`], [`change_log`], [`output`], [`timer`] and [`buffer`].
 //!
 //! ```
 //! use vfs_core::{Backend, BackendExt, Result};

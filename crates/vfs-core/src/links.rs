@@ -25,7 +25,7 @@ pub async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> R
             let is_listed = listed.iter().any(|problem| problem.path == path.as_str());
             return if is_listed { Ok(true) } else { Err(error) };
         }
-        // What a link leads to may be a file where it would have to be a directory; then nothing is at the path.
+        // The target of a link above may be a file instead of a directory; then the path does not exist.
         Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => return Ok(false),
         Err(error) => return Err(error),
     };

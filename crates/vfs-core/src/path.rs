@@ -1,4 +1,4 @@
-//! Virtual paths: parsed once at the edge, trusted everywhere behind it.
+//! Validated absolute paths.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 
-/// A parsed, absolute path in a backend's own namespace.
+/// A valid absolute path in the namespace of a backend.
 ///
-/// Invariants, which hold for every value of this type:
+/// Invariants of every value:
 ///
-/// * it starts with `/`, and is `/` alone only for the root;
-/// * it is UTF-8, separated by `/`, with no empty component, no `.` and no `..`;
-/// * it holds no NUL;
-/// * no component is longer than [`VfsPath::MAX_COMPONENT`] bytes, and the whole no longer than [`VfsPath::MAX_LEN`];
-/// * apart from folding, it is what the caller wrote: no Unicode normalisation, no case folding.
+/// * The path starts with `/`, and ends with `/` only if it is the root.
+/// * The path is UTF-8 with the separator `/`, and has no empty component, no `.` and no `..`.
+/// * The path contains no NUL.
+/// * A component has at most [`VfsPath::MAX_COMPONENT`] bytes, and the path at most [`VfsPath::MAX_LEN`].
+/// * The path is not normalised further: neither Unicode nor case is folded.
 ///
 /// Cloning is cheap: the text is shared.
 ///
@@ -35,58 +35,58 @@ use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 pub struct VfsPath(Arc<str>);
 
 impl VfsPath {
-    /// Most bytes of one component.
+    /// The maximum size of a component in bytes.
     pub const MAX_COMPONENT: usize = 255;
 
-    /// Most bytes of a whole path, the leading `/` included.
+    /// The maximum size of a path in bytes, with its leading `/`.
     pub const MAX_LEN: usize = 4096;
 
-    /// The root, `/`.
+    /// Returns the root, `/`.
     pub fn root() -> Self {
         static ROOT: LazyLock<VfsPath> = LazyLock::new(|| VfsPath(Arc::from("/")));
         ROOT.clone()
     }
 
-    /// Parses what a caller wrote.
+    /// Parses and normalises a path.
     ///
     /// # Behaviour
     ///
-    /// * A missing leading `/` is added; `//`, `.` and a trailing `/` are folded away.
-    /// * Everything that is not refused below is an ordinary character: spaces, newlines, `\`, `:`, `*`, emoji.
+    /// * A missing leading `/` is added; `//`, `.` and a trailing `/` are removed.
+    /// * All other characters have no special meaning: spaces, newlines, `\`, `:`, `*`, emoji.
     ///
     /// # Errors
     ///
     /// `invalid_path`, with a [`PathFault`] and a message that says what to write instead, for a `..` component, a NUL, a leading
     /// `~`, a Windows drive or UNC prefix, a component over 255 bytes, or a path over 4096 bytes.
     pub fn parse(text: &str) -> Result<Self> {
-        let folded = fold(text).map_err(|fault| {
+        let normalised = normalise(text).map_err(|fault| {
             let shown = crate::error::shorten(text, 200);
             fault.error().with_path_text(text).with_model_message(format!("Error: Invalid path '{shown}': {fault}"))
         })?;
-        Ok(Self(Arc::from(folded)))
+        Ok(Self(Arc::from(normalised)))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path without its leading `/`: empty for the root.
+    /// Returns the path without its leading `/`, which is empty for the root.
     pub fn relative(&self) -> &str {
         &self.0[1..]
     }
 
-    /// Whether this is `/`.
+    /// Returns whether the path is the root.
     pub fn is_root(&self) -> bool {
         self.0.len() == 1
     }
 
-    /// The last component, or `None` for the root.
+    /// Returns the last component, or `None` for the root.
     pub fn name(&self) -> Option<&str> {
         if self.is_root() { None } else { self.0.rsplit('/').next() }
     }
 
-    /// The directory above, or `None` for the root.
+    /// Returns the parent directory, or `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -97,16 +97,16 @@ impl VfsPath {
         }
     }
 
-    /// The components from the root down; none for the root.
+    /// Returns the components, from the root down.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
         self.relative().split('/').filter(|component| !component.is_empty())
     }
 
-    /// This path with `relative` below it.
+    /// Returns this path joined with the relative path `relative`.
     ///
     /// # Errors
     ///
-    /// As [`VfsPath::parse`], of the joined path.
+    /// Those of [`VfsPath::parse`] for the joined path.
     pub fn join(&self, relative: &str) -> Result<Self> {
         if relative.is_empty() {
             return Ok(self.clone());
@@ -114,11 +114,11 @@ impl VfsPath {
         Self::parse(&format!("{}/{relative}", self.0)).map_err(|error| error.with_path_text(relative))
     }
 
-    /// This path with one `name` below it, for names that come out of a listing.
+    /// Returns the path of the entry `name` in this directory, for names from a listing.
     ///
     /// # Errors
     ///
-    /// `invalid_path` where `name` is not one component, or the joined path is over a limit.
+    /// `invalid_path` if `name` is not one component, or the joined path exceeds a limit.
     pub fn child(&self, name: &str) -> Result<Self> {
         let fault = if let Some(fault) = fault_of_component(name) {
             Some(fault)
@@ -132,7 +132,7 @@ impl VfsPath {
         if let Some(fault) = fault {
             return Err(fault.error().with_path_text(&format!("{}/{name}", self.0)));
         }
-        // Put together where it costs no allocation: every entry of every listing has a path.
+        // Join on the stack: every entry of every listing needs a path.
         let mut joined = ArrayString::<{ Self::MAX_LEN }>::new();
         if !self.is_root() {
             joined.push_str(&self.0);
@@ -142,12 +142,14 @@ impl VfsPath {
         Ok(Self(Arc::from(joined.as_str())))
     }
 
-    /// Whether this is `ancestor` or lies below it.
+    /// Returns whether this path is `ancestor` or lies below it.
     pub fn starts_with(&self, ancestor: &VfsPath) -> bool {
         self.strip_prefix(ancestor).is_some()
     }
 
-    /// The part below `ancestor`, without a leading `/`: empty where both are the same, `None` where this is elsewhere.
+    /// Returns the part below `ancestor` without a leading `/`, or `None` if this path is not below it.
+    ///
+    /// The part is empty if both paths are equal.
     pub fn strip_prefix(&self, ancestor: &VfsPath) -> Option<&str> {
         if ancestor.is_root() {
             return Some(self.relative());
@@ -157,8 +159,8 @@ impl VfsPath {
     }
 }
 
-/// Folds and checks `text`.
-fn fold(text: &str) -> Result<String, PathFault> {
+/// Validates and normalises `text`.
+fn normalise(text: &str) -> Result<String, PathFault> {
     if memchr::memchr(0, text.as_bytes()).is_some() {
         return Err(PathFault::Nul);
     }
@@ -220,7 +222,7 @@ impl AsRef<str> for VfsPath {
     }
 }
 
-// `Eq`, `Ord` and `Hash` are those of the text, so a map keyed by paths may be asked with a `&str`.
+// `Eq`, `Ord` and `Hash` are those of the text, so that a map with `VfsPath` keys can be queried by `&str`.
 impl Borrow<str> for VfsPath {
     fn borrow(&self) -> &str {
         &self.0
@@ -296,7 +298,7 @@ mod tests {
     use crate::error::{ErrorDetail, ErrorKind};
 
     #[test]
-    fn folding_keeps_what_was_meant() {
+    fn paths_are_normalised() {
         for (input, expected) in [
             ("", "/"),
             (".", "/"),

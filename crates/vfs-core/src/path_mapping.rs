@@ -1,4 +1,4 @@
-//! One namespace inside another: a subtree as a root, a root as a subtree.
+//! Path mapping between the namespaces of a caller and a backend.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::types::{
     RenameResult, Resolved, WatchEvent, WriteResult,
 };
 
-/// Says that `outer`, in the caller's namespace, is `inner` in a backend's.
+/// A mapping of the path `outer` in the caller's namespace to the path `inner` in that of a backend.
 ///
 /// # Behaviour
 ///
-/// Requests go [`to_inner`](Self::to_inner), results, errors and problems [`to_outer`](Self::to_outer). What is elsewhere in the
-/// backend has no place in the caller's namespace.
+/// Paths of requests are mapped by [`to_inner`](Self::to_inner); paths of results, errors and problems by
+/// [`to_outer`](Self::to_outer). Other paths of the backend do not exist in the caller's namespace.
 ///
 /// ```
 /// use vfs_core::{PathMapping, VfsPath};
@@ -39,41 +39,40 @@ pub struct PathMapping {
 }
 
 impl PathMapping {
-    /// `outer` of the caller is `inner` of the backend.
+    /// Creates a mapping of `outer` to `inner`.
     pub fn new(outer: VfsPath, inner: VfsPath) -> Self {
         Self { outer, inner }
     }
 
-    /// Where the backend's part begins in the caller's namespace.
+    /// Returns the root of the mapping in the caller's namespace.
     pub fn outer(&self) -> &VfsPath {
         &self.outer
     }
 
-    /// Where that is in the backend's own.
+    /// Returns the root of the mapping in the backend's namespace.
     pub fn inner(&self) -> &VfsPath {
         &self.inner
     }
 
-    /// The caller's `path`, as the backend calls it.
+    /// Maps a path of the caller into the backend's namespace.
     ///
     /// # Errors
     ///
-    /// `invalid_path`, at the caller's path, where it does not lie in this part or becomes too long.
+    /// `invalid_path` at `path` if it is not at or below [`outer`](Self::outer), or the mapped path is too long.
     pub fn to_inner(&self, path: &VfsPath) -> Result<VfsPath> {
         shift(path, &self.outer, &self.inner)
     }
 
-    /// The backend's `path`, as the caller calls it.
+    /// Maps a path of the backend into the caller's namespace.
     ///
     /// # Errors
     ///
-    /// `invalid_path` where it does not lie in this part or becomes too long.
+    /// `invalid_path` if `path` is not at or below [`inner`](Self::inner), or the mapped path is too long.
     pub fn to_outer(&self, path: &VfsPath) -> Result<VfsPath> {
         shift(path, &self.inner, &self.outer)
     }
 
-    /// `error` of the backend, for the caller: a path in this part is spelled in the caller's namespace, any other becomes
-    /// the place where the part begins.
+    /// Maps the path of an error into the caller's namespace. A path outside of the mapping becomes [`outer`](Self::outer).
     pub fn error(&self, error: Error) -> Error {
         if self.outer == self.inner {
             return error;
@@ -84,7 +83,7 @@ impl PathMapping {
         }
     }
 
-    /// `problem` of the backend, for the caller; as [`error`](Self::error).
+    /// Maps the path of a problem into the caller's namespace, as [`error`](Self::error) does.
     pub fn problem(&self, mut problem: Problem) -> Problem {
         if self.outer != self.inner && problem.path.starts_with('/') {
             let spelled = self.to_outer_text(&problem.path);
@@ -94,7 +93,7 @@ impl PathMapping {
         problem
     }
 
-    /// As [`to_outer`](Self::to_outer), of what need not be a path.
+    /// Maps text, which need not be a valid path, as [`error`](Self::error) does.
     fn to_outer_text(&self, path: &str) -> String {
         let below = if self.inner.is_root() {
             path.strip_prefix('/')
@@ -123,7 +122,8 @@ fn shift(path: &VfsPath, from: &VfsPath, to: &VfsPath) -> Result<VfsPath> {
         Some("") => Ok(to.clone()),
         Some(below) => to.join(below).map_err(|error| error.with_path(path)),
         None => {
-            Err(Error::new(crate::ErrorKind::InvalidPath, "it lies outside this part of the namespace").with_path(path))
+            Err(Error::new(crate::ErrorKind::InvalidPath, "the path lies outside the mapped part of the namespace")
+                .with_path(path))
         }
     }
 }
@@ -132,22 +132,22 @@ fn quoted(path: &str) -> String {
     format!("'{path}'")
 }
 
-/// A result whose paths can be spelled in another namespace.
+/// A result whose paths can be mapped into another namespace.
 pub trait MapPaths: Sized {
-    /// The same, in the namespace of the caller.
+    /// Maps all paths into the caller's namespace.
     ///
     /// # Errors
     ///
-    /// As [`PathMapping::to_outer`].
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self>;
+    /// Those of [`PathMapping::to_outer`].
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self>;
 }
 
 macro_rules! map_paths {
     ($($type:ident [$($path:ident),+] $([$update:ident])?;)+) => {$(
         impl MapPaths for $type {
-            fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-                $(self.$path = rebase.to_outer(&self.$path)?;)+
-                $(self.$update = rebase.files_update(self.$update)?;)?
+            fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+                $(self.$path = mapping.to_outer(&self.$path)?;)+
+                $(self.$update = mapping.files_update(self.$update)?;)?
                 Ok(self)
             }
         }
@@ -165,20 +165,20 @@ map_paths! {
 }
 
 impl MapPaths for EditResult {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        let path = rebase.to_outer(&self.path)?;
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        let path = mapping.to_outer(&self.path)?;
         if let Some(diff) = &mut self.diff {
             *diff = crate::edit::rename_in_diff(diff, &self.path, &path);
         }
         self.path = path;
-        self.files_update = rebase.files_update(self.files_update)?;
+        self.files_update = mapping.files_update(self.files_update)?;
         Ok(self)
     }
 }
 
 impl MapPaths for FileChange {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        let path = rebase.to_outer(&self.path)?;
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        let path = mapping.to_outer(&self.path)?;
         self.diff = crate::edit::rename_in_diff(&self.diff, &self.path, &path);
         self.path = path;
         Ok(self)
@@ -186,28 +186,28 @@ impl MapPaths for FileChange {
 }
 
 impl MapPaths for ChangeSet {
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
-        let changes = self.changes.into_iter().map(|change| change.map_paths(rebase));
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
+        let changes = self.changes.into_iter().map(|change| change.map_paths(mapping));
         changes.collect::<Result<_>>().map(Self::new)
     }
 }
 
-/// `items` with their paths replaced; those that cannot be spelled any more become problems.
+/// Maps the paths of `items`. Items whose path cannot be mapped become problems.
 fn map_each<T>(
     items: Vec<T>,
-    rebase: &PathMapping,
+    mapping: &PathMapping,
     problems: &mut Vec<Problem>,
     path: impl Fn(&mut T) -> &mut VfsPath,
 ) -> Vec<T> {
     let moved = items.into_iter().filter_map(|mut item| {
         let place = path(&mut item);
-        match rebase.to_outer(place) {
+        match mapping.to_outer(place) {
             Ok(outer) => {
                 *place = outer;
                 Some(item)
             }
             Err(error) => {
-                problems.push(Problem::new(rebase.to_outer_text(place.as_str()), &error));
+                problems.push(Problem::new(mapping.to_outer_text(place.as_str()), &error));
                 None
             }
         }
@@ -215,59 +215,59 @@ fn map_each<T>(
     moved.collect()
 }
 
-fn map_problems(problems: Vec<Problem>, rebase: &PathMapping) -> Vec<Problem> {
-    problems.into_iter().map(|problem| rebase.problem(problem)).collect()
+fn map_problems(problems: Vec<Problem>, mapping: &PathMapping) -> Vec<Problem> {
+    problems.into_iter().map(|problem| mapping.problem(problem)).collect()
 }
 
 impl MapPaths for LsResult {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.problems = map_problems(self.problems, rebase);
-        self.entries = map_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, mapping);
+        self.entries = map_each(self.entries, mapping, &mut self.problems, |entry| &mut entry.path);
         Ok(self)
     }
 }
 
 impl MapPaths for GlobResult {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.problems = map_problems(self.problems, rebase);
-        self.entries = map_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, mapping);
+        self.entries = map_each(self.entries, mapping, &mut self.problems, |entry| &mut entry.path);
         Ok(self)
     }
 }
 
 impl MapPaths for GrepResult {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.problems = map_problems(self.problems, rebase);
-        self.matches = map_each(self.matches, rebase, &mut self.problems, |found| &mut found.path);
-        self.files = map_each(self.files, rebase, &mut self.problems, |file| &mut file.path);
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.problems = map_problems(self.problems, mapping);
+        self.matches = map_each(self.matches, mapping, &mut self.problems, |found| &mut found.path);
+        self.files = map_each(self.files, mapping, &mut self.problems, |file| &mut file.path);
         Ok(self)
     }
 }
 
 impl MapPaths for GrepEvent {
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Match(mut found) => {
-                found.path = rebase.to_outer(&found.path)?;
+                found.path = mapping.to_outer(&found.path)?;
                 Self::Match(found)
             }
             Self::File(mut file) => {
-                file.path = rebase.to_outer(&file.path)?;
+                file.path = mapping.to_outer(&file.path)?;
                 Self::File(file)
             }
-            Self::Problem(problem) => Self::Problem(rebase.problem(problem)),
+            Self::Problem(problem) => Self::Problem(mapping.problem(problem)),
             Self::End(summary) => Self::End(summary),
         })
     }
 }
 
 impl MapPaths for WatchEvent {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         match &mut self.change {
             Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => {
-                *path = rebase.to_outer(path)?;
+                *path = mapping.to_outer(path)?;
             }
-            Change::Renamed { from, to, .. } => (*from, *to) = (rebase.to_outer(from)?, rebase.to_outer(to)?),
+            Change::Renamed { from, to, .. } => (*from, *to) = (mapping.to_outer(from)?, mapping.to_outer(to)?),
             Change::Overflow => {}
         }
         Ok(self)
@@ -275,67 +275,67 @@ impl MapPaths for WatchEvent {
 }
 
 impl MapPaths for ExecuteResponse {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.full_output = self.full_output.map(|file| rebase.to_outer(&file)).transpose()?;
-        self.problems = map_problems(self.problems, rebase);
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.full_output = self.full_output.map(|file| mapping.to_outer(&file)).transpose()?;
+        self.problems = map_problems(self.problems, mapping);
         Ok(self)
     }
 }
 
 impl MapPaths for ExecuteEvent {
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
-            Self::Exit(response) => Self::Exit(response.map_paths(rebase)?),
+            Self::Exit(response) => Self::Exit(response.map_paths(mapping)?),
             printed => printed,
         })
     }
 }
 
 impl MapPaths for FileUploadResponse {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.path = rebase.to_outer(&self.path)?;
-        self.cause = self.cause.map(|cause| rebase.error(cause));
-        self.files_update = rebase.files_update(self.files_update)?;
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.path = mapping.to_outer(&self.path)?;
+        self.cause = self.cause.map(|cause| mapping.error(cause));
+        self.files_update = mapping.files_update(self.files_update)?;
         Ok(self)
     }
 }
 
 impl MapPaths for FileDownloadResponse {
-    fn map_paths(mut self, rebase: &PathMapping) -> Result<Self> {
-        self.path = rebase.to_outer(&self.path)?;
-        self.cause = self.cause.map(|cause| rebase.error(cause));
+    fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
+        self.path = mapping.to_outer(&self.path)?;
+        self.cause = self.cause.map(|cause| mapping.error(cause));
         Ok(self)
     }
 }
 
 impl MapPaths for Box<dyn FileWriter> {
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
-        Ok(Box::new(MappedWriter { inner: self, rebase: rebase.clone() }))
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
+        Ok(Box::new(MappedWriter { inner: self, mapping: mapping.clone() }))
     }
 }
 
-/// A writer of a backend in the caller's namespace.
+/// A writer that maps the paths of its errors and results.
 #[derive(Debug)]
 struct MappedWriter {
     inner: Box<dyn FileWriter>,
-    rebase: PathMapping,
+    mapping: PathMapping,
 }
 
 #[async_trait]
 impl FileWriter for MappedWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<()> {
-        self.inner.write(chunk).await.map_err(|error| self.rebase.error(error))
+        self.inner.write(chunk).await.map_err(|error| self.mapping.error(error))
     }
 
     async fn commit(&mut self) -> Result<WriteResult> {
-        self.inner.commit().await.map_err(|error| self.rebase.error(error))?.map_paths(&self.rebase)
+        self.inner.commit().await.map_err(|error| self.mapping.error(error))?.map_paths(&self.mapping)
     }
 }
 
 impl MapPaths for MultiModalContent {
-    fn map_paths(self, rebase: &PathMapping) -> Result<Self> {
+    fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
-            Self::Content(read) => Self::Content(read.map_paths(rebase)?),
+            Self::Content(read) => Self::Content(read.map_paths(mapping)?),
             parts => parts,
         })
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_go_in_and_come_out_by_whole_segments() {
+    fn paths_are_mapped_by_whole_components() {
         for (outer, inner, caller, backend) in [
             ("/m", "/", "/m/a", Some("/a")),
             ("/m", "/", "/m", Some("/")),
@@ -363,17 +363,17 @@ mod tests {
             ("/", "/", "/a", Some("/a")),
             ("/m", "/s", "/m/x", Some("/s/x")),
         ] {
-            let rebase = PathMapping::new(path(outer), path(inner));
-            let moved = rebase.to_inner(&path(caller));
+            let mapping = PathMapping::new(path(outer), path(inner));
+            let moved = mapping.to_inner(&path(caller));
             assert_eq!(moved.as_ref().ok().map(VfsPath::as_str), backend, "{outer} is {inner}: {caller}");
             if let Ok(moved) = moved {
-                assert_eq!(rebase.to_outer(&moved), Ok(path(caller)));
+                assert_eq!(mapping.to_outer(&moved), Ok(path(caller)));
             }
         }
     }
 
     #[test]
-    fn changes_and_their_diffs_are_those_of_the_callers_files() {
+    fn changes_and_their_diffs_are_mapped() {
         let (one, two) = ((&b"one\n"[..], Version::new("1")), (&b"two\n"[..], Version::new("2")));
         let between = |at: &[&str]| {
             let sides = [(None, Some(one.clone())), (Some(one.clone()), Some(two.clone())), (Some(two.clone()), None)];
@@ -381,24 +381,24 @@ mod tests {
             ChangeSet::new(changes.collect())
         };
         let (backend, caller) = (["/a", "/d/b", "/e"], ["/m/a", "/m/d/b", "/m/e"]);
-        let rebase = PathMapping::new(path("/m"), path("/"));
-        assert_eq!(between(&backend).map_paths(&rebase), Ok(between(&caller)));
+        let mapping = PathMapping::new(path("/m"), path("/"));
+        assert_eq!(between(&backend).map_paths(&mapping), Ok(between(&caller)));
         let scope = PathMapping::new(path("/"), path("/m"));
         assert_eq!(between(&caller).map_paths(&scope), Ok(between(&backend)));
         assert_eq!(between(&backend).map_paths(&scope).expect_err("elsewhere").kind(), ErrorKind::InvalidPath);
     }
 
     #[test]
-    fn errors_and_problems_speak_of_the_callers_path_in_every_word() {
-        let rebase = PathMapping::new(path("/m"), path("/"));
-        let error = rebase.error(Error::not_found(&path("/a")));
+    fn errors_and_problems_are_mapped_in_path_and_message() {
+        let mapping = PathMapping::new(path("/m"), path("/"));
+        let error = mapping.error(Error::not_found(&path("/a")));
         assert_eq!(error.for_model(), "Error: File '/m/a' not found");
-        let problem = rebase.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
+        let problem = mapping.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
         assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
         let scope = PathMapping::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
         let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/kept")).after_partial_delete(3);
-        let told = rebase.error(partial.clone());
-        assert_eq!((told.path(), told.detail()), (Some("/m/d/kept"), partial.detail()));
+        let mapped = mapping.error(partial.clone());
+        assert_eq!((mapped.path(), mapped.detail()), (Some("/m/d/kept"), partial.detail()));
     }
 }

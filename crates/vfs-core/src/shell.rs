@@ -1,4 +1,4 @@
-//! Running commands: a facet that some backends have beside their files.
+//! Facets for running commands, their requests and results.
 
 mod job;
 mod request;
@@ -15,74 +15,74 @@ pub use response::{CommandExit, ExecuteEvent, ExecuteResponse};
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs commands to their end, and in the background.
+/// The facet that runs commands, in the foreground and in the background.
 ///
 /// # Behaviour
 ///
-/// * A command is a line for a POSIX shell. It runs in [`cwd`](ExecuteRequest::cwd), with the environment that the request
-///   gives and nothing else unless it [asks for more](BaseEnvironment), and reads [`stdin`](ExecuteRequest::stdin) or
-///   nothing.
-/// * How a command ended is an answer, not an error: so are an exit code other than 0, a signal, and a
-///   [timeout](ExecuteResponse::timed_out), whose answer has what was printed until then.
-/// * Both outputs are kept, apart and together in the order of arrival. Of more than
-///   [`max_output_bytes`](ExecuteRequest::max_output_bytes) the first and the last part are kept. Bytes that are not UTF-8
-///   are shown as U+FFFD.
-/// * At the timeout, when the context's token or deadline ends the call, and when the call's future or stream is dropped,
-///   all processes of the command are ended: politely first, and a grace later surely. A process that the command left
-///   running does not keep the call from returning.
-/// * With [`RunMode::Background`] the answer is there at once, with the [id](ExecuteResponse::job) of a job that goes on.
+/// * A command is a line for a POSIX shell. The command runs in [`cwd`](ExecuteRequest::cwd), with the environment of the request
+///   on top of its [base environment](BaseEnvironment), and reads [`stdin`](ExecuteRequest::stdin).
+/// * A failed command is not an error: an exit code other than 0, a signal and a [timeout](ExecuteResponse::timed_out) are parts
+///   of the response, with the output so far.
+/// * The response has both outputs, separate and interleaved in the order of arrival. Output over
+///   [`max_output_bytes`](ExecuteRequest::max_output_bytes) is cut in the middle. Bytes that are not UTF-8 become U+FFFD.
+/// * All processes of the command are terminated, and killed after a grace period, at the timeout, when the context is cancelled
+///   or its deadline passes, and when the future or stream is dropped. The call does not wait for processes that outlive the
+///   command.
+/// * With [`RunMode::Background`] the call returns at once with the [id](ExecuteResponse::job) of a job.
 ///
 /// # Errors
 ///
-/// `invalid_argument` for a request that cannot be run as it is, such as a timeout of zero, a name of a variable with `=`
-/// in it, or a NUL; `not_found` and `not_a_directory` for `cwd`; `unsupported` for what this shell cannot do, such as a
-/// terminal; `cancelled` and `timeout` as for every operation.
+/// `invalid_argument` for an invalid request, such as one with a timeout of zero or a NUL, see [`ExecuteRequest::check`];
+/// `not_found` and `not_a_directory` for `cwd`; `unsupported` for features that this shell lacks, such as a terminal; `cancelled`
+/// and `timeout` as for every operation.
 #[async_trait]
 pub trait Shell: Send + Sync {
-    /// Runs one command and returns what it printed and how it ended.
+    /// Runs one command and returns its output and exit.
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse>;
 
-    /// The commands that the caller's actor and session run in the background, and those that ended not long ago, the oldest
-    /// first. Nobody else knows of them.
+    /// Returns the background jobs of the caller's actor and session, running or recently ended, oldest first.
     ///
     /// # Errors
     ///
-    /// `unsupported` where nothing runs in the background.
+    /// `unsupported` if this shell has no background jobs.
     async fn jobs(&self, _cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
         Err(no_jobs())
     }
 
-    /// What a job has printed from a place on.
+    /// Returns the output of a job from a cursor on.
     ///
     /// # Errors
     ///
-    /// `not_found` where no job has the id; `unsupported` where nothing runs in the background.
+    /// `not_found` if the caller has no job with this id; `unsupported` if this shell has no background jobs.
     async fn job_output(&self, _cx: &OpContext, _req: JobOutputRequest) -> Result<JobOutput> {
         Err(no_jobs())
     }
 
-    /// Ends all processes of a job and returns once they are gone. A job that has ended stays as it is.
+    /// Stops all processes of a job and waits for their exit. A job that has ended is unchanged.
     ///
     /// # Errors
     ///
-    /// `not_found` where no job has the id; `unsupported` where nothing runs in the background.
+    /// `not_found` if the caller has no job with this id; `unsupported` if this shell has no background jobs.
     async fn stop_job(&self, _cx: &OpContext, _req: StopJobRequest) -> Result<Job> {
         Err(no_jobs())
     }
 }
 
 fn no_jobs() -> Error {
-    Error::new(ErrorKind::Unsupported, "no commands run in the background here; wait for the command, with a timeout")
+    Error::new(
+        ErrorKind::Unsupported,
+        "this backend cannot run commands in the background; run the command in the foreground with a timeout",
+    )
 }
 
-/// Runs commands and hands their output on as it arrives.
+/// The facet that runs commands and streams their output.
 ///
 /// # Behaviour
 ///
-/// As [`Shell::execute`], but that nothing is kept for the end: the outputs of the last item,
-/// [`Exit`](ExecuteEvent::Exit), are empty, and the memory taken is bounded whatever is printed. A consumer that is slow
-/// makes the command wait. Dropping the stream ends the command. A request to run in the background is `invalid_argument`.
+/// Commands run as by [`Shell::execute`]. Output is not collected: the last item, [`Exit`](ExecuteEvent::Exit), has empty outputs,
+/// and memory is bounded. A slow consumer blocks the command. Dropping the stream stops the command. A request to run in the
+/// background is `invalid_argument`.
 pub trait StreamingShell: Send + Sync {
-    /// Runs one command; dropping the stream ends it.
+    /// Runs one command and returns the stream of its output.
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>>;
 }

@@ -1,23 +1,23 @@
-//! Telling text from binary, and one encoding from another.
+//! Detection, decoding and encoding of text.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::DecoderResult;
 
 use crate::types::{Encoding, LineEnding};
 
-/// The MIME type of bytes that nothing is known of.
+/// The MIME type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";
 
-/// How many bytes of the beginning of a large file decide what it is: 64 KiB.
+/// The size of the beginning of a large file by which its type is detected: 64 KiB.
 pub const SAMPLE: usize = 64 << 10;
 
-/// Signatures stand at the beginning; some matchers of `infer` walk all that they are given.
+/// The size of the beginning that is searched for signatures, as some matchers of `infer` scan all of their input.
 const SIGNATURE_BYTES: usize = 8 << 10;
 
-/// A guess gets no better by more than this many bytes, and the detector is slow.
+/// The size of the beginning that the encoding detector reads. The detector is slow, and more bytes do not improve its result.
 const MAX_DETECTION_BYTES: usize = 1 << 20;
 
-/// Signatures of two ASCII letters, which legacy text may well begin with. Such files really hold NUL bytes.
+/// Types whose signature is two ASCII letters, with which legacy text may begin. Files of these types contain NUL bytes.
 const WEAK_SIGNATURES: [&str; 3] =
     ["application/postscript", "application/vnd.microsoft.portable-executable", "image/bmp"];
 
@@ -26,32 +26,32 @@ const UTF16_LE_BOM: &[u8] = b"\xFF\xFE";
 const UTF16_BE_BOM: &[u8] = b"\xFE\xFF";
 const UTF32_LE_BOM: &[u8] = b"\xFF\xFE\0\0";
 
-/// What the beginning of a file, or all of it, looks like.
+/// The detected type of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sniffed {
-    /// Text in this encoding.
+    /// Text in an encoding.
     Text(Encoding),
-    /// Not text.
+    /// Binary content.
     Binary,
 }
 
-/// Whether a sample is all of its file.
+/// The extent of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// It is.
+    /// The sample is the whole file.
     Whole,
-    /// More follows: the last character may be cut.
+    /// The sample is the beginning of a file; its last character may be cut.
     Beginning,
 }
 
-/// Says what `sample` is.
+/// Detects whether `sample` is text, and in which encoding.
 ///
 /// # Behaviour
 ///
-/// * A byte order mark decides; what does not decode after it is binary.
-/// * A PDF, and anything with a NUL, is binary. What is valid UTF-8 is that.
-/// * The rest is binary where its signature is that of another kind of file, or where more than 2 % of it are control
-///   bytes. Else it is text in the legacy encoding that it looks like most, if it is valid in that.
+/// * A byte order mark determines the encoding; content that is invalid in it is binary.
+/// * A PDF, and content with a NUL, is binary. Valid UTF-8 is UTF-8.
+/// * Other content is binary if it has the signature of a binary format, or over 2 % control bytes. Otherwise it is text in the
+///   most likely legacy encoding, if it is valid in that encoding.
 ///
 /// ```
 /// use vfs_core::Encoding;
@@ -76,7 +76,7 @@ pub fn sniff(sample: &[u8], extent: Extent) -> Sniffed {
     encoding.map_or(Sniffed::Binary, Sniffed::Text)
 }
 
-/// The valid UTF-8 of `sample`, where that is what [`sniff`] finds it to be; a cut last character is left out.
+/// Returns `sample` as UTF-8, without a cut last character, if [`sniff`] detects UTF-8.
 pub(crate) fn utf8_text(sample: &[u8], extent: Extent) -> Option<(&str, Encoding)> {
     if sample.starts_with(b"%PDF-") || memchr::memchr(0, sample).is_some() {
         return None;
@@ -144,7 +144,7 @@ fn decodes(sample: &[u8], encoding: &'static encoding_rs::Encoding, extent: Exte
     }
 }
 
-/// `bytes` as text, or `None` where they are not valid in `encoding`. The byte order mark of UTF-16 is dropped.
+/// Decodes `bytes`, or returns `None` if they are invalid in `encoding`. The byte order mark of UTF-16 is removed.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf16Le => decode_units(bytes.strip_prefix(UTF16_LE_BOM).unwrap_or(bytes), encoding),
@@ -153,7 +153,7 @@ pub fn decode(bytes: &[u8], encoding: Encoding) -> Option<String> {
     }
 }
 
-/// [`decode`] of a part that begins after the byte order mark.
+/// Decodes a part that begins after the byte order mark.
 pub(crate) fn decode_part(bytes: &[u8], encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => std::str::from_utf8(bytes).ok().map(str::to_owned),
@@ -180,8 +180,7 @@ fn unit_of(bytes: [u8; 2], encoding: Encoding) -> u16 {
     if encoding == Encoding::Utf16Be { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
 }
 
-/// `text` as bytes of `encoding`, with the byte order mark of UTF-16, or `None` where it has a character that the encoding
-/// has not.
+/// Encodes `text`, with the byte order mark of UTF-16, or returns `None` if the encoding lacks a character.
 pub fn encode(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => Some(text.as_bytes().to_vec()),
@@ -217,7 +216,7 @@ pub(crate) fn line_ending(text: &[u8]) -> LineEnding {
     }
 }
 
-/// The MIME type of `bytes` by their signature, or [`OCTET_STREAM`].
+/// Returns the MIME type of `bytes` by signature, or [`OCTET_STREAM`].
 pub fn mime_type(bytes: &[u8]) -> &'static str {
     infer::get(&bytes[..bytes.len().min(SIGNATURE_BYTES)]).map_or(OCTET_STREAM, |kind| kind.mime_type())
 }
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn content_decides_what_a_file_is() {
+    fn the_type_is_detected_from_the_content() {
         let cyrillic = encoding_rs::WINDOWS_1251.encode("Привет, мир! Это обычный русский текст.").0;
         let japanese = encoding_rs::SHIFT_JIS.encode("これは日本語のテキストです。漢字とかな。").0;
         for (sample, expected) in [
@@ -301,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_something_and_text_decodes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn detected_text_always_decodes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             mime_type(&bytes);
             sniff(&bytes, Extent::Beginning);
             if let Sniffed::Text(encoding) = sniff(&bytes, Extent::Whole) {

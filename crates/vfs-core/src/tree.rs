@@ -1,4 +1,4 @@
-//! What a backend lends to search: its directories and the bytes of its files.
+//! Directory trees that search engines walk, for implementers of backends.
 
 mod mapped;
 mod shared;
@@ -15,7 +15,7 @@ use crate::types::{FileInfo, Problem, Resolved};
 pub use self::shared::{DynDirectory, DynTree, SharedTree};
 pub use self::sketch::{Sketch, Sketcher, Sought};
 
-/// What a directory entry is, without following it.
+/// The type of a directory entry, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildKind {
     /// A regular file.
@@ -24,11 +24,13 @@ pub enum ChildKind {
     Directory,
     /// A symbolic link.
     Link,
-    /// Anything else: a FIFO, a socket, a device. Never opened.
+    /// A FIFO, a socket or a device, which is never opened.
     Other,
 }
 
-/// The entries of one directory, in any order, and those that have no name here. A name that is in it twice counts once.
+/// The entries of one directory, in any order.
+///
+/// Duplicate names count once.
 ///
 /// ```
 /// use vfs_core::tree::{ChildKind, Listing};
@@ -39,15 +41,15 @@ pub enum ChildKind {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// One after the other: a directory may have a million, and most are of no interest.
+    /// The concatenated names: a directory may have a million entries, most of which do not match.
     names: String,
     children: Vec<Child>,
-    /// Entries that cannot be named, such as names that are not UTF-8. A path that does not start with `/` is taken to be
-    /// the entry's name in this directory.
+    /// Entries without a valid name, such as one that is not UTF-8. A problem whose path does not start with `/` has the name of
+    /// the entry in this directory.
     pub problems: Vec<Problem>,
 }
 
-/// One entry of a listing, and where its name is.
+/// An entry of a listing, with the range of its name.
 #[derive(Debug, Clone, Copy)]
 struct Child {
     start: usize,
@@ -55,112 +57,112 @@ struct Child {
     kind: ChildKind,
 }
 
-/// About how long a name is, in bytes.
-const NAME: usize = 16;
+/// The assumed average length of a name in bytes.
+const AVERAGE_NAME_BYTES: usize = 16;
 
 impl Listing {
-    /// An empty listing with room for about `entries`.
+    /// Creates an empty listing with a capacity of about `entries`.
     pub fn with_capacity(entries: usize) -> Self {
-        let (names, children) = (String::with_capacity(entries * NAME), Vec::with_capacity(entries));
+        let (names, children) = (String::with_capacity(entries * AVERAGE_NAME_BYTES), Vec::with_capacity(entries));
         Self { names, children, problems: Vec::new() }
     }
 
-    /// Adds an entry; `name` is one component.
+    /// Adds an entry, whose name is one path component.
     pub fn push(&mut self, name: &str, kind: ChildKind) {
         let start = self.names.len();
         self.names.push_str(name);
         self.children.push(Child { start, end: self.names.len(), kind });
     }
 
-    /// Forgets all entries and problems, and keeps the room they took.
+    /// Removes all entries and problems, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.names.clear();
         self.children.clear();
         self.problems.clear();
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.children.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// The entries: name and kind.
+    /// Returns the names and types of the entries.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ChildKind)> {
         (0..self.len()).map(|index| self.entry(index))
     }
 
-    /// Keeps those entries that `keep` says.
+    /// Keeps the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, ChildKind) -> bool) {
         let names = &self.names;
         self.children.retain(|child| keep(&names[child.start..child.end], child.kind));
     }
 
-    /// The entry at `index`, in the order they were added.
+    /// Returns the entry at `index`, in the order of insertion.
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// Panics if `index` is out of bounds.
     pub fn entry(&self, index: usize) -> (&str, ChildKind) {
         let child = self.children[index];
         (&self.names[child.start..child.end], child.kind)
     }
 
-    /// The name of the entry at `index`, in the order they were added.
+    /// Returns the name of the entry at `index`, in the order of insertion.
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// Panics if `index` is out of bounds.
     pub fn name(&self, index: usize) -> &str {
         self.entry(index).0
     }
 }
 
-/// What a search starts at.
+/// The start of a search.
 #[derive(Debug, Clone)]
 pub enum Located<D> {
     /// A directory.
     Directory(D),
-    /// A file, by the directory that holds it. Links were followed.
+    /// A file in its directory, after following links.
     File {
         /// The directory.
         dir: D,
-        /// The file's name in it.
+        /// The name of the file.
         name: String,
     },
 }
 
 /// The content of a file that was opened for searching.
 pub enum Opened {
-    /// It is in memory.
+    /// The content is in memory.
     Bytes {
         /// The content.
         bytes: Bytes,
-        /// Whether it holds a NUL in its first mebibyte, where that is known already.
+        /// Whether the first MiB contains a NUL, if known.
         is_binary: Option<bool>,
-        /// Who wants to know of it, if anybody.
+        /// A callback that receives the sketch of the content.
         learn: Option<Learn>,
     },
-    /// It is read as it is searched.
+    /// The content is read while it is searched.
     Reader {
-        /// The bytes from the beginning.
+        /// A reader from the beginning of the file.
         reader: Box<dyn Read + Send>,
-        /// How many there are likely to be; only a hint. Where as many came and a read had room for more, it is at its end.
+        /// The likely size, as a hint. If this many bytes were read and the buffer had room for more, the file has ended.
         size: u64,
-        /// Who wants to know of it, if anybody.
+        /// A callback that receives the sketch of the content.
         learn: Option<Learn>,
     },
 }
 
-/// Takes a sketch of the whole content of a file, for [`Tree::known`]. A search that makes none drops it.
+/// A callback that receives the [`Sketch`] of a whole file, for [`Tree::known`]. A search that makes no sketch drops the callback.
 pub type Learn = Box<dyn FnOnce(Sketch) + Send>;
 
 impl Opened {
-    /// A content that is read as it is searched, of about `size` bytes.
+    /// Creates a content of about `size` bytes that is read while it is searched.
     pub fn reader(reader: impl Read + Send + 'static, size: u64) -> Self {
         Self::Reader { reader: Box::new(reader), size, learn: None }
     }
@@ -188,55 +190,64 @@ impl std::fmt::Debug for Opened {
 ///
 /// # Behaviour
 ///
-/// * Methods may block: they are called from blocking threads and workers, never from async code.
-/// * A tree shows every entry; visibility, patterns and order are the search's business.
-/// * Names are resolved relative to the held directory and never leave the tree.
+/// * Methods may block. They are called on blocking threads and search workers, never in async code.
+/// * A tree returns every entry; the search applies visibility rules, patterns and order.
+/// * Names are resolved relative to an open directory, and never outside the tree.
 /// * A directory is cheap to clone.
 ///
 /// # Errors
 ///
-/// Errors need not name a path: the search adds it.
+/// Errors need not name a path, as the search adds it.
 pub trait Tree: Send + Sync + 'static {
-    /// A directory that is held: a descriptor, or a place in a map.
+    /// An open directory, such as a file descriptor or a key of a map.
     type Dir: Clone + Send + Sync + 'static;
 
-    /// Finds where a search starts, following links inside the tree.
+    /// Looks up the start of a search, following links inside the tree.
     fn locate(&self, path: &VfsPath) -> Result<Located<Self::Dir>>;
 
-    /// Lists a directory, not sorted, not following links.
+    /// Lists a directory, unsorted, without following links.
     fn list(&self, dir: &Self::Dir) -> Result<Listing>;
 
-    /// As [`Tree::list`], of those entries alone whose names are in `names`; a name that is not there is left out.
+    /// Lists the entries of a directory whose names are in `names`. Missing names are ignored.
     ///
-    /// For trees that can look a name up, which is a matter of a few names where a directory may hold a million.
+    /// Override this method if the tree can look up names, so that a few names in a large directory are cheap.
     fn list_only(&self, dir: &Self::Dir, names: &[String]) -> Result<Listing> {
         let mut listing = self.list(dir)?;
         listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
         Ok(listing)
     }
 
-    /// Opens the directory `name` of `dir`; `path` is where it is. A link to a directory inside the tree is followed.
+    /// Opens the directory `name` of `dir`, whose path is `path`. A link to a directory inside the tree is followed.
     fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir>;
 
-    /// Says what the link `name` of `dir` leads to, as [`ChildKind::File`], [`Directory`](ChildKind::Directory) or
-    /// [`Other`](ChildKind::Other); an error where it leads outside, in a circle or nowhere.
+    /// Returns the type of the target of the link `name` of `dir`: [`File`](ChildKind::File), [`Directory`](ChildKind::Directory)
+    /// or [`Other`](ChildKind::Other).
+    ///
+    /// # Errors
+    ///
+    /// An error if the link leads outside the tree, into a loop, or to no file.
     fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind>;
 
-    /// Describes the entry `name` of `dir`, following links, as `path`.
+    /// Returns the metadata of the entry `name` of `dir`, following links, with the path `path`.
     fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo>;
 
-    /// What is remembered of the file `name` of `dir`, without opening it: of the very content that [`Tree::open`] would give
-    /// now, and only where that would give one.
+    /// Returns the cached sketch of the file `name` of `dir`, without opening the file.
     ///
-    /// With [`ChildKind::File`] a link is not followed. For trees that learn from searches; the others know nothing.
+    /// # Behaviour
+    ///
+    /// * The sketch is of the content that [`Tree::open`] would return now. If that would fail, the method returns `None`.
+    /// * With [`ChildKind::File`], a link is not followed.
+    /// * A tree without a cache returns `None`.
     fn known(&self, _dir: &Self::Dir, _name: &str, _kind: ChildKind) -> Option<Sketch> {
         None
     }
 
-    /// Opens the regular file `name` of `dir` for reading. With [`ChildKind::Link`] a link inside the tree is followed;
-    /// with [`ChildKind::File`] it is not. Anything that is not a regular file by now is refused without blocking.
+    /// Opens the regular file `name` of `dir` for reading.
+    ///
+    /// With [`ChildKind::Link`], a link inside the tree is followed; with [`ChildKind::File`], it is not. If the entry is no
+    /// longer a regular file, the method fails without blocking.
     fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened>;
 
-    /// Says where the entry `name` of `dir` really is in the backend, links followed.
+    /// Resolves all links of the entry `name` of `dir`, to a path of the backend.
     fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved>;
 }

@@ -1,4 +1,4 @@
-//! Edits: each clause of the description, a naive model over random texts, and hostile sizes in linear time.
+//! Edits: documented behaviour, a naive model over random texts, and linear time for large inputs.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn each_place_keeps_its_own_line_endings() {
 }
 
 #[test]
-fn new_text_gets_the_line_endings_of_the_file_unless_exact_bytes_are_asked_for() {
+fn new_text_has_the_line_endings_of_the_file_unless_exact() {
     for (content, old, new, matched, exact) in [
         (&b"a\nb\n"[..], "b", "x\r\ny\r\nz", &b"a\nx\ny\nz\n"[..], &b"a\nx\r\ny\r\nz\n"[..]),
         (b"a\nb\n", "b\n", "x\r\n", b"a\nx\n", b"a\nx\r\n"),
@@ -143,7 +143,7 @@ fn a_final_newline_that_is_not_there_is_named() {
 }
 
 #[test]
-fn what_is_beside_the_place_stays_as_it_is() {
+fn all_other_bytes_are_unchanged() {
     for (content, old, new, expected) in [
         (&b"\xEF\xBB\xBFa b"[..], "a", "x", &b"\xEF\xBB\xBFx b"[..]),
         (b"\xEF\xBB\xBFa b", "\u{FEFF}a", "\u{FEFF}x", b"\xEF\xBB\xBFx b"),
@@ -168,7 +168,7 @@ fn multi_byte_encodings_are_kept() {
 }
 
 #[test]
-fn what_the_encoding_cannot_hold_is_refused_by_name() {
+fn a_character_that_the_encoding_lacks_is_an_error() {
     let error = one(b"caf\xE9 na\xEFve", "café", "日本").expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.for_model().contains("windows-1252"), "{}", error.for_model());
@@ -365,7 +365,7 @@ fn push(out: &mut String, unit: Unit) {
 
 proptest! {
     #[test]
-    fn an_edit_is_what_replacing_unit_by_unit_gives(
+    fn an_edit_equals_the_naive_model(
         content in prop::collection::vec(prop::sample::select(vec!["a", "b", "\n", "\r\n", "\r"]), 0..24),
         old in "[ab\n]{1,3}",
         new in prop::collection::vec(prop::sample::select(vec!["a", "c", "\n", "\r\n"]), 0..5),
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn a_carriage_return_is_a_byte_where_it_is_there_and_else_part_of_a_line_break(
+    fn a_carriage_return_matches_bytes_first_and_line_breaks_otherwise(
         content in "[ab\r\n]{0,20}",
         new in "[c\r\n]{0,3}",
     ) {

@@ -1,7 +1,6 @@
-//! The wire format: each request and result, filled, is the JSON of its file in `golden/`, and comes back from it equal.
-//! Values with fields at their defaults, and the words of enums, are in the tests themselves.
+//! Golden tests of the wire format: requests and results with all fields set, against the files in `golden/`.
 //!
-//! A difference here is a change that every front end and stored request sees.
+//! Default fields and enum values are tested inline. A failure means that front ends and stored requests would break.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Pictures and documents from any backend.
+//! Multimodal reads of any backend.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -86,7 +86,7 @@ fn whole() -> ReadRequest {
 }
 
 #[test]
-fn pictures_and_documents_are_one_whole_part() {
+fn images_and_documents_are_one_part() {
     for (content, kind, mime_type) in [(PNG, PartKind::Image, "image/png"), (PDF, PartKind::Pdf, "application/pdf")] {
         for request in [whole(), whole().max_bytes(12)] {
             let expected = FilePart::new(kind, mime_type, Bytes::from_static(content));
@@ -96,7 +96,7 @@ fn pictures_and_documents_are_one_whole_part() {
 }
 
 #[test]
-fn anything_else_is_what_a_read_gives() {
+fn other_files_are_the_result_of_a_read() {
     for (content, request) in
         [(&b"text\n"[..], whole().limit(1)), (b"\0\x01", whole()), (PNG, whole().bytes(0, Some(9)))]
     {

@@ -1,4 +1,4 @@
-//! Requests as JSON: what may be left out, and what is refused.
+//! Requests as JSON: defaults of omitted fields, and invalid requests.
 
 use std::fmt::Debug;
 
@@ -29,7 +29,7 @@ fn check<T: DeserializeOwned + PartialEq + Debug>(minimal: Value, expected: T) {
 }
 
 #[test]
-fn what_is_left_out_has_its_default_and_unknown_fields_are_refused() {
+fn omitted_fields_have_defaults_and_unknown_fields_are_errors() {
     check(json!({"path": "/a"}), StatRequest::new(path("/a")));
     check(json!({"path": "/a"}), ReadRequest::new(path("/a")));
     check(json!({"path": "a//b/", "content": "x"}), WriteRequest::new(path("/a/b"), "x"));
@@ -48,7 +48,7 @@ fn what_is_left_out_has_its_default_and_unknown_fields_are_refused() {
 }
 
 #[test]
-fn null_is_what_is_left_out() {
+fn null_is_the_default() {
     #[track_caller]
     fn check<T: DeserializeOwned + PartialEq + Debug>(minimal: Value, optional: &[&str]) {
         let expected = serde_json::from_value::<T>(minimal.clone()).expect("valid");
@@ -80,7 +80,7 @@ fn null_is_what_is_left_out() {
 }
 
 #[test]
-fn a_whole_number_may_be_written_with_a_point() {
+fn whole_numbers_may_have_a_decimal_point() {
     let read = |value: Value| serde_json::from_value::<ReadRequest>(value);
     let expected = ReadRequest::new(path("/a")).lines(2, 100);
     assert_eq!(read(json!({"path": "/a", "offset": 2.0, "limit": 1e2})).expect("whole"), expected);
@@ -190,7 +190,7 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn hostile_text_is_refused_where_it_cannot_be_kept() {
+fn text_that_cannot_be_stored_is_an_error() {
     for json in [
         r#"{"path": "/\ud800", "content": "x"}"#,
         r#"{"path": "/a", "content": "\ud800"}"#,

@@ -99,7 +99,7 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_window_is_what_splitting_the_text_gives(
+    fn a_window_equals_the_naive_model(
         content in texts(),
         offset in 0..20_u64,
         limit in prop::option::of(0..10_u64),
@@ -115,7 +115,7 @@ proptest! {
 }
 
 #[test]
-fn windows_of_a_large_file_are_what_splitting_gives() {
+fn windows_of_a_large_file_equal_the_naive_model() {
     let content: String = (0..120_000).map(|line| format!("line {line} {}\n", "é".repeat(line % 40))).collect();
     assert!(content.len() > 3 << 20);
     for offset in [0, 1, 9_999, 60_000, 119_999, 120_000, u64::MAX] {

@@ -135,7 +135,7 @@ impl ScopedBackend {
         let inner = mapping.to_inner(&req.path)?;
         let opened =
             vfs_search::open_tree(&self.inner, cx, req.at(inner)).await.map_err(|error| mapping.error(error))?;
-        Ok(SharedTree::new(ScopedTree(opened.rebased(mapping))))
+        Ok(SharedTree::new(ScopedTree(opened.map_paths(mapping))))
     }
 
     /// Returns the mapping to the real path of the directory, which may have been given through a link.

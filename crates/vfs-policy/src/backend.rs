@@ -387,7 +387,7 @@ impl Backend for PolicyBackend {
 }
 
 fn unanswered(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Internal, "the backend gave no answer for this file").with_path(path)
+    Error::new(ErrorKind::Internal, "internal: the backend returned no result for the file").with_path(path)
 }
 
 #[async_trait]

@@ -38,7 +38,7 @@ fn explain_says_which_rule_decides_and_why() {
     let json = json_lines(explain(&["--json", "read", "/secrets"]).refused());
     let last = json.last().expect("an answer");
     assert_eq!((&last["effect"], &last["rule"], &last["name"]), (&"deny".into(), &1.into(), &"secrets".into()));
-    explain(&["fly", "/a.txt"]).failure("there is no operation 'fly'; there are stat, ");
+    explain(&["fly", "/a.txt"]).failure("unknown operation 'fly'; use one of stat, ");
 }
 
 #[test]

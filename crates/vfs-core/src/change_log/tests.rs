@@ -52,7 +52,7 @@ fn drain(events: &mut Events) -> Vec<Change> {
 }
 
 #[test]
-fn every_subscriber_sees_what_happens_from_its_call_on_in_order() {
+fn every_subscriber_receives_later_changes_in_order() {
     let feed = ChangeLog::new();
     feed.publish(created("/before"));
     let mut first = watch(&feed, "/");
@@ -65,7 +65,7 @@ fn every_subscriber_sees_what_happens_from_its_call_on_in_order() {
 }
 
 #[test]
-fn a_change_is_seen_by_those_whom_it_concerns_from_their_side() {
+fn a_subscriber_receives_the_changes_that_affect_its_path() {
     let file = |version: &str| Some(version.into());
     let moved_file = Change::Renamed { from: path("/x"), to: path("/w"), version: file("v") };
     for (change, expected) in [
@@ -94,7 +94,7 @@ fn a_change_is_seen_by_those_whom_it_concerns_from_their_side() {
 }
 
 #[test]
-fn a_cursor_goes_on_exactly_where_it_was_given() {
+fn a_cursor_resumes_after_its_event() {
     let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     for name in ["/a", "/b", "/c"] {
@@ -114,7 +114,7 @@ fn a_cursor_goes_on_exactly_where_it_was_given() {
 }
 
 #[test]
-fn what_was_missed_is_said_once_and_then_it_goes_on() {
+fn missed_changes_are_one_overflow_before_later_changes() {
     let feed = ChangeLog::with_capacity(3);
     let mut slow = watch(&feed, "/");
     feed.publish(created("/0"));
@@ -133,7 +133,7 @@ fn what_was_missed_is_said_once_and_then_it_goes_on() {
 }
 
 #[test]
-fn cursors_of_elsewhere_are_an_overflow_and_no_cursors_an_error() {
+fn a_cursor_of_another_log_is_an_overflow_and_an_invalid_one_an_error() {
     let (feed, other) = (ChangeLog::new(), ChangeLog::new());
     let mut elsewhere = watch(&other, "/");
     other.publish(created("/a"));
@@ -156,7 +156,7 @@ fn cursors_of_elsewhere_are_an_overflow_and_no_cursors_an_error() {
 }
 
 #[test]
-fn a_path_that_was_not_followed_before_has_no_older_cursors() {
+fn a_cursor_older_than_the_start_of_a_path_is_an_overflow() {
     let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     feed.publish(created("/a"));
@@ -175,7 +175,7 @@ fn a_path_that_was_not_followed_before_has_no_older_cursors() {
 }
 
 #[test]
-fn nothing_is_asked_for_before_the_first_subscriber_and_too_much_at_once_is_an_overflow() {
+fn nothing_is_stored_before_the_first_subscriber_and_a_large_batch_is_an_overflow() {
     let feed = ChangeLog::with_capacity(2);
     feed.push(|| -> [Change; 0] { panic!("nobody is there to be told") });
     let mut events = watch(&feed, "/");
@@ -188,7 +188,7 @@ fn nothing_is_asked_for_before_the_first_subscriber_and_too_much_at_once_is_an_o
 }
 
 #[test]
-fn one_who_waits_is_woken_by_a_change_from_another_thread() {
+fn a_change_from_another_thread_wakes_a_subscriber() {
     let feed = ChangeLog::new();
     let mut events = watch(&feed, "/");
     let publisher = feed.clone();
@@ -224,7 +224,7 @@ fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
 }
 
 #[test]
-fn a_stream_that_is_dropped_frees_what_it_held() {
+fn a_dropped_stream_frees_its_memory() {
     let feed = ChangeLog::new();
     let held = Arc::new(());
     let left: Weak<()> = Arc::downgrade(&held);
@@ -238,7 +238,7 @@ fn a_stream_that_is_dropped_frees_what_it_held() {
 }
 
 #[test]
-fn a_feed_that_is_ended_tells_what_there_was_and_then_why_to_each_who_watches() {
+fn subscribers_of_an_ended_log_receive_the_stored_changes_and_the_error() {
     let feed = ChangeLog::new();
     let (mut first, second) = (watch(&feed, "/"), watch(&feed, "/d"));
     let waiting = std::thread::spawn(move || block_on(second.collect::<Vec<_>>()));

@@ -1,4 +1,4 @@
-//! The unified diff of an edit.
+//! Unified diffs.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,34 +10,34 @@ use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 use crate::path::VfsPath;
 use crate::text::{self, Extent, Sniffed};
 
-/// Lines shown on either side of a change.
+/// The number of context lines on each side of a change.
 const CONTEXT_LINES: usize = 3;
 
-/// How a diff calls a file that is not there.
+/// The name of a missing file in a header.
 const DEV_NULL: &str = "/dev/null";
 
-/// Compared in one step.
+/// The size of a block in the comparison of two sides, in bytes.
 const COMPARE_BLOCK_BYTES: usize = 4 << 10;
 
-/// After this long the rest of a diff is coarse: correct, but not the shortest.
+/// The time after which the rest of a diff is coarse: correct, but not minimal.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Compared line by line, on both sides together: some 60 bytes of memory are needed for each.
+/// The maximum number of lines, on both sides together, that are compared; each needs about 60 bytes of memory.
 const MAX_LINES: usize = 1 << 18;
 
-/// The unified diff from `old` to `new`, with `path` in its headers; empty where they are equal.
+/// Returns the unified diff from `old` to `new` with `path` in its headers, which is empty if both are equal.
 ///
 /// # Behaviour
 ///
-/// * Three lines of context; lines end at `\n` and keep their `\r`. A missing final newline is marked.
-/// * UTF-16 and legacy text is shown decoded. What is not text is one line, `Binary files a/x and b/x differ`.
-/// * After half a second of work the rest is shown coarsely, as lines taken out and lines put in; and so is all from the first
-///   change to the last where that is over 262,144 lines on both sides together.
+/// * A change has three lines of context. Lines end at `\n` and keep their `\r`. A missing final newline is marked.
+/// * UTF-16 and legacy text is decoded. The diff of binary files is one line, `Binary files a/x and b/x differ`.
+/// * The rest of a diff is coarse, all removed lines before all added ones, after half a second of work, and if over 262,144 lines
+///   lie between the first change and the last, on both sides together.
 pub fn diff(path: &VfsPath, old: &[u8], new: &[u8]) -> String {
     diff_files(path, Some(old), Some(new))
 }
 
-/// As [`diff`], of a file that need not be there before or after: then the header names `/dev/null` in its place.
+/// Returns the unified diff of a file that may be missing before or after, in which case the header names `/dev/null`.
 pub fn diff_files(path: &VfsPath, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     if old == new {
         return String::new();
@@ -53,9 +53,9 @@ pub fn diff_files(path: &VfsPath, old: Option<&[u8]>, new: Option<&[u8]>) -> Str
     }
 }
 
-/// `text`, a diff of the file `from`, as one of the file `to`: only its headers name the file.
+/// Replaces the path `from` by `to` in the headers of the diff `text`.
 pub(crate) fn rename_in_diff(text: &str, from: &VfsPath, to: &VfsPath) -> String {
-    // A file that is there on neither side has no diff.
+    // A file that is missing on both sides has no diff.
     for (is_before, is_after) in [(true, true), (false, true), (true, false)] {
         let headers = |path: &VfsPath| {
             let (before, after) = (side_name('a', path, is_before), side_name('b', path, is_after));
@@ -70,7 +70,7 @@ pub(crate) fn rename_in_diff(text: &str, from: &VfsPath, to: &VfsPath) -> String
     text.to_owned()
 }
 
-/// How one side of a diff calls the file `path`.
+/// Returns the name of the file `path` on one side of a diff.
 fn side_name(side: char, path: &VfsPath, is_there: bool) -> String {
     if is_there { header_name(&format!("{side}{path}")) } else { DEV_NULL.to_owned() }
 }
@@ -93,7 +93,7 @@ fn decoded(content: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The name as it is, or as git quotes it where it would break the line.
+/// Returns the name, quoted as git does if it would break the line.
 fn header_name(name: &str) -> String {
     if name.contains(char::is_control) { format!("{name:?}") } else { name.to_owned() }
 }
@@ -129,10 +129,10 @@ fn push_hunks(out: &mut String, old: &str, new: &str) {
     }
 }
 
-/// What both begin and end with, and is not compared.
+/// The common beginning and end of both sides, which are not compared.
 ///
-/// Where lines repeat, a change may stand in several places, and the one that is shown may be among the lines that were kept
-/// as its context. That is made whole again from here.
+/// If lines repeat, a change has several positions, and the reported one may lie next to the common lines. The missing context
+/// lines are then taken from here.
 struct HunkContext<'a> {
     before: &'a str,
     behind: &'a str,
@@ -148,13 +148,13 @@ impl<'a> HunkContext<'a> {
     }
 }
 
-/// How many lines of context a hunk lacks that begins or ends with `op`.
+/// Returns the number of context lines that a hunk lacks if it begins or ends with `op`.
 fn missing_context(op: &DiffOp) -> usize {
     let context = if op.tag() == DiffTag::Equal { op.old_range().len() } else { 0 };
     CONTEXT_LINES.saturating_sub(context)
 }
 
-/// One hunk that takes out all lines of `old` and puts in those of `new`, but for the context that both begin and end with.
+/// Adds one hunk that removes all lines of `old` and adds all of `new`, except for common context.
 fn push_coarse_hunk(out: &mut String, old: &str, new: &str, first_line: usize) {
     push_hunk_header(out, first_line..first_line + count_lines(old), first_line..first_line + count_lines(new));
     let (beginning, end) = common(old, new);
@@ -185,13 +185,13 @@ fn count_lines(text: &str) -> usize {
     newlines + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// How many bytes of whole lines both begin with, and how many of what follows both end with. No line is in both.
+/// Returns the sizes of the common whole lines at the beginning and at the end, which do not overlap.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let beginning = same_beginning(old.as_bytes(), new.as_bytes());
     (beginning, same_end(&old.as_bytes()[beginning..], &new.as_bytes()[beginning..]))
 }
 
-/// How many bytes of whole lines both begin with.
+/// Returns the size of the common whole lines at the beginning.
 fn same_beginning(old: &[u8], new: &[u8]) -> usize {
     let blocks =
         old.chunks(COMPARE_BLOCK_BYTES).zip(new.chunks(COMPARE_BLOCK_BYTES)).take_while(|(old, new)| old == new);
@@ -200,7 +200,7 @@ fn same_beginning(old: &[u8], new: &[u8]) -> usize {
     memchr::memrchr(b'\n', &old[..same]).map_or(0, |newline| newline + 1)
 }
 
-/// How many bytes of whole lines both end with.
+/// Returns the size of the common whole lines at the end.
 fn same_end(old: &[u8], new: &[u8]) -> usize {
     let blocks =
         old.rchunks(COMPARE_BLOCK_BYTES).zip(new.rchunks(COMPARE_BLOCK_BYTES)).take_while(|(old, new)| old == new);
@@ -214,19 +214,19 @@ fn same_end(old: &[u8], new: &[u8]) -> usize {
     memchr::memchr(b'\n', &old[old.len() - same..]).map_or(0, |newline| same - newline - 1)
 }
 
-/// How long `text`, which is whole lines, is without its last `count` lines.
+/// Returns the size of `text`, which consists of whole lines, without its last `count` lines.
 fn without_last_lines(text: &str, count: usize) -> usize {
     memchr::memrchr_iter(b'\n', text.as_bytes()).nth(count).map_or(0, |newline| newline + 1)
 }
 
-/// How long the first `count` lines of `text` are.
+/// Returns the size of the first `count` lines of `text`.
 fn first_lines(text: &str, count: usize) -> usize {
     text.split_inclusive('\n').take(count).map(str::len).sum()
 }
 
 fn push_hunk_header(out: &mut String, old: Range<usize>, new: Range<usize>) {
     let side = |lines: Range<usize>| {
-        // An empty side is named by the line before it.
+        // The format numbers an empty side by the line before it.
         let line = lines.start + usize::from(!lines.is_empty());
         if lines.len() == 1 { line.to_string() } else { format!("{line},{}", lines.len()) }
     };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_around_a_change_has_context_on_both_sides() {
+    fn repeated_lines_around_a_change_have_context_on_both_sides() {
         let (before, after) = ("x\n".repeat(10), "B\nC\nD\nE\n");
         let (old, new) = (format!("{before}{after}"), format!("{before}x\n{after}"));
         check(&old, &new, "@@ -8,6 +8,7 @@\n x\n x\n x\n+x\n B\n C\n D\n");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_lines_than_are_compared_is_one_hunk() {
+    fn a_change_over_the_line_limit_is_one_hunk() {
         let middle = "\n".repeat(MAX_LINES / 2);
         let (old, new) =
             (format!("1\n2\n3\n4\na\n{middle}b\n5\n6\n7\n8"), format!("1\n2\n3\n4\nc\n{middle}d\n5\n6\n7\n8"));
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(diff(&path, b"a\0", b"b\0"), "Binary files \"a/x\\ny\" and \"b/x\\ny\" differ\n");
     }
 
-    /// Where a hunk begins in the old file, and its lines.
+    /// The first line of each hunk in the old file, and its lines.
     fn hunks(diff: &str) -> Vec<(usize, Vec<&str>)> {
         let mut hunks: Vec<(usize, Vec<&str>)> = Vec::new();
         for line in diff.split_inclusive('\n').skip(2) {

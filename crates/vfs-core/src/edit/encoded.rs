@@ -1,4 +1,4 @@
-//! Edits of text in its own encoding.
+//! Replacements in encoded text.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::text::{self, Extent, Sniffed};
 use crate::types::{Encoding, Replacement};
 
-/// How many bytes of UTF-8 one byte of another encoding can become.
+/// The maximum number of UTF-8 bytes for one byte of another encoding.
 const MAX_GROWTH: u64 = 3;
 
 pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64) -> Result<Edited> {
@@ -23,8 +23,8 @@ pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64)
         Sniffed::Binary => Encoding::Utf8,
     };
     let Encoding::Legacy(_) = guessed else { return edit(guessed) };
-    // UTF-8 with a bad byte looks like a legacy encoding as a whole, and like UTF-8 in a window that leaves the byte out:
-    // what either spelling finds can be edited, the likelier one first.
+    // UTF-8 with an invalid byte is detected as a legacy encoding as a whole, but as UTF-8 in a window without that byte. Try
+    // both, the likelier one first.
     let (likely, other) = if is_mostly_utf8(content) { (Encoding::Utf8, guessed) } else { (guessed, Encoding::Utf8) };
     edit(likely).or_else(|failure| match failure.kind() {
         ErrorKind::NoMatch | ErrorKind::NotText => edit(other).map_err(|_| failure),
@@ -32,7 +32,7 @@ pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64)
     })
 }
 
-/// Whether more characters of `content` are UTF-8 beyond ASCII than there are bytes that are none.
+/// Returns whether `content` has more UTF-8 characters beyond ASCII than invalid bytes.
 fn is_mostly_utf8(content: &[u8]) -> bool {
     let (mut good, mut bad) = (0, 0);
     for chunk in content.utf8_chunks() {
@@ -42,7 +42,7 @@ fn is_mostly_utf8(content: &[u8]) -> bool {
     good > bad
 }
 
-/// Replaces bytes by bytes, where every character has one spelling only.
+/// Replaces bytes by bytes, in an encoding with one form of each character.
 fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], max_size: u64) -> Result<Edited> {
     let mut content = Cow::Borrowed(content);
     let mut occurrences = 0;
@@ -52,14 +52,14 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             _ => text::encode(text, encoding).map(Cow::Owned),
         };
         let new = spelled(&replacement.new);
-        // Whether the old text is there is told first: where it is not, another encoding may be meant.
+        // Report a missing old text first, as another encoding is tried then.
         let is_mappable = new.is_some();
         let step = EditStep {
             replacement,
             index,
             of: replacements.len(),
             encoding,
-            // What the encoding cannot spell is not in the file.
+            // Text that the encoding lacks does not occur in the file.
             old: spelled(&replacement.old),
             new: new.unwrap_or_default(),
         };
@@ -73,9 +73,14 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
     Ok(Edited { content: content.into_owned(), occurrences })
 }
 
-/// Replaces in the decoded text, where encoding it again gives the same bytes.
+/// Replaces in the decoded text, if encoding it again reproduces the same bytes.
 fn transcoded(content: &[u8], encoding: Encoding, replacements: &[Replacement], max_size: u64) -> Result<Edited> {
-    let not_text = || Error::new(ErrorKind::NotText, format!("its bytes do not survive a change as {encoding} text"));
+    let not_text = || {
+        Error::new(
+            ErrorKind::NotText,
+            format!("the file does not survive a round trip through {encoding}; download it and edit its bytes"),
+        )
+    };
     let decoded = text::decode(content, encoding).ok_or_else(not_text)?;
     if text::encode(&decoded, encoding).as_deref() != Some(content) {
         return Err(not_text());
@@ -89,7 +94,9 @@ fn transcoded(content: &[u8], encoding: Encoding, replacements: &[Replacement], 
 }
 
 fn unmappable(encoding: Encoding) -> Error {
-    Error::invalid_argument(format!("the new text has a character that the file's encoding, {encoding}, has not"))
+    Error::invalid_argument(format!(
+        "the new text has a character that {encoding}, the encoding of the file, lacks; use other characters"
+    ))
 }
 
 #[cfg(test)]

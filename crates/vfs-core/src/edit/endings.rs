@@ -1,4 +1,4 @@
-//! Line endings: a file as it looks with `\n` alone, and new text with the endings of its place.
+//! Line ending conversion of files and new text.
 
 use std::borrow::Cow;
 use std::iter::repeat;
@@ -9,12 +9,12 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 use crate::buffer;
 use crate::error::Result;
 
-/// How a line ends.
+/// The ending of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With `\n`.
+    /// The line ends with `\n`.
     Lf,
-    /// With `\r\n`.
+    /// The line ends with `\r\n`.
     Crlf,
 }
 
@@ -28,11 +28,11 @@ impl Ending {
     }
 }
 
-/// Returns `text` in which every line ends with `\r\n`. Text of such lines is not copied.
+/// Converts all line endings to `\r\n`. Text that already has them is not copied.
 ///
 /// # Errors
 ///
-/// `too_large`: the memory for a copy cannot be had.
+/// `too_large` if the copy cannot be allocated.
 pub(super) fn to_crlf(text: &[u8]) -> Result<Cow<'_, [u8]>> {
     let lone = || memchr_iter(b'\n', text).filter(|at| *at == 0 || text[at - 1] != b'\r');
     let count = lone().count();
@@ -50,19 +50,19 @@ pub(super) fn to_crlf(text: &[u8]) -> Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(converted))
 }
 
-/// A file in which every `\r\n` is `\n`. One without `\r\n` is not copied.
+/// A view of a file with every `\r\n` as `\n`. A file without `\r\n` is not copied.
 pub(super) struct LineFeeds<'a> {
     text: Cow<'a, [u8]>,
-    /// Where in `text` the `\n` stand that a `\r` was taken from, in order.
+    /// The positions of each `\n` in `text` that is `\r\n` in the file, in order.
     removed: Vec<usize>,
-    /// The ending of the last line that has one.
+    /// The last line ending of the file.
     last: Ending,
 }
 
 impl<'a> LineFeeds<'a> {
     /// # Errors
     ///
-    /// `too_large`: the memory for a copy cannot be had.
+    /// `too_large` if the copy cannot be allocated.
     pub(super) fn new(content: &'a [u8]) -> Result<Self> {
         let mut view = Self { text: Cow::Borrowed(content), removed: Vec::new(), last: Ending::Lf };
         let count = memmem::find_iter(content, b"\r\n").count();
@@ -93,13 +93,13 @@ impl<'a> LineFeeds<'a> {
         self.text
     }
 
-    /// The bytes of the file that `start..end` of the text stands for. A `\n` at `start` brings its `\r` along.
+    /// Returns the range of the file for `start..end` of the text. A `\n` at `start` includes its `\r`.
     pub(super) fn raw_range(&self, start: usize, end: usize) -> Range<usize> {
         let raw = |at| at + self.removed.partition_point(|removed| *removed < at);
         raw(start)..raw(end)
     }
 
-    /// The endings of places, which are asked for from left to right.
+    /// Returns a lookup of line endings at increasing positions.
     pub(super) fn endings(&self) -> Endings<'_> {
         Endings { view: self, next_line_end: None }
     }
@@ -109,16 +109,16 @@ impl<'a> LineFeeds<'a> {
     }
 }
 
-/// Answers how lines end, at places from left to right.
+/// A lookup of line endings at increasing positions.
 pub(super) struct Endings<'a> {
     view: &'a LineFeeds<'a>,
-    /// The first `\n` at or after the last place, or the length of the text; a cache, so that all places together cost no
-    /// more than one pass.
+    /// The first `\n` at or after the last position, or the length of the text: a cache, so that all lookups together take one
+    /// pass.
     next_line_end: Option<usize>,
 }
 
 impl Endings<'_> {
-    /// The ending of the line that `at` is in; of the last line, which may have none, that of the line before.
+    /// Returns the ending of the line at `at`; for a last line without one, the ending of the line before.
     fn of_line(&mut self, at: usize) -> Ending {
         let text = self.view.text();
         let end = match self.next_line_end {
@@ -130,15 +130,15 @@ impl Endings<'_> {
     }
 }
 
-/// New text, whose line endings are those of the place that it comes to.
+/// New text whose line endings adapt to the position at which it is inserted.
 pub(super) struct Template<'a> {
-    /// Where in the old text the `\n` stand.
+    /// The positions of each `\n` in the old text.
     old_newlines: Vec<usize>,
     old_length: usize,
     new: &'a [u8],
-    /// The `\n` of the new text that adapt: where, and how many `\n` stand before.
+    /// Each `\n` of the new text that adapts: its position, and the number of `\n` before it.
     adapting: Vec<(usize, usize)>,
-    /// How many of `adapting` have a `\n` of the old text to take their ending from.
+    /// The number of `adapting` newlines that take their ending from a `\n` of the old text.
     paired: usize,
 }
 
@@ -154,12 +154,12 @@ impl<'a> Template<'a> {
         Self { old_newlines, old_length: old.len(), new, adapting, paired }
     }
 
-    /// Returns new text that is the same at every place.
+    /// Creates new text that is the same at every position.
     pub(super) fn exact(new: &'a [u8]) -> Self {
         Self { old_newlines: Vec::new(), old_length: 0, new, adapting: Vec::new(), paired: 0 }
     }
 
-    /// How long the new text is at the place `at`. Costs what the old text has of lines, however many the new one has.
+    /// Returns the size of the new text at the position `at`, in time linear in the lines of the old text.
     pub(super) fn length(&self, endings: &mut Endings<'_>, at: usize) -> usize {
         let carriage_returns = self.paired_endings(endings.view, at).filter(|ending| ending.is_crlf()).count();
         let unpaired = self.adapting.len() - self.paired;
@@ -167,12 +167,12 @@ impl<'a> Template<'a> {
         self.new.len() + carriage_returns + further
     }
 
-    /// The endings of the adapting newlines that are paired.
+    /// Returns the endings of the adapting newlines that are paired with one of the old text.
     fn paired_endings(&self, view: &LineFeeds<'_>, at: usize) -> impl Iterator<Item = Ending> {
         self.adapting[..self.paired].iter().map(move |(_, index)| view.ending_at(at + self.old_newlines[*index]))
     }
 
-    /// The ending of the other adapting newlines.
+    /// Returns the ending of the other adapting newlines.
     fn further_ending(&self, endings: &mut Endings<'_>, at: usize) -> Ending {
         match self.old_newlines.last() {
             Some(last) => endings.view.ending_at(at + last),
@@ -180,7 +180,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// Writes the new text for the place `at`.
+    /// Writes the new text for the position `at`.
     pub(super) fn write(&self, endings: &mut Endings<'_>, at: usize, edited: &mut Vec<u8>) {
         let further = self.further_ending(endings, at);
         let mut copied = 0;

@@ -1,4 +1,4 @@
-//! Why a replacement was not made, in words that help to ask again.
+//! Errors of replacements, with hints for the next attempt.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::nearest::nearest;
 use super::replace::EditStep;
 use crate::error::{Error, ErrorDetail, ErrorKind, NoMatchHint, shorten};
 
-/// How much of `old` a message repeats.
+/// The maximum size of `old` in a message, in bytes.
 const MAX_SHOWN: usize = 300;
 
 pub(super) fn no_match(haystack: &[u8], step: &EditStep<'_>) -> Error {
@@ -58,17 +58,17 @@ pub(super) fn not_unique(places: &MatchPositions, step: &EditStep<'_>) -> Error 
 
 pub(super) fn same_but_for_line_endings() -> Error {
     Error::invalid_argument(
-        "`old` and `new` differ only in line endings, and new text gets those of the file: nothing would change; set \
-         `line_endings` to `exact` to change line endings",
+        "`old` and `new` differ only in line endings, which would become those of the file; set `line_endings` to \
+         `exact` to change line endings",
     )
 }
 
-/// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
+/// Returns a hint if the text differs from the file in line breaks only, which are invisible.
 fn hint(haystack: &[u8], step: &EditStep<'_>) -> Option<NoMatchHint> {
-    // Without memory for it there is no hint.
+    // No hint if the views cannot be allocated.
     let (text, old) = (LineFeeds::new(haystack).ok()?, LineFeeds::new(step.old.as_deref()?).ok()?);
     let (text, old) = (text.text(), old.text());
-    // It would have been found so, were the new text another one.
+    // The text would have matched, if the new text differed in more than line endings.
     if memmem::find(text, old).is_some() && memmem::find(step.old.as_deref()?, b"\r\n").is_some() {
         return Some(NoMatchHint::LineEndings);
     }
@@ -76,7 +76,7 @@ fn hint(haystack: &[u8], step: &EditStep<'_>) -> Option<NoMatchHint> {
     unended.map(|_| NoMatchHint::FinalLineBreak)
 }
 
-/// Says which replacement of a list it was.
+/// Appends the number of the replacement in its list.
 fn name_step(words: &mut String, step: &EditStep<'_>) {
     if step.of > 1 {
         let _ = write!(words, "\nThis was replacement {} of {}; none was made.", step.index + 1, step.of);

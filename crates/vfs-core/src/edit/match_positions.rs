@@ -1,20 +1,20 @@
-//! Counting where a text stands, overlapping places included.
+//! Overlapping occurrences of a text.
 
-/// How many line numbers an error names.
+/// The maximum number of line numbers in an error.
 const MAX_REPORTED_LINES: usize = 20;
 
-/// Where a text stands.
+/// The occurrences of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MatchPositions {
-    /// How many places there are.
+    /// The number of occurrences.
     pub(super) count: u64,
-    /// The 1-based numbers of the first lines that a place starts in, each once.
+    /// The 1-based numbers of the first lines in which an occurrence starts, each once.
     pub(super) lines: Vec<u64>,
-    /// Whether places start in further lines.
+    /// Whether occurrences start in further lines.
     pub(super) has_more_lines: bool,
 }
 
-/// Finds every place of `needle`, which is not empty, by Knuth, Morris and Pratt: in linear time however they overlap.
+/// Finds all occurrences of `needle`, which is not empty, by the Knuth-Morris-Pratt algorithm, which is linear also with overlaps.
 pub(super) fn find_overlapping(haystack: &[u8], needle: &[u8]) -> MatchPositions {
     let borders = borders(needle);
     let mut places = MatchPositions::default();
@@ -45,7 +45,7 @@ pub(super) fn find_overlapping(haystack: &[u8], needle: &[u8]) -> MatchPositions
     places
 }
 
-/// For each prefix of `needle`, the length of its longest proper prefix that is also its suffix.
+/// Returns for each prefix of `needle` the length of its longest proper prefix that is also its suffix.
 fn borders(needle: &[u8]) -> Vec<usize> {
     let mut borders = vec![0; needle.len()];
     let mut length = 0;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overlapping_places_count_and_lines_are_bounded() {
+    fn overlapping_occurrences_count_and_lines_are_bounded() {
         for (haystack, needle, count, lines) in [
             (&b"aaa"[..], &b"aa"[..], 2, &[1][..]),
             (b"x\ny\nx\n\nx", b"x", 3, &[1, 3, 5]),
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_place_is_found(haystack in "[ab\n]{0,60}", needle in "[ab\n]{1,4}") {
+        fn every_occurrence_is_found(haystack in "[ab\n]{0,60}", needle in "[ab\n]{1,4}") {
             let starts: Vec<_> = (0..haystack.len()).filter(|at| haystack[*at..].starts_with(&needle)).collect();
             let mut lines: Vec<_> = starts.iter().map(|at| haystack[..*at].matches('\n').count() as u64 + 1).collect();
             lines.dedup();

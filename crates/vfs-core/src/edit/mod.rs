@@ -1,4 +1,4 @@
-//! Replacing text in a file's bytes, byte-exact everywhere else.
+//! Text replacement in the bytes of a file, and unified diffs.
 
 mod diff;
 mod encoded;
@@ -17,62 +17,62 @@ use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::types::NewLineEndings;
 use crate::types::{EditRequest, Replacement};
 
-/// A file's bytes after an edit.
+/// The result of replacements in the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Edited {
-    /// All bytes.
+    /// The new content.
     pub content: Vec<u8>,
-    /// How many places were replaced.
+    /// The number of replaced occurrences.
     pub occurrences: u64,
 }
 
-/// Checks the arguments of an edit, before the file is looked at.
+/// Validates an edit independently of the file.
 ///
 /// # Errors
 ///
-/// `invalid_argument`, at the request's path, where there is no replacement, or one of them has an empty `old` or an `old`
-/// that equals its `new`.
+/// `invalid_argument` at the path of the request if it has no replacement, or one of them has an empty `old` or equal `old` and
+/// `new`.
 pub fn check(request: &EditRequest) -> Result<()> {
     let refuse = |message: &'static str| Err(Error::invalid_argument(message).with_path(&request.path));
     if request.replacements.is_empty() {
-        return refuse("there is nothing to replace; give at least one replacement");
+        return refuse("the edit has no replacements; give at least one");
     }
     for (replacement, Replacement { old, new, .. }) in request.replacements.iter().enumerate() {
         if old.is_empty() {
-            let refused = refuse("`old` is empty; give the text that is to be replaced");
+            let refused = refuse("`old` is empty; give the text to replace");
             return refused.map_err(|error| error.with_detail(ErrorDetail::EmptyOld { replacement }));
         }
         if old == new {
-            return refuse("`old` and `new` are the same; nothing would change");
+            return refuse("`old` and `new` are equal, so that nothing would change; give a different `new`");
         }
     }
     Ok(())
 }
 
-/// Makes `replacements` in `content`, in order, all or none; the result is at most `max_size` bytes.
+/// Applies `replacements` to `content` in order, all or none. The result has at most `max_size` bytes.
 ///
 /// # Behaviour
 ///
-/// * What a read shows can be edited. UTF-8, and everything that is not text, is edited as bytes, so that bytes beside the
-///   replaced places stay as they are, whatever they are. UTF-16 and legacy text stay in their encoding.
-/// * An `old` without `\r` matches as if every `\r\n` in the file were `\n`. An `old` with a `\r` is matched byte for byte;
-///   where one with `\r\n` is not there, every `\r\n` of both texts counts as `\n`.
-/// * The line endings of `new`, be they `\n` or `\r\n`, become those of the file if all its lines end alike. In a file of
-///   mixed line endings each `\n` of `new` becomes the line ending of its place, where `old` is matched as if every `\r\n`
-///   were `\n`; `\r\n` stays. In a file without line endings, and by [`NewLineEndings::Exact`], `new` is written as given.
-/// * MatchPositions are counted with overlap, and replaced from the left without.
-/// * Time is linear in the size of the content, whatever is looked for. Nothing is allocated for a result over `max_size`.
+/// * Text as a read returns it can be replaced. UTF-8 and binary content are edited as bytes, so that all other bytes are
+///   unchanged. UTF-16 and legacy text keep their encoding.
+/// * An `old` without `\r` matches as if every `\r\n` of the file were `\n`. An `old` with a `\r` is matched byte for byte; if an
+///   `old` with `\r\n` does not occur, every `\r\n` of file and `old` is treated as `\n`.
+/// * Line endings of `new` become those of the file, if all its lines end alike. In a file with mixed line endings, each `\n` of
+///   `new` becomes the line ending at its position, if `old` is matched with `\r\n` as `\n`; `\r\n` is unchanged. In a file without
+///   line endings, and with [`NewLineEndings::Exact`], `new` is written as given.
+/// * Occurrences are counted with overlap, and replaced from the left without overlap.
+/// * Time is linear in the size of the content. No memory is allocated for a result over `max_size`.
 ///
 /// # Errors
 ///
+/// Errors name no path.
+///
 /// * `no_match` and `not_unique`, with their details.
 /// * `too_large`: the content or the result is over `max_size`.
-/// * `not_text`: the content is text that its own encoding would not write back as it is.
-/// * `invalid_argument`: `new` has a character that the file's encoding has not; or nothing would change, as `new` is `old`
-///   with other line endings, which are not those of the file.
-///
-/// None of them names a path.
+/// * `not_text`: decoding and encoding the content does not reproduce its bytes.
+/// * `invalid_argument`: the encoding of the file lacks a character of `new`; or `old` and `new` differ only in line endings, which
+///   would become those of the file.
 ///
 /// ```
 /// use vfs_core::{Replacement, edit};
@@ -91,5 +91,8 @@ fn check_size(size: u64, max_size: u64) -> Result<()> {
 }
 
 fn too_large(max_size: u64) -> Error {
-    Error::new(ErrorKind::TooLarge, format!("an edit is limited to files of {max_size} bytes, before and after"))
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("the file is over {max_size} bytes before or after the edit; edit a smaller file"),
+    )
 }

@@ -1,28 +1,28 @@
-//! The lines that are most like a text which is not in a file.
+//! Search for the lines most similar to a text.
 
 use std::borrow::Cow;
 
 use crate::error::SimilarLine;
 use crate::types::Encoding;
 
-/// How much of a file is looked at, whatever its size.
+/// The maximum number of lines and bytes of a file that are compared.
 const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 4 << 20;
 
-/// How much of a line is compared and shown.
+/// The maximum size in bytes of a line that is compared and returned.
 const MAX_LINE_BYTES: usize = 200;
 
 const MAX_RESULTS: usize = 3;
 
-/// Lines less alike than this are not worth showing; 1 is alike but for the white space around.
+/// The minimum similarity of a result; 1 is equality up to surrounding white space.
 const SIMILARITY_THRESHOLD: f64 = 0.5;
 
-/// At most three lines of `content` that are most like the first line of `old` that is not blank, best first.
+/// Returns at most three lines of `content` that are most similar to the first non-blank line of `old`, best first.
 pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<SimilarLine> {
-    let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
+    let Some(target) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
         return Vec::new();
     };
-    let mut pairs = BytePairs::new(truncate_line(wanted).as_bytes());
+    let mut pairs = BytePairs::new(truncate_line(target).as_bytes());
     let seen = &content[..content.len().min(MAX_BYTES)];
     let mut best: Vec<(f64, SimilarLine)> = Vec::new();
     for (number, line) in (1..).zip(seen.split(|byte| *byte == b'\n').take(MAX_LINES)) {
@@ -49,7 +49,7 @@ fn truncate_line(line: &str) -> &str {
     &line[..line.floor_char_boundary(MAX_LINE_BYTES)]
 }
 
-/// The pairs of neighbouring bytes of one line, to be compared with those of many others.
+/// The bigrams of a line, to compare with those of other lines.
 struct BytePairs<'a> {
     line: &'a [u8],
     counts: Vec<u16>,
@@ -64,7 +64,7 @@ impl<'a> BytePairs<'a> {
         Self { line, counts }
     }
 
-    /// How alike two lines are, from 0 to 1: the share of their pairs that both have (Dice's coefficient).
+    /// Returns the similarity of two lines from 0 to 1: Dice's coefficient of their bigrams.
     fn similarity(&mut self, other: &[u8]) -> f64 {
         if self.line == other {
             return 1.0;
@@ -84,7 +84,7 @@ impl<'a> BytePairs<'a> {
         for at in &common {
             self.counts[*at] += 1;
         }
-        // Only the same line is wholly alike, though another order of the same pairs may come as near as can be.
+        // Lines with the same bigrams in another order are not equal.
         (2.0 * common.len() as f64 / pairs as f64).min(0.999)
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_line_but_for_white_space_comes_first() {
+    fn a_line_that_differs_in_white_space_only_is_first() {
         let content = "fn total(a: u32) {\n    let total = sum(a);\n\tlet total = sum(b);\r\n}\n";
         let near = nearest(content.as_bytes(), "\n  let total = sum(b);\nmore", Encoding::Utf8);
         assert_eq!(near[0], SimilarLine::new(3, "\tlet total = sum(b);"));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_alike_is_not_shown() {
+    fn dissimilar_lines_are_omitted() {
         for (content, old) in [("alpha\nbeta\n", "zzzzzz"), ("a\n", "b"), ("", "x"), ("abc\n", "  \n\t\n")] {
             assert_eq!(nearest(content.as_bytes(), old, Encoding::Utf8), [], "{content:?} {old:?}");
         }

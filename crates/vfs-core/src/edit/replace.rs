@@ -1,4 +1,4 @@
-//! One replacement, in bytes.
+//! A single replacement in bytes.
 
 use std::borrow::Cow;
 
@@ -11,19 +11,19 @@ use crate::error::Result;
 use crate::text;
 use crate::types::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
 
-/// One replacement of a list, spelled in the file's encoding.
+/// A replacement of a list in the encoding of the file.
 pub(super) struct EditStep<'a> {
-    /// The replacement as it was asked for.
+    /// The replacement of the request.
     pub(super) replacement: &'a Replacement,
-    /// Its place in the list, from 0.
+    /// The index in the list, from 0.
     pub(super) index: usize,
-    /// How many replacements the list has.
+    /// The number of replacements in the list.
     pub(super) of: usize,
     /// The encoding of the file.
     pub(super) encoding: Encoding,
-    /// The bytes that are looked for; `None` where the encoding cannot spell them.
+    /// The bytes to replace; `None` if the encoding lacks a character.
     pub(super) old: Option<Cow<'a, [u8]>>,
-    /// The bytes that stand there afterwards.
+    /// The new bytes.
     pub(super) new: Cow<'a, [u8]>,
 }
 
@@ -33,7 +33,7 @@ impl EditStep<'_> {
     }
 }
 
-/// Makes one replacement, and says how many places it had.
+/// Applies one replacement, and returns the content and the number of replaced occurrences.
 pub(super) fn apply_step(content: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let Some(old) = step.old.as_deref() else {
         return Err(failure::no_match(content, step));
@@ -55,19 +55,19 @@ pub(super) fn apply_step(content: &[u8], step: &EditStep<'_>, max_size: u64) -> 
     Ok(made)
 }
 
-/// Replaces `old` by the new text of `step`, whose line endings are those of the file where the file has one kind of them.
+/// Replaces `old` by the new text of `step`, whose line endings are already those of the file if it has one kind.
 fn replace_occurrences(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     if let Some([old, new]) = in_line_feeds(content, old, step)? {
-        return by_lines(content, &old, &EditStep { old: None, new, ..*step }, max_size);
+        return replace_lines(content, &old, &EditStep { old: None, new, ..*step }, max_size);
     }
     match in_bytes(content, old, &step.new)? {
-        Some(old) => exactly(content, &old, step, max_size),
-        None => by_lines(content, old, step, max_size),
+        Some(old) => replace_bytes(content, &old, step, max_size),
+        None => replace_lines(content, old, step, max_size),
     }
 }
 
-/// Returns the bytes with which [`exactly`] makes the same change as [`by_lines`] does with `old`, without a copy of the file;
-/// `None` if the file has mixed line endings and `old` or `new` contains a line break.
+/// Returns the bytes with which [`replace_bytes`] makes the same change as [`replace_lines`] does with `old`, without a copy of
+/// the file; `None` if the file has mixed line endings and `old` or `new` contains a line break.
 fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<'t, [u8]>>> {
     let has = |text, byte| memchr::memchr(byte, text).is_some();
     if has(old, b'\r') || !(has(old, b'\n') || has(new, b'\n')) {
@@ -80,8 +80,8 @@ fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<
     })
 }
 
-/// `old` and the new text with every `\r\n` as `\n`, where `old` is in the file only so, and something would change. New
-/// text of which exact bytes are asked for stays as it is.
+/// Returns `old` and the new text with every `\r\n` as `\n`, if `old` occurs only in this form and the text would change. New text
+/// with exact line endings is unchanged.
 fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t EditStep<'_>) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
     if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
         return Ok(None);
@@ -93,7 +93,7 @@ fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t EditStep<'_>) -> R
 }
 
 /// Replaces byte for byte.
-fn exactly(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+fn replace_bytes(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     check_places(content, old, step)?;
     let finder = memmem::Finder::new(old);
     let count = finder.find_iter(content).count() as u64;
@@ -111,8 +111,8 @@ fn exactly(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Re
     Ok((edited, count))
 }
 
-/// Replaces as if every `\r\n` were `\n`, and gives each place its own line endings back.
-fn by_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+/// Replaces as if every `\r\n` were `\n`, and restores the line endings at each position.
+fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let view = LineFeeds::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
@@ -139,7 +139,7 @@ fn by_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> R
     Ok((edited, count))
 }
 
-/// Refuses where there is no place, or more than one and only one was asked for.
+/// Fails if there is no occurrence, or more than one for [`Occurrences::Unique`].
 fn check_places(haystack: &[u8], old: &[u8], step: &EditStep<'_>) -> Result<()> {
     let Some(first) = memmem::find(haystack, old) else {
         return Err(failure::no_match(haystack, step));
@@ -182,9 +182,9 @@ mod tests {
             let step = EditStep { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
             let places = |error: Error| (error.kind(), error.detail().filter(|_| error.kind() == ErrorKind::NotUnique).cloned());
             let made = |result: Result<(Vec<u8>, u64)>| result.map_err(places);
-            let by_lines = made(by_lines(&content, old.as_bytes(), &step, u64::MAX));
+            let by_lines = made(replace_lines(&content, old.as_bytes(), &step, u64::MAX));
             if let Some(in_file) = in_bytes(&content, old.as_bytes(), &step.new).expect("there is memory") {
-                prop_assert_eq!(made(exactly(&content, &in_file, &step, u64::MAX)), by_lines);
+                prop_assert_eq!(made(replace_bytes(&content, &in_file, &step, u64::MAX)), by_lines);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The backend that an interceptor and an inner backend make.
+//! Backend wrapper that passes every operation through an interceptor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl<I> Clone for Intercepted<I> {
 }
 
 impl<I: Interceptor> Intercepted<I> {
-    /// Returns `inner` with `interceptor` around its operations.
+    /// Wraps `inner`, whose operations then pass `interceptor`.
     pub fn new(inner: Arc<dyn Backend>, interceptor: Arc<I>) -> Self {
         Self { inner, interceptor }
     }
@@ -52,7 +52,7 @@ impl<I: Interceptor> Intercepted<I> {
         self.interceptor.call(&*self.inner, cx, request).await
     }
 
-    /// Passes a streaming operation to the interceptor when the returned stream is first polled.
+    /// Returns a stream that calls the interceptor when it is first polled.
     fn stream<Q: StreamRequest>(
         &self,
         cx: OpContext,
@@ -240,7 +240,7 @@ impl<I: Interceptor> Snapshots for Intercepted<I> {
 
 impl<I: Interceptor> Watch for Intercepted<I> {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        // The feed begins before the interceptor lets it pass, so that no change made meanwhile is missed.
+        // Start the feed before the interceptor runs, so that no change is missed meanwhile.
         let begun = self.inner.as_watch().map(|watch| watch.watch(cx.clone(), req.clone()));
         self.stream(cx, req, begun)
     }

@@ -1,4 +1,4 @@
-//! Interceptors: code that is written once and runs around every operation.
+//! Interceptors, which run around every operation of a backend.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,13 @@ use crate::error::Result;
 /// # Behaviour
 ///
 /// * [`call`](Self::call) receives every operation with one result, and [`stream`](Self::stream) every streaming one, those of
-///   facets included; the files of an upload or download come one by one. An interceptor performs the operation, with the same
-///   or another context, at once, later or repeatedly, or does not perform it.
-/// * The namespace stays that of the backend.
+///   facets included; each file of an upload or download is one operation. An interceptor may perform the operation with the same
+///   or another context, delay it, repeat it, or refuse it.
+/// * An interceptor does not change the namespace of the backend.
 ///
 /// [`Intercepted`](crate::Intercepted) is the resulting backend.
+///
+/// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
@@ -60,7 +62,9 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         request: Q,
     ) -> impl Future<Output = Result<Q::Output>> + Send;
 
-    /// Performs a streaming operation, or refuses it. Called when the caller first polls the stream.
+    /// Performs a streaming operation, or refuses it.
+    ///
+    /// The method is called when the caller first polls the stream.
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output>;
 
     /// Returns the capabilities of the resulting backend, given those of the inner one.
@@ -73,8 +77,8 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
 ///
 /// # Behaviour
 ///
-/// A change feed begins when the caller asks for it, so that no event is missed while an interceptor waits; the first
-/// [`start`](Self::start) returns that feed. Any other operation starts with `start`.
+/// A change feed starts before the interceptor is called, so that no event is missed while the interceptor waits; the first
+/// [`start`](Self::start) returns that feed. Every other operation starts with `start`.
 pub struct StreamCall<Q: StreamRequest> {
     inner: Arc<dyn Backend>,
     request: Q,
@@ -101,7 +105,7 @@ impl<Q: StreamRequest> StreamCall<Q> {
         self.restart(cx)
     }
 
-    /// Starts the operation. It may be called again to retry.
+    /// Starts the operation; later calls start it again.
     pub fn restart(&mut self, cx: OpContext) -> ResultStream<Q::Output> {
         self.begun.take().unwrap_or_else(|| self.request.clone().start(&*self.inner, cx))
     }

@@ -1,22 +1,22 @@
-//! Wrappers as values.
+//! Factories of backend wrappers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::backend::Backend;
 
-/// Something that can be put around any backend: a policy, an audit, a quota.
+/// A factory that wraps a backend in another one, such as a policy, an audit log or a quota.
 ///
 /// # Behaviour
 ///
-/// A layer is a plain value; the same one may be put around many backends. The wrapper implements the whole of [`Backend`]
-/// and changes only what it is for.
+/// One layer may wrap many backends. The wrapper implements all of [`Backend`], its facets included, and forwards the calls that
+/// it does not change.
 pub trait Layer: Debug + Send + Sync {
-    /// `inner` with this layer around it.
+    /// Returns `inner` wrapped in this layer.
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend>;
 }
 
-/// Puts `layers` around `inner`, the first one innermost.
+/// Wraps `inner` in all `layers`; the first one is the innermost.
 pub fn layered<'a>(inner: Arc<dyn Backend>, layers: impl IntoIterator<Item = &'a dyn Layer>) -> Arc<dyn Backend> {
     layers.into_iter().fold(inner, |inner, layer| layer.layer(inner))
 }

@@ -1,4 +1,4 @@
-//! Operations as values: requests and outputs of one operation or of any.
+//! Typed and type-erased requests and outputs of all operations.
 
 use std::fmt;
 
@@ -25,68 +25,65 @@ use crate::types::{
     WriteResult,
 };
 
-/// A search whose matches come as they are found: a [`GrepRequest`] for [`Backend::grep_stream`].
+/// A request for [`Backend::grep_stream`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GrepStreamRequest(pub GrepRequest);
 
-/// A command whose output comes as it is printed: an [`ExecuteRequest`] for a
-/// [`StreamingShell`](crate::StreamingShell).
+/// A request for [`StreamingShell::execute_stream`](crate::StreamingShell::execute_stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExecuteStreamRequest(pub ExecuteRequest);
 
-/// Asks which states are remembered.
+/// A request for [`Snapshots::snapshots`](crate::Snapshots::snapshots).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotsRequest;
 
-/// The class of an operation, by what it may do to files.
+/// The class of an operation by its effect on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum OperationClass {
-    /// It changes no file.
+    /// The operation changes no file.
     #[serde(rename = "looks")]
     Read,
-    /// It changes files.
+    /// The operation changes files.
     #[serde(rename = "changes")]
     Write,
-    /// It runs or stops a command, which may do anything.
+    /// The operation runs or stops a command, which may change any file.
     #[serde(rename = "runs")]
     Execute,
 }
 
-/// An operation as a value, of any [`Backend`] or facet.
+/// A request for one operation of a [`Backend`] or facet.
 ///
-/// # Behaviour
-///
-/// Code that treats all operations alike, as interceptors and policies do, is written once against this trait and its two
-/// kinds: a [`UnaryRequest`] has one result, a [`StreamRequest`] a stream of items.
+/// Code that treats all operations alike, such as an interceptor or a policy, is generic over this trait and its two kinds: a
+/// [`UnaryRequest`] has one result, a [`StreamRequest`] a stream of items.
 pub trait Request: Clone + fmt::Debug + Send + Sync + 'static {
-    /// The result of the operation; of a streaming one, an item of its stream.
+    /// The result of the operation, or the item of its stream.
     type Output: Send + 'static;
 
     /// The operation.
     const OPERATION: Operation;
 
-    /// Borrows the request as one of any operation.
+    /// Borrows the request as the enum of all operations.
     fn as_request_ref(&self) -> RequestRef<'_>;
 
-    /// Converts the request into one of any operation.
+    /// Converts the request into the enum of all operations.
     fn into_any(self) -> AnyRequest;
 
-    /// Returns the request in `any`, if it is one of this operation.
+    /// Returns the request in `any`, or `None` if it is of another operation.
     fn from_any(any: AnyRequest) -> Option<Self>;
 
-    /// Borrows an output of the operation as one of any operation.
+    /// Borrows an output as the enum of all operations.
     fn output_ref(output: &Self::Output) -> OutputRef<'_>;
 
-    /// Converts an output of the operation into one of any operation.
+    /// Converts an output into the enum of all operations.
     fn into_any_output(output: Self::Output) -> AnyOutput;
 
-    /// Returns the output in `any`, if it is one of this operation.
+    /// Returns the output in `any`, or `None` if it is of another operation.
     fn from_any_output(any: AnyOutput) -> Option<Self::Output>;
 
-    /// Returns the same request with each path replaced by `map`.
+    /// Returns the request with each path replaced by the result of `map`.
     ///
     /// # Errors
     ///
@@ -163,7 +160,7 @@ macro_rules! requests {
             }
         }
 
-        /// An owned request of any operation, with a JSON form: it can be shown to a person, changed, and performed.
+        /// An owned request of any operation, with a JSON form, for example to show it to a person for approval.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "operation", content = "request")]
         #[non_exhaustive]
@@ -349,25 +346,25 @@ impl Operation {
 const SHELL: &str = "shell to run commands";
 const SNAPSHOTS: &str = "snapshots";
 
-/// Performs a unary operation on a facet, which `name` describes.
+/// Performs a unary operation on a facet. `name` describes the facet in errors.
 fn unary<'a, F: ?Sized, T: Send + 'a>(
     facet: Option<&'a F>,
     name: &str,
     perform: impl FnOnce(&'a F) -> BoxFuture<'a, Result<T>>,
 ) -> BoxFuture<'a, Result<T>> {
-    facet.map_or_else(|| ready(Err(missing(name))).boxed(), perform)
+    facet.map_or_else(|| ready(Err(missing_facet(name))).boxed(), perform)
 }
 
-/// Starts a streaming operation on a facet, which `name` describes.
+/// Starts a streaming operation on a facet. `name` describes the facet in errors.
 fn streaming<F: ?Sized, T: Send + 'static>(
     facet: Option<&F>,
     name: &str,
     start: impl FnOnce(&F) -> BoxStream<'static, Result<T>>,
 ) -> BoxStream<'static, Result<T>> {
-    facet.map_or_else(|| missing(name).into_stream(), start)
+    facet.map_or_else(|| missing_facet(name).into_stream(), start)
 }
 
-fn missing(facet: &str) -> Error {
+fn missing_facet(facet: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("this backend has no {facet}")).with_path(&VfsPath::root())
 }
 
@@ -381,19 +378,19 @@ fn pair<const N: usize>(paths: [&VfsPath; N]) -> [Option<&VfsPath>; 2] {
 
 async fn upload(file: FileUpload, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
     let path = file.path.clone();
-    let mut response = backend.upload_files(cx, vec![file]).await.pop().ok_or_else(|| unanswered(&path))?;
+    let mut response = backend.upload_files(cx, vec![file]).await.pop().ok_or_else(|| no_response(&path))?;
     response.cause.take().map_or(Ok(response), Err)
 }
 
 async fn download(request: DownloadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileDownloadResponse> {
     let path = request.path;
     let answers = backend.download_files(cx, vec![path.clone()]).await;
-    let mut response = answers.into_iter().next().ok_or_else(|| unanswered(&path))?;
+    let mut response = answers.into_iter().next().ok_or_else(|| no_response(&path))?;
     response.cause.take().map_or(Ok(response), Err)
 }
 
-fn unanswered(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Internal, "the backend gave no answer for this file").with_path(path)
+fn no_response(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Internal, "internal: the backend returned no result for the file").with_path(path)
 }
 
 impl OutputRef<'_> {
@@ -404,7 +401,7 @@ impl OutputRef<'_> {
 }
 
 impl RequestRef<'_> {
-    /// Returns the path that errors about this operation name: its first path, or the root if it has none.
+    /// Returns the path that errors of this operation name: its first path, or the root if it has none.
     pub fn primary_path(self) -> VfsPath {
         self.paths().next().cloned().unwrap_or_else(VfsPath::root)
     }
@@ -452,7 +449,7 @@ impl std::str::FromStr for Operation {
         let named = Operation::ALL.iter().find(|operation| operation.code() == code);
         named.copied().ok_or_else(|| {
             let known = Operation::ALL.iter().map(|operation| operation.code()).collect::<Vec<_>>().join(", ");
-            Error::invalid_argument(format!("there is no operation '{code}'; there are {known}"))
+            Error::invalid_argument(format!("unknown operation '{code}'; use one of {known}"))
         })
     }
 }
@@ -466,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrowed_request_has_its_paths_and_its_class() {
+    fn a_request_ref_has_the_paths_and_class_of_its_request() {
         let rename = RenameRequest::new(path("/a"), path("/b"));
         let request = rename.as_request_ref();
         assert_eq!(request.paths().map(VfsPath::as_str).collect::<Vec<_>>(), ["/a", "/b"]);
@@ -480,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_any_operation_goes_through_json_and_back() {
+    fn requests_survive_the_round_trip_through_json() {
         let write = WriteRequest::new(path("/a"), "text").mode(WriteMode::Overwrite);
         let json = serde_json::to_string(&write.clone().into_any()).expect("serialises");
         assert!(json.starts_with(r#"{"operation":"write","request":{"#), "{json}");
@@ -490,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn only_operations_that_can_be_performed_twice_are_idempotent() {
+    fn only_repeatable_operations_are_idempotent() {
         let write = |mode| WriteRequest::new(path("/a"), "x").mode(mode);
         for (call, expected) in [
             (write(WriteMode::Overwrite).into_any(), true),

@@ -1,14 +1,14 @@
-//! Streams of results, and how they begin.
+//! Result streams and their constructors.
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::error::{Error, Result};
 
-/// A stream of results, as the streaming operations return it.
+/// The stream of results that streaming operations return.
 pub type ResultStream<T> = BoxStream<'static, Result<T>>;
 
-/// Returns the stream that `start` resolves to; an error of `start` is its only item.
+/// Returns the stream that the future `start` resolves to. If `start` fails, its error is the only item.
 ///
 /// ```
 /// use futures::StreamExt as _;

@@ -1,4 +1,4 @@
-//! Commands in the background.
+//! Background jobs.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::{CommandExit, seconds};
 use crate::types::wire;
 
-/// Names a command in the background.
+/// The id of a background job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(String);
 
 impl JobId {
-    /// The id that is written `id`.
+    /// Creates an id from its text.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// As it is written.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -32,74 +32,73 @@ impl fmt::Display for JobId {
     }
 }
 
-/// A command in the background.
+/// A command that runs in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Job {
-    /// Its id.
+    /// The id of the job.
     pub id: JobId,
-    /// Its command line.
+    /// The command line.
     pub command: String,
-    /// When it was started.
+    /// The time at which the job was started.
     pub started: DateTime<Utc>,
-    /// How it ended, where it has.
+    /// The exit of the command, or `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<CommandExit>,
 }
 
 impl Job {
-    /// A job that runs.
+    /// Creates a running job.
     pub fn new(id: JobId, command: impl Into<String>, started: DateTime<Utc>) -> Self {
         Self { id, command: command.into(), started, exit: None }
     }
 }
 
-/// Asks which commands run in the background.
+/// A request for [`Shell::jobs`](super::Shell::jobs).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JobsRequest {}
 
 impl JobsRequest {
-    /// Those of the caller.
+    /// Creates a request for the jobs of the caller.
     pub fn new() -> Self {
         Self {}
     }
 }
 
-/// Asks for what a job has printed.
+/// A request for [`Shell::job_output`](super::Shell::job_output).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JobOutputRequest {
     /// The job.
     pub id: JobId,
-    /// Where to begin: 0, or the [`cursor`](JobOutput::cursor) of an earlier answer. Default 0.
+    /// The start: 0, or the [`cursor`](JobOutput::cursor) of an earlier result. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub cursor: u64,
-    /// Most bytes of the answer. Default [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`](super::ExecuteRequest).
+    /// The maximum size of the output in bytes. Default: [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`](super::ExecuteRequest).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
-    /// How long to wait for something to be printed, or for the end, where nothing is there; seconds in JSON. Default: not
-    /// at all.
+    /// How long to wait for output or the exit if there is no output after the cursor; seconds in JSON. Default: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "seconds::optional")]
     pub wait: Option<Duration>,
 }
 
 impl JobOutputRequest {
-    /// What `id` has printed from its beginning.
+    /// Creates a request for the output of `id` from its beginning.
     pub fn new(id: JobId) -> Self {
         Self { id, cursor: 0, max_bytes: None, wait: None }
     }
 
-    /// Begins at `cursor`.
+    /// Sets the cursor at which the output starts.
     #[must_use]
     pub fn from(mut self, cursor: u64) -> Self {
         self.cursor = cursor;
         self
     }
 
-    /// Waits for more, at most as long as `wait`.
+    /// Waits up to `wait` for more output.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
@@ -107,23 +106,23 @@ impl JobOutputRequest {
     }
 }
 
-/// What a job has printed from a place on.
+/// The output of a job from a cursor on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct JobOutput {
-    /// Both outputs, in the order of arrival.
+    /// Standard output and standard error, in the order of arrival.
     pub output: String,
-    /// Where what comes next begins.
+    /// The cursor after this output.
     pub cursor: u64,
-    /// How many bytes before `output` are no longer kept.
+    /// The number of bytes before `output` that are no longer stored.
     pub missed_bytes: u64,
-    /// How it ended, where it has and `output` reaches to the end.
+    /// The exit of the command, if it has ended and `output` reaches the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<CommandExit>,
 }
 
-/// Asks for a job to be ended.
+/// A request for [`Shell::stop_job`](super::Shell::stop_job).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -133,7 +132,7 @@ pub struct StopJobRequest {
 }
 
 impl StopJobRequest {
-    /// Ends `id`.
+    /// Creates a request to stop the job `id`.
     pub fn new(id: JobId) -> Self {
         Self { id }
     }

@@ -1,4 +1,4 @@
-//! What is to be run.
+//! The request to run a command.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,65 +10,65 @@ use crate::error::{Error, Result};
 use crate::path::VfsPath;
 use crate::types::wire;
 
-/// Asks for a command to be run by the backend's shell.
+/// A request for [`Shell::execute`](super::Shell::execute).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ExecuteRequest {
-    /// The command line, as a POSIX shell reads it.
+    /// The command line, for a POSIX shell.
     pub command: String,
-    /// The directory it runs in. Default: the root.
+    /// The working directory. Default: the root.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub cwd: VfsPath,
-    /// Its environment, over what [`base_env`](Self::base_env) gives. Default: nothing.
+    /// The variables that are added to [`base_env`](Self::base_env). Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "wire::or_default")]
     pub env: BTreeMap<String, String>,
-    /// What its environment begins with. Default: empty.
+    /// The base environment. Default: [`BaseEnvironment::Clean`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub base_env: BaseEnvironment,
-    /// How long it may run; seconds in JSON. Default: what the backend is set to, which is
-    /// [`ExecuteRequest::DEFAULT_TIMEOUT`] unless it is set otherwise, and no limit in the background. Zero is refused.
+    /// The maximum run time; seconds in JSON. Default: the setting of the backend, usually
+    /// [`ExecuteRequest::DEFAULT_TIMEOUT`], and no limit for a background job. Zero is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "seconds::optional")]
     pub timeout: Option<Duration>,
-    /// What it reads. Default: nothing.
+    /// The standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Most bytes of output that are kept, for each of `output`, `stdout` and `stderr`. Default
+    /// The maximum size in bytes of each of `output`, `stdout` and `stderr`. Default:
     /// [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_output_bytes: Option<u64>,
-    /// What becomes of output beyond that. Default: it is gone.
+    /// What happens to output over the limit. Default: it is dropped.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub full_output: FullOutput,
-    /// The terminal it runs in. Default: none; its outputs are pipes.
+    /// The size of the terminal. Default: no terminal; the outputs are pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// Whether the call waits for it. Default: it does.
+    /// Whether the call waits for the command. Default: it waits.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub run: RunMode,
 }
 
-/// What the environment of a command begins with.
+/// The base environment of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BaseEnvironment {
-    /// Nothing but what the backend is set to give to every command.
+    /// The variables that the backend is configured to set for every command.
     #[default]
     Clean,
-    /// The environment of the process that serves the backend, without what looks like a secret.
+    /// The environment of the process that serves the backend, without variables that look like secrets.
     Inherited,
 }
 
-/// What becomes of output beyond what an answer keeps.
+/// What happens to output over the limit of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FullOutput {
-    /// It is gone; the answer says how much there was.
+    /// The output is dropped; the response has its size.
     #[default]
     Dropped,
-    /// All output is also written to a [file](super::ExecuteResponse::full_output) of the backend.
+    /// The whole output is also written to a [file](super::ExecuteResponse::full_output) of the backend.
     File,
 }
 
@@ -76,10 +76,10 @@ pub enum FullOutput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TerminalSize {
-    /// Lines. Default 24.
+    /// The number of lines. Default: 24.
     #[serde(deserialize_with = "rows")]
     pub rows: u16,
-    /// Characters in a line. Default 80.
+    /// The number of columns. Default: 80.
     #[serde(deserialize_with = "columns")]
     pub columns: u16,
 }
@@ -103,21 +103,21 @@ fn columns<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u1
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunMode {
-    /// Until it ends.
+    /// The call returns when the command has ended.
     #[default]
     Foreground,
-    /// Not at all.
+    /// The call returns at once; the command becomes a job.
     Background,
 }
 
 impl ExecuteRequest {
-    /// 120 seconds.
+    /// The default timeout: 120 seconds.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// 100,000 bytes.
+    /// The default limit of each output: 100,000 bytes.
     pub const DEFAULT_MAX_OUTPUT_BYTES: u64 = 100_000;
 
-    /// Runs `command` in the root.
+    /// Creates a request to run `command` in the root.
     pub fn new(command: impl Into<String>) -> Self {
         Self {
             command: command.into(),
@@ -133,7 +133,7 @@ impl ExecuteRequest {
         }
     }
 
-    /// Runs in `cwd`.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, cwd: VfsPath) -> Self {
         self.cwd = cwd;
@@ -147,56 +147,56 @@ impl ExecuteRequest {
         self
     }
 
-    /// Begins with the environment of the serving process, without what looks like a secret.
+    /// Inherits the environment of the serving process, without variables that look like secrets.
     #[must_use]
     pub fn inherit_env(mut self) -> Self {
         self.base_env = BaseEnvironment::Inherited;
         self
     }
 
-    /// Ends it after `timeout`.
+    /// Sets the maximum run time.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Gives it `stdin` to read.
+    /// Sets the standard input.
     #[must_use]
     pub fn stdin(mut self, stdin: impl Into<String>) -> Self {
         self.stdin = Some(stdin.into());
         self
     }
 
-    /// Keeps at most `bytes` of each output.
+    /// Sets the maximum size of each output in bytes.
     #[must_use]
     pub fn max_output_bytes(mut self, bytes: u64) -> Self {
         self.max_output_bytes = Some(bytes);
         self
     }
 
-    /// Writes all output to a file too.
+    /// Also writes the whole output to a file.
     #[must_use]
     pub fn keep_full_output(mut self) -> Self {
         self.full_output = FullOutput::File;
         self
     }
 
-    /// Runs in a terminal of this size.
+    /// Runs the command in a terminal of this size.
     #[must_use]
     pub fn terminal(mut self, size: TerminalSize) -> Self {
         self.terminal = Some(size);
         self
     }
 
-    /// Does not wait for it.
+    /// Runs the command as a background job.
     #[must_use]
     pub fn background(mut self) -> Self {
         self.run = RunMode::Background;
         self
     }
 
-    /// Refuses what no shell can run.
+    /// Validates the request independently of the shell.
     ///
     /// # Errors
     ///
@@ -205,23 +205,26 @@ impl ExecuteRequest {
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::invalid_argument(message).with_path(&self.cwd));
         if self.command.trim().is_empty() {
-            return refuse("the command is empty".to_owned());
+            return refuse("the command is empty; give a command line".to_owned());
         }
         if self.command.contains('\0') {
-            return refuse("a command cannot contain NUL".to_owned());
+            return refuse("the command contains NUL; remove it".to_owned());
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return refuse("the timeout is zero; give how long the command may run, or leave it out".to_owned());
+            return refuse("the timeout is zero; set a longer timeout, or omit it".to_owned());
         }
         if self.terminal.is_some_and(|size| size.rows == 0 || size.columns == 0) {
-            return refuse("a terminal has at least one line and one column".to_owned());
+            return refuse("the terminal has no lines or no columns; give at least one of each".to_owned());
         }
         for (name, value) in &self.env {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return refuse(format!("{:?} cannot name a variable", shortened(name)));
+                return refuse(format!(
+                    "invalid name of an environment variable: {:?}; use a name without '=' and NUL",
+                    shortened(name)
+                ));
             }
             if value.contains('\0') {
-                return refuse(format!("the variable {:?} contains NUL", shortened(name)));
+                return refuse(format!("the environment variable {:?} contains NUL; remove it", shortened(name)));
             }
         }
         Ok(())
@@ -237,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_shell_can_run_is_refused() {
+    fn invalid_requests_are_refused() {
         for (request, word) in [
             (ExecuteRequest::new(""), "empty"),
             (ExecuteRequest::new(" \n\t"), "empty"),

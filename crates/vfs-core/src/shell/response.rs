@@ -1,4 +1,4 @@
-//! How it went.
+//! The result of a command.
 
 use std::time::Duration;
 
@@ -8,44 +8,44 @@ use super::{JobId, seconds};
 use crate::path::VfsPath;
 use crate::types::Problem;
 
-/// What a command printed and how it ended.
+/// The output and exit of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ExecuteResponse {
-    /// Everything it printed, in the order of arrival.
+    /// Standard output and standard error, in the order of arrival.
     pub output: String,
-    /// What it printed to its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// What it printed to its standard error.
+    /// The standard error.
     pub stderr: String,
-    /// Its exit code, where it exited by itself.
+    /// The exit code, or `None` if a signal ended the command.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
-    /// Whether output was cut at the limit.
+    /// Whether an output was cut at the limit.
     pub truncated: bool,
-    /// How many bytes of output there were in all.
+    /// The size of the whole output in bytes.
     pub output_bytes: u64,
-    /// Whether it was ended by the timeout.
+    /// Whether the timeout ended the command.
     pub timed_out: bool,
-    /// How long it ran; seconds in JSON.
+    /// The run time; seconds in JSON.
     #[serde(with = "seconds")]
     pub duration: Duration,
-    /// The file that has all of the output, where that was asked for.
+    /// The file with the whole output, if the request asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_output: Option<VfsPath>,
-    /// The job that goes on in the background; nothing else is known of it yet.
+    /// The id of the background job; the other fields are then empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// What is to be known of the files after it: in a sandbox, entries that are new and could make a program outside of it
-    /// run something.
+    /// Problems with files after the command: in a sandbox, new entries that could cause a program outside of the sandbox to run
+    /// code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
 
 impl ExecuteResponse {
-    /// How it ended, without what it printed.
+    /// Returns the exit without the output.
     pub fn exit(&self) -> CommandExit {
         CommandExit {
             exit_code: self.exit_code,
@@ -56,18 +56,18 @@ impl ExecuteResponse {
     }
 }
 
-/// How a command ended.
+/// The exit of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CommandExit {
-    /// Its exit code, where it exited by itself.
+    /// The exit code, or `None` if a signal ended the command.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
-    /// Whether it was ended by the timeout.
+    /// Whether the timeout ended the command.
     pub timed_out: bool,
-    /// How long it ran; seconds in JSON.
+    /// The run time; seconds in JSON.
     #[serde(with = "seconds")]
     pub duration: Duration,
 }
@@ -77,10 +77,10 @@ pub struct CommandExit {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExecuteEvent {
-    /// It printed to its standard output.
+    /// Text of the standard output.
     Stdout(String),
-    /// It printed to its standard error.
+    /// Text of the standard error.
     Stderr(String),
-    /// It ended: always the last item unless that is an error.
+    /// The exit of the command, which is the last item unless the stream ends with an error.
     Exit(ExecuteResponse),
 }

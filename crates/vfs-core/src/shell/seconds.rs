@@ -1,4 +1,4 @@
-//! Spans of time as seconds in JSON, which is how people and models write them.
+//! Serde helpers for durations as seconds.
 
 use std::time::Duration;
 

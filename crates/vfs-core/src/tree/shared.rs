@@ -1,4 +1,4 @@
-//! A tree as a value: what one backend lends to another, whatever its type.
+//! Type-erased trees, which one backend opens in another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,62 +8,63 @@ use crate::error::Result;
 use crate::path::VfsPath;
 use crate::types::{FileInfo, Resolved};
 
-/// A [`Tree`] whose type is not known: wrappers are written against this one, and put one around another.
+/// A dyn-compatible [`Tree`], for wrappers of trees.
 pub trait DynTree: Send + Sync + 'static {
-    /// As [`Tree::locate`].
+    /// See [`Tree::locate`].
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>>;
 }
 
-/// A directory of a [`DynTree`], which does all that a [`Tree`] does in it. Methods may block, and their errors need not
-/// name a path.
+/// An open directory of a [`DynTree`].
+///
+/// Methods may block, and their errors need not name a path.
 pub trait DynDirectory: Send + Sync + 'static {
-    /// As [`Tree::list`].
+    /// See [`Tree::list`].
     fn list(&self) -> Result<Listing>;
 
-    /// As [`Tree::list_only`].
+    /// See [`Tree::list_only`].
     fn list_only(&self, names: &[String]) -> Result<Listing>;
 
-    /// As [`Tree::enter`].
+    /// See [`Tree::enter`].
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>>;
 
-    /// As [`Tree::follow`].
+    /// See [`Tree::follow`].
     fn follow(&self, name: &str) -> Result<ChildKind>;
 
-    /// As [`Tree::info`].
+    /// See [`Tree::info`].
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
 
-    /// As [`Tree::known`].
+    /// See [`Tree::known`].
     fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch>;
 
-    /// As [`Tree::open`].
+    /// See [`Tree::open`].
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened>;
 
-    /// As [`Tree::resolve`].
+    /// See [`Tree::resolve`].
     fn resolve(&self, name: &str) -> Result<Resolved>;
 }
 
-/// A tree that a backend lends for one search.
+/// A type-erased tree, which a backend opens for one search.
 ///
 /// A clone is a handle on the same tree.
 #[derive(Clone)]
 pub struct SharedTree(Arc<dyn DynTree>);
 
 impl SharedTree {
-    /// A tree of any type.
+    /// Creates a tree from a dyn-compatible one.
     pub fn new(tree: impl DynTree) -> Self {
         Self(Arc::new(tree))
     }
 
-    /// A tree that is written for speed, as one of no particular type.
+    /// Creates a tree from a statically typed one.
     pub fn of<T: Tree>(tree: Arc<T>) -> Self {
         Self::new(ErasedTree(tree))
     }
 
-    /// The directory at `path`; `None` where a file or nothing is.
+    /// Opens the directory at `path`, or returns `None` if no directory exists there.
     ///
     /// # Errors
     ///
-    /// Those of locating it, but for [absence](crate::Error::is_absence).
+    /// Those of [`Tree::locate`], except for [absence](crate::Error::is_absence).
     pub fn directory(&self, path: &VfsPath) -> Result<Option<Arc<dyn DynDirectory>>> {
         match self.locate(path) {
             Ok(Located::Directory(dir)) => Ok(Some(dir)),

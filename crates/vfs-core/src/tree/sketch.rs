@@ -1,26 +1,25 @@
-//! What is remembered of a content, so that it need not be read again to tell that a text is not in it.
+//! Bloom filters of the 4-grams of files, which exclude files from a search without reading them.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How long the runs of bytes are that a sketch tells of.
+/// The length of an n-gram in bytes.
 const NGRAM_BYTES: usize = 4;
 
-/// The least and the most bits that a sketch is made in. What has more runs than that leaves room for too few texts that
-/// it could tell to be missing.
+/// The range of sizes of a filter in bits. A larger content sets too many bits for the filter to exclude texts.
 const MIN_BITS: u64 = 64;
 const MAX_BITS: u64 = 1 << 20;
 
-/// How full a sketch may be, in tenths: the fuller, the smaller, and the more often it cannot tell.
+/// The maximum share of set bits, in tenths: a fuller filter is smaller, but has more false positives.
 const MAX_FILL_TENTHS: u64 = 6;
 
-/// What is remembered of a content: whether it is binary, and which runs of four bytes may be in it.
+/// A Bloom filter of the 4-grams of a file's content.
 ///
 /// # Behaviour
 ///
-/// * It is a Bloom filter with one hash, of about a fortieth of the size of source code. Upper and lower case of ASCII
-///   letters are the same to it. It may take a text to be in a content that does not hold it, never the other way round.
-/// * A clone is a handle on the same one.
+/// * The filter has one hash function, ignores the case of ASCII letters, and takes about a fortieth of the size of source code.
+/// * The filter has false positives, but no false negatives.
+/// * A clone shares the memory of the filter.
 ///
 /// ```
 /// use vfs_core::tree::{Sketcher, Sought};
@@ -38,11 +37,11 @@ const MAX_FILL_TENTHS: u64 = 6;
 pub struct Sketch {
     size: u64,
     text: Text,
-    /// The bit of each run, by the low bits of its hash. Where there are none, nothing is known of the runs.
-    runs: Arc<[u64]>,
+    /// The bits of the 4-grams. If empty, the sketch has no filter.
+    filter: Arc<[u64]>,
 }
 
-/// What the bytes of a content are.
+/// The type of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Text {
     Binary,
@@ -51,37 +50,37 @@ enum Text {
 }
 
 impl Sketch {
-    /// Of a content of `size` bytes that a search takes for binary. Nothing else is known of it.
+    /// Creates the sketch of a binary content of `size` bytes, without a filter.
     pub fn of_binary(size: u64) -> Self {
-        Self { size, text: Text::Binary, runs: Arc::default() }
+        Self { size, text: Text::Binary, filter: Arc::default() }
     }
 
-    /// How many bytes the content has.
+    /// Returns the size of the content in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether a search takes it for binary.
+    /// Returns whether a search treats the content as binary.
     pub fn is_binary(&self) -> bool {
         self.text == Text::Binary
     }
 
-    /// Whether one of the texts that are `sought` may be in the content. Where not, none is.
+    /// Returns whether the content may contain one of the texts of `sought`. If not, the content contains none of them.
     pub fn may_hold(&self, sought: &Sought) -> bool {
-        // In any case some letters are more than ASCII, such as the sign for Kelvin, whose bytes are others.
-        let is_known = !self.runs.is_empty() && (sought.case == Case::Exact || self.text == Text::Ascii);
-        !is_known || sought.texts.iter().any(|hashes| hashes.iter().all(|hash| self.may_hold_run(*hash)))
+        // Some letters outside ASCII fold to ASCII letters, such as the Kelvin sign, and have other bytes.
+        let is_usable = !self.filter.is_empty() && (sought.case == Case::Exact || self.text == Text::Ascii);
+        !is_usable || sought.texts.iter().any(|hashes| hashes.iter().all(|hash| self.may_hold_ngram(*hash)))
     }
 
-    /// How much memory it takes beside itself, in bytes.
+    /// Returns the heap memory of the sketch in bytes.
     pub fn memory(&self) -> usize {
-        // The two counters of a shared value.
-        size_of_val(&*self.runs) + 2 * size_of::<usize>()
+        // An `Arc` has two counters.
+        size_of_val(&*self.filter) + 2 * size_of::<usize>()
     }
 
-    fn may_hold_run(&self, hash: u32) -> bool {
-        let bit = place(hash, self.runs.len() * 64);
-        self.runs[bit / 64] >> (bit % 64) & 1 == 1
+    fn may_hold_ngram(&self, hash: u32) -> bool {
+        let bit = bit_index(hash, self.filter.len() * 64);
+        self.filter[bit / 64] >> (bit % 64) & 1 == 1
     }
 }
 
@@ -91,11 +90,11 @@ impl fmt::Debug for Sketch {
     }
 }
 
-/// Texts of which a content is to hold at least one, as a [`Sketch`] is asked for them.
+/// A set of texts to look up in a [`Sketch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought {
     case: Case,
-    /// The hashes of the runs of each.
+    /// The hashes of the 4-grams of each text.
     texts: Vec<Vec<u32>>,
 }
 
@@ -106,21 +105,23 @@ enum Case {
 }
 
 impl Sought {
-    /// At least one of `texts`, byte by byte; `None` where there is none, or one has under four bytes, of which a sketch
-    /// knows nothing.
+    /// Creates a case-sensitive query for any of `texts`.
+    ///
+    /// Returns `None` if `texts` is empty, or a text has fewer than four bytes.
     pub fn exactly<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
         Self::new(Case::Exact, texts)
     }
 
-    /// At least one of `texts`, whatever the case of its letters; `None` where there is none, or one has under four bytes
-    /// of ASCII in a row.
+    /// Creates a case-insensitive query for any of `texts`.
+    ///
+    /// Returns `None` if `texts` is empty, or a text has fewer than four ASCII bytes in a row.
     pub fn in_any_case<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
         Self::new(Case::Any, texts)
     }
 
     fn new<T: AsRef<[u8]>>(case: Case, texts: impl IntoIterator<Item = T>) -> Option<Self> {
         let hashes = |text: T| {
-            let is_sure = |run: &&[u8]| case == Case::Exact || run.is_ascii();
+            let is_sure = |ngram: &&[u8]| case == Case::Exact || ngram.is_ascii();
             let hashes: Vec<_> = text.as_ref().windows(NGRAM_BYTES).filter(is_sure).map(hash).collect();
             (!hashes.is_empty()).then_some(hashes)
         };
@@ -129,41 +130,40 @@ impl Sought {
     }
 }
 
-/// The hash of a run, the same in upper and lower case: by multiplication, so that its high bits depend on every byte.
-fn hash(run: &[u8]) -> u32 {
-    scattered(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWERCASE_MASK)
+/// Returns the case-insensitive hash of a 4-gram.
+fn hash(ngram: &[u8]) -> u32 {
+    multiply_hash(u32::from_le_bytes([ngram[0], ngram[1], ngram[2], ngram[3]]) | LOWERCASE_MASK)
 }
 
-/// What makes upper case lower, and does nothing worse to the rest than making some of it one.
+/// Sets the bit that makes ASCII letters lower case. Other bytes may collide, which adds false positives only.
 const LOWERCASE_MASK: u32 = 0x2020_2020;
 
-fn scattered(run: u32) -> u32 {
-    run.wrapping_mul(0x9E37_79B1)
+/// Multiplicative hash, whose high bits depend on every byte.
+fn multiply_hash(ngram: u32) -> u32 {
+    ngram.wrapping_mul(0x9E37_79B1)
 }
 
-/// Where the bit of a run is among `bits`, which are a power of two.
-fn place(hash: u32, bits: usize) -> usize {
+/// Returns the index of the bit for `hash` in a filter of `bits` bits, a power of two.
+fn bit_index(hash: u32, bits: usize) -> usize {
     (hash >> (u32::BITS - bits.trailing_zeros())) as usize
 }
 
-/// Makes sketches, one after the other.
+/// A builder of sketches, for one content after the other.
 ///
-/// # Behaviour
-///
-/// It keeps up to a mebibyte for the next one. Making a sketch takes about a nanosecond for each byte of the content.
+/// The builder reuses up to 1 MiB of memory. A sketch costs about a nanosecond per byte of content.
 #[derive(Debug, Default)]
 pub struct Sketcher {
-    /// A byte for each bit: bytes are set sooner. All of it is 0 between two sketches.
+    /// One byte per bit, as bytes are faster to set; all 0 between two sketches.
     marks: Vec<u8>,
     bits: usize,
     size: u64,
     is_ascii: bool,
-    /// The last bytes, whose runs go on.
+    /// The last bytes, which start 4-grams of the next chunk.
     last: Vec<u8>,
 }
 
 impl Sketcher {
-    /// Begins a sketch of a content that has about `size` bytes. One that was begun before is forgotten.
+    /// Begins the sketch of a content of about `size` bytes. An unfinished sketch is discarded.
     pub fn begin(&mut self, size: u64) {
         self.marks[..self.bits].fill(0);
         self.bits = size.clamp(MIN_BITS, MAX_BITS).next_power_of_two() as usize;
@@ -174,7 +174,7 @@ impl Sketcher {
         self.last.clear();
     }
 
-    /// Takes the next bytes of the content.
+    /// Adds the next bytes of the content.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.bits == 0 {
             self.begin(0);
@@ -194,7 +194,7 @@ impl Sketcher {
         } else if self.last.is_empty() {
             self.last.extend_from_slice(bytes);
         } else {
-            // The border holds them already.
+            // The border already contains these bytes.
             self.last.drain(..self.last.len().saturating_sub(NGRAM_BYTES - 1));
         }
     }
@@ -202,7 +202,7 @@ impl Sketcher {
     fn mark(&mut self, bytes: &[u8]) {
         let marks = &mut self.marks[..self.bits];
         let (last, shift) = (marks.len() - 1, u32::BITS - marks.len().trailing_zeros());
-        let mut mark = |run: u32| marks[(scattered(run) >> shift) as usize & last] = 1;
+        let mut mark = |ngram: u32| marks[(multiply_hash(ngram) >> shift) as usize & last] = 1;
         let mut rest = bytes;
         while let Some(eight) = rest.first_chunk::<8>() {
             let eight = u64::from_le_bytes(*eight) | (u64::from(LOWERCASE_MASK) << 32 | u64::from(LOWERCASE_MASK));
@@ -212,56 +212,56 @@ impl Sketcher {
             rest = &rest[NGRAM_BYTES..];
         }
         rest.windows(NGRAM_BYTES)
-            .for_each(|run| mark(u32::from_le_bytes([run[0], run[1], run[2], run[3]]) | LOWERCASE_MASK));
+            .for_each(|ngram| mark(u32::from_le_bytes([ngram[0], ngram[1], ngram[2], ngram[3]]) | LOWERCASE_MASK));
     }
 
-    /// The sketch of what was pushed since it was begun, which has to be all of the content.
+    /// Returns the sketch of the bytes pushed since [`begin`](Self::begin), which must be the whole content.
     pub fn finish(&mut self) -> Sketch {
-        let mut runs = Vec::with_capacity(self.bits / 64);
+        let mut words = Vec::with_capacity(self.bits / 64);
         for marks in self.marks[..self.bits].chunks_exact(64) {
-            runs.push(marks.chunks_exact(8).rev().fold(0, |word, marks| word << 8 | packed(marks)));
+            words.push(marks.chunks_exact(8).rev().fold(0, |word, marks| word << 8 | pack(marks)));
         }
         self.marks[..self.bits].fill(0);
         self.bits = 0;
         let text = if self.is_ascii { Text::Ascii } else { Text::Other };
-        Sketch { size: self.size, text, runs: folded(runs).into() }
+        Sketch { size: self.size, text, filter: fold_while_sparse(words).into() }
     }
 }
 
-/// The bits of eight marks.
-fn packed(marks: &[u8]) -> u64 {
+/// Packs eight marks into bits.
+fn pack(marks: &[u8]) -> u64 {
     let marks = marks.iter().rev().fold(0, |word, mark| word << 8 | u64::from(*mark));
-    // Each mark is moved to a bit of its own in the highest byte.
+    // The multiplication moves each mark to its own bit of the highest byte.
     marks.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The smallest sketch that is not too full: neighbours become one. None where it is too full as it is.
-fn folded(mut runs: Vec<u64>) -> Vec<u64> {
-    let ones = |runs: &[u64]| runs.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+/// Halves the filter by merging neighbouring bits while it is sparse enough. Returns an empty filter if it is already too full.
+fn fold_while_sparse(mut words: Vec<u64>) -> Vec<u64> {
+    let ones = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
     let is_full = |ones: u64, words: usize| ones * 10 > words as u64 * 64 * MAX_FILL_TENTHS;
-    if is_full(ones(&runs), runs.len()) {
+    if is_full(ones(&words), words.len()) {
         return Vec::new();
     }
-    while runs.len() > 1 {
-        let pairs = runs.iter().map(|word| u64::from(paired(*word).count_ones())).sum();
-        if is_full(pairs, runs.len() / 2) {
+    while words.len() > 1 {
+        let pairs = words.iter().map(|word| u64::from(merge_pairs(*word).count_ones())).sum();
+        if is_full(pairs, words.len() / 2) {
             break;
         }
-        for at in 0..runs.len() / 2 {
-            runs[at] = joined(paired(runs[2 * at])) | joined(paired(runs[2 * at + 1])) << 32;
+        for at in 0..words.len() / 2 {
+            words[at] = compact(merge_pairs(words[2 * at])) | compact(merge_pairs(words[2 * at + 1])) << 32;
         }
-        runs.truncate(runs.len() / 2);
+        words.truncate(words.len() / 2);
     }
-    runs
+    words
 }
 
-/// Of each pair of neighbours whether one is set, in the lower place.
-fn paired(word: u64) -> u64 {
+/// Sets the lower bit of each pair of bits if either is set.
+fn merge_pairs(word: u64) -> u64 {
     (word | word >> 1) & 0x5555_5555_5555_5555
 }
 
-/// The even bits side by side, which stand apart.
-fn joined(pairs: u64) -> u64 {
+/// Moves the even bits into the lower half.
+fn compact(pairs: u64) -> u64 {
     let steps = [
         (1, 0x3333_3333_3333_3333),
         (2, 0x0F0F_0F0F_0F0F_0F0F),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_mostly_told() {
+    fn most_missing_texts_are_excluded() {
         let words: Vec<String> = (0..2_000).map(|number| format!("word{number:05}")).collect();
         let sketch = of(words.join(" ").as_bytes());
         let told = (2_000..4_000).filter(|number| !sketch.may_hold(&exactly(&format!("other{number:05}")))).count();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_another_case_are_told_apart_only_where_they_are_sure() {
+    fn case_folding_beyond_ascii_is_never_excluded() {
         let (ascii, other) = (of(b"A Needle here"), of("A Needle h\u{e9}re".as_bytes()));
         for (sketch, sought, expected) in [
             (&ascii, exactly("Needle"), true),
@@ -335,8 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_full_is_not_known() {
-        // More different runs than a sketch has bits for.
+    fn a_full_filter_excludes_nothing() {
+        // More distinct 4-grams than a filter has bits.
         let content: Vec<u8> = (0..1_500_000_u32).flat_map(|n| n.wrapping_mul(0x9E37_79B9).to_le_bytes()).collect();
         let sketch = of(&content);
         assert!(sketch.may_hold(&exactly("anything")));

@@ -1,4 +1,4 @@
-//! Replacing text in a file.
+//! Requests and results of edits.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,55 +7,56 @@ use super::state::FilesUpdate;
 use super::wire;
 use crate::path::VfsPath;
 
-/// Which occurrences of a text are replaced.
+/// The occurrences of a text that a replacement replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occurrences {
-    /// The only one; more than one is refused.
+    /// The only occurrence; more than one is an error.
     #[default]
     Unique,
-    /// Every one, from the left without overlap.
+    /// Every occurrence, from the left, without overlap.
     All,
 }
 
-/// How the line endings of new text are written.
+/// How the line endings of the new text are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewLineEndings {
-    /// As those of the file, if all its lines end alike. In a file of mixed line endings each `\n` becomes the ending of its
-    /// place, unless `old` holds a `\r` that is in the file; in a file without line endings they are written as given.
+    /// Line endings become those of the file, if its lines end alike. In a file with mixed line endings, each `\n` becomes the
+    /// ending at its position, unless `old` contains a `\r` that occurs in the file. In a file without line endings, the new text
+    /// is written as given.
     #[default]
     Match,
-    /// As given, byte for byte.
+    /// The new text is written byte for byte.
     Exact,
 }
 
-/// One text to be replaced by another, literally.
+/// The replacement of a literal text by another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Replacement {
-    /// The text as `read` shows it. Its `\n` matches the file's `\r\n` unless it holds a `\r` itself.
+    /// The text to replace, as `read` returns it. A `\n` also matches `\r\n`, unless the text contains a `\r`.
     #[serde(alias = "old_string")]
     pub old: String,
-    /// The text that replaces it. Its line endings become those of the file.
+    /// The new text. Its line endings become those of the file.
     #[serde(alias = "new_string")]
     pub new: String,
-    /// Which occurrences. Default: the only one.
+    /// The occurrences to replace. Default: the only one.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub occurrences: Occurrences,
-    /// How the line endings of `new` are written. Default: as those of the file.
+    /// How the line endings of `new` are written. Default: [`NewLineEndings::Match`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub line_endings: NewLineEndings,
 }
 
 impl Replacement {
-    /// Replaces the only occurrence of `old` with `new`.
+    /// Creates a replacement of the only occurrence of `old` by `new`.
     pub fn new(old: impl Into<String>, new: impl Into<String>) -> Self {
         Self { old: old.into(), new: new.into(), occurrences: Occurrences::Unique, line_endings: NewLineEndings::Match }
     }
 
-    /// Replaces every occurrence.
+    /// Replaces every occurrence instead.
     #[must_use]
     pub fn all(mut self) -> Self {
         self.occurrences = Occurrences::All;
@@ -70,32 +71,32 @@ impl Replacement {
     }
 }
 
-/// Whether an edit is carried out.
+/// Whether an edit changes the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditMode {
-    /// It is.
+    /// The file is changed.
     #[default]
     Apply,
-    /// It is not: the result has the diff, and nothing changes.
+    /// The file is not changed; the result has the diff.
     DryRun,
 }
 
-/// Whether the result carries a unified diff.
+/// Whether the result of an edit has a unified diff.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffOutput {
-    /// Only a dry run's does.
+    /// Only the result of a dry run has a diff.
     #[default]
     OnDryRun,
-    /// It does.
+    /// The result has a diff.
     Always,
 }
 
-/// Asks for replacements in one file, all or none.
+/// A request for [`Backend::edit`](crate::Backend::edit): replacements in one file, of which all or none are made.
 ///
-/// In JSON the replacements are a list, or, where there is one, `old`, `new`, `replace_all` and `line_endings` beside the
-/// path: `{"path": "/a", "old": "x", "new": "y"}`.
+/// In JSON, the replacements are a list. A single replacement may be given as `old`, `new`, `replace_all` and `line_endings` beside
+/// the path: `{"path": "/a", "old": "x", "new": "y"}`.
 ///
 /// ```
 /// use vfs_core::{EditRequest, VfsPath};
@@ -110,35 +111,35 @@ pub enum DiffOutput {
 pub struct EditRequest {
     /// The file.
     pub path: VfsPath,
-    /// Applied in this order, each to what the ones before it left.
+    /// The replacements, each of which applies to the result of those before it.
     pub replacements: Vec<Replacement>,
-    /// Refuses with `conflict` if the file is another version. Default: any.
+    /// The version that the file must have, else the edit fails with `conflict`. Default: any.
     pub expected_version: Option<Version>,
-    /// Whether it is carried out. Default: yes.
+    /// Whether the edit changes the file. Default: [`EditMode::Apply`].
     pub mode: EditMode,
-    /// Whether the result carries the diff. Default: a dry run's does.
+    /// Whether the result has the diff. Default: [`DiffOutput::OnDryRun`].
     pub diff: DiffOutput,
 }
 
 impl EditRequest {
-    /// Replaces the only occurrence of `old` in `path` with `new`.
+    /// Creates an edit that replaces the only occurrence of `old` in `path` with `new`.
     pub fn new(path: VfsPath, old: impl Into<String>, new: impl Into<String>) -> Self {
         Self::list(path, vec![Replacement::new(old, new)])
     }
 
-    /// Makes `replacements` in `path`.
+    /// Creates an edit that makes `replacements` in `path`.
     pub fn list(path: VfsPath, replacements: Vec<Replacement>) -> Self {
         Self { path, replacements, expected_version: None, mode: EditMode::default(), diff: DiffOutput::default() }
     }
 
-    /// Makes one more replacement, after the others.
+    /// Adds a replacement after the others.
     #[must_use]
     pub fn and(mut self, old: impl Into<String>, new: impl Into<String>) -> Self {
         self.replacements.push(Replacement::new(old, new));
         self
     }
 
-    /// Replaces every occurrence, in all replacements named so far.
+    /// Replaces every occurrence, in all replacements added so far.
     #[must_use]
     pub fn replace_all(mut self) -> Self {
         for replacement in &mut self.replacements {
@@ -147,7 +148,7 @@ impl EditRequest {
         self
     }
 
-    /// Writes the new text byte for byte, in all replacements named so far.
+    /// Writes the new text byte for byte, in all replacements added so far.
     #[must_use]
     pub fn exact_line_endings(mut self) -> Self {
         for replacement in &mut self.replacements {
@@ -156,28 +157,28 @@ impl EditRequest {
         self
     }
 
-    /// Refuses if the file is not `version`.
+    /// Fails with `conflict` unless the file has this version.
     #[must_use]
     pub fn expected_version(mut self, version: Version) -> Self {
         self.expected_version = Some(version);
         self
     }
 
-    /// Only shows what would change.
+    /// Makes the edit a dry run, which changes nothing and returns the diff.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.mode = EditMode::DryRun;
         self
     }
 
-    /// Puts the unified diff into the result.
+    /// Adds the unified diff to the result.
     #[must_use]
     pub fn with_diff(mut self) -> Self {
         self.diff = DiffOutput::Always;
         self
     }
 
-    /// Whether the result carries the diff.
+    /// Returns whether the result has the diff.
     pub fn wants_diff(&self) -> bool {
         self.diff == DiffOutput::Always || self.mode == EditMode::DryRun
     }
@@ -226,44 +227,48 @@ impl TryFrom<WireEdit> for EditRequest {
                 let line_endings = line_endings.unwrap_or_default();
                 replacements.push(Replacement { old, new, occurrences, line_endings });
             }
-            (Some(_), Some(_)) => return Err("give either `old` and `new`, or `replacements`, not both"),
-            (None, None) if replace_all.is_some() => {
-                return Err("`replace_all` goes with `old` and `new`; a replacement has `occurrences`");
+            (Some(_), Some(_)) => {
+                return Err("the edit has both forms of replacements; give either `old` and `new`, or `replacements`");
             }
-            (None, None) => return Err("`line_endings` goes with `old` and `new`; each replacement has its own"),
-            _ => return Err("`old` and `new` belong together"),
+            (None, None) if replace_all.is_some() => {
+                return Err("`replace_all` applies to `old` and `new` only; set `occurrences` in each replacement");
+            }
+            (None, None) => {
+                return Err("`line_endings` applies to `old` and `new` only; set `line_endings` in each replacement");
+            }
+            _ => return Err("the edit has only one of `old` and `new`; give both"),
         }
         Ok(Self { path, replacements, expected_version, mode, diff })
     }
 }
 
-/// A file was edited, or would be.
+/// The result of an edit, or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EditResult {
     /// The file.
     pub path: VfsPath,
-    /// How many places were replaced, over all replacements.
+    /// The number of occurrences that were replaced, over all replacements.
     pub occurrences: u64,
-    /// The version that the file now has; after a dry run, the one it had and has.
+    /// The version of the file after the call.
     pub version: Version,
-    /// Its size in bytes; after a dry run, the size it would have.
+    /// The size of the new content in bytes.
     pub size: u64,
-    /// The unified diff, where it was asked for.
+    /// The unified diff, if the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// On an agent's state: the change to merge into it.
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
 
 impl EditResult {
-    /// `occurrences` places of `path` were replaced.
+    /// Creates a result without a diff.
     pub fn new(path: VfsPath, occurrences: u64, version: Version, size: u64) -> Self {
         Self { path, occurrences, version, size, diff: None, files_update: None }
     }
 
-    /// The same with a unified diff.
+    /// Sets the unified diff.
     #[must_use]
     pub fn with_diff(mut self, diff: Option<String>) -> Self {
         self.diff = diff;

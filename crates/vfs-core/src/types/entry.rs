@@ -1,4 +1,4 @@
-//! What is known of one file, and what a listing or search could not show.
+//! File metadata, versions, and the problems and omissions of listings and searches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use super::wire;
 use crate::error::{Error, ErrorKind};
 use crate::path::VfsPath;
 
-/// An opaque mark of a file's content: equal versions mean equal content.
+/// An opaque version of a file's content: equal versions mean equal content.
 ///
-/// It is the precondition of conditional writes, and means something only to the backend that gave it.
+/// Versions are preconditions of conditional writes. A version is valid only for the backend that issued it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(Arc<str>);
 
 impl Version {
-    /// A version from a backend's own text.
+    /// Creates a version from the text of a backend.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text of the version.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -41,7 +41,7 @@ impl From<&str> for Version {
     }
 }
 
-/// Asks what is at a path.
+/// A request for [`Backend::stat`](crate::Backend::stat).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -51,55 +51,55 @@ pub struct StatRequest {
 }
 
 impl StatRequest {
-    /// Asks about `path`.
+    /// Creates a request for the metadata of `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path }
     }
 }
 
-/// One file or directory.
+/// The metadata of a file or directory.
 ///
-/// A link inside the root is described by what it leads to, under its own path.
+/// A link inside the root has the metadata of its target, under the link's own path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileInfo {
-    /// Where it is, in the caller's namespace.
+    /// The path in the caller's namespace.
     pub path: VfsPath,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_dir: bool,
-    /// Bytes; 0 for a directory.
+    /// The size in bytes; 0 for a directory.
     pub size: u64,
-    /// When the content last changed, in UTC; RFC 3339 in JSON. `None` for a directory that exists only through its files.
+    /// The modification time in UTC; RFC 3339 in JSON. `None` for a directory that exists only through its files.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
     pub modified_at: Option<DateTime<Utc>>,
-    /// When it was made, where the backend knows. On a disk a change puts a new file in the place of the old, which is made
-    /// then.
+    /// The creation time, if the backend knows it. On a local disk, each change replaces the file, so that its creation time is
+    /// that of the change.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
     pub created_at: Option<DateTime<Utc>>,
-    /// The version of a file's content; `None` for a directory.
+    /// The version of the content; `None` for a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
 }
 
 impl FileInfo {
-    /// A file of `size` bytes.
+    /// Creates the metadata of a file.
     pub fn file(path: VfsPath, size: u64, version: Version) -> Self {
         Self { path, is_dir: false, size, modified_at: None, created_at: None, version: Some(version) }
     }
 
-    /// A directory.
+    /// Creates the metadata of a directory.
     pub fn directory(path: VfsPath) -> Self {
         Self { path, is_dir: true, size: 0, modified_at: None, created_at: None, version: None }
     }
 
-    /// The same with the time of its last change.
+    /// Sets the modification time.
     #[must_use]
     pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.modified_at = at.into();
         self
     }
 
-    /// The same with the time of its making.
+    /// Sets the creation time.
     #[must_use]
     pub fn created_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.created_at = at.into();
@@ -107,20 +107,20 @@ impl FileInfo {
     }
 }
 
-/// One entry that a listing or search could not show or open, beside the results that it could.
+/// An entry that a listing or search could not read. Results for the other entries are still returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The entry, as near as it can be spelled: a name that is not UTF-8 has U+FFFD where it is not.
+    /// The path of the entry, in which invalid UTF-8 is replaced by U+FFFD.
     pub path: String,
-    /// Why.
+    /// The kind of the error.
     pub code: ErrorKind,
-    /// Why, in words for the model.
+    /// The message of the error for a model.
     pub message: String,
 }
 
 impl Problem {
-    /// `path` could not be shown because of `error`.
+    /// Creates the problem of an entry that failed with `error`.
     pub fn new(path: impl Into<String>, error: &Error) -> Self {
         Self { path: path.into(), code: error.kind(), message: error.for_model() }
     }
@@ -132,46 +132,46 @@ impl From<Error> for Problem {
     }
 }
 
-/// Why a result is not all there is.
+/// The reason for which a result is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Truncation {
-    /// The request's own count limit was reached.
+    /// The count limit of the request was reached.
     Limit,
-    /// The result's size limit was reached.
+    /// The size limit of the result was reached.
     MaxBytes,
-    /// A line is longer than the size limit; `next_byte` says where it goes on.
+    /// A line is longer than the size limit; `next_byte` is the position of its rest.
     LongLine,
-    /// The depth limit was reached, or the tree goes deeper than a path can name.
+    /// The depth limit was reached, or the tree is deeper than the longest path.
     Depth,
-    /// The search listed as many entries as any search does, and entered no further directory.
+    /// The search listed the maximum number of entries, and entered no further directory.
     MaxEntries,
-    /// There was no memory for a longer result.
+    /// A longer result could not be allocated.
     Memory,
 }
 
-/// How many entries a search left out, so that silence is never mistaken for absence.
+/// The numbers of entries that a search skipped, by reason.
 ///
-/// A directory that is left out counts once, whatever it holds.
+/// A skipped directory counts once, whatever it contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Names that start with a dot.
+    /// Entries whose names start with a dot.
     pub hidden: u64,
-    /// Excluded by an ignore file.
+    /// Entries that an ignore file excludes.
     pub ignored: u64,
-    /// Files with NUL bytes.
+    /// Files that contain NUL bytes.
     pub binary: u64,
     /// Files over the size limit.
     pub too_large: u64,
-    /// Links that were left out, where links are not followed at all.
+    /// Links, if the search follows none.
     pub links: u64,
 }
 
 impl Skipped {
-    /// Whether nothing was left out.
+    /// Returns whether no entry was skipped.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

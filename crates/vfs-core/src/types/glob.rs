@@ -1,4 +1,4 @@
-//! Finding files by name.
+//! Requests and results of globs.
 
 use std::fmt;
 
@@ -9,47 +9,47 @@ use super::entry::{FileInfo, Problem, Skipped, Truncation};
 use super::wire;
 use crate::path::VfsPath;
 
-/// Which entries a glob returns.
+/// The types of entries that a glob returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryKinds {
-    /// Files.
+    /// Files only.
     #[default]
     Files,
-    /// Directories.
+    /// Directories only.
     Directories,
-    /// Both.
+    /// Files and directories.
     All,
 }
 
 impl EntryKinds {
-    /// Whether files are among them.
+    /// Returns whether files are included.
     pub fn files(self) -> bool {
         self != EntryKinds::Directories
     }
 
-    /// Whether directories are among them.
+    /// Returns whether directories are included.
     pub fn directories(self) -> bool {
         self != EntryKinds::Files
     }
 }
 
-/// Which names that start with a dot a search includes.
+/// The hidden names, which start with a dot, that a search includes.
 ///
-/// In JSON `false`, `true` and `"spelled"`.
+/// The JSON forms are `false`, `true` and `"spelled"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HiddenNames {
-    /// Those whose dot the pattern spells, as `.env*` does, and those that an ignore file asks for with `!`. What is below
-    /// other hidden directories is left out.
+    /// Names whose dot the pattern contains, as `.env*` does, and names that an ignore file includes by `!`. Other hidden
+    /// directories are not searched.
     #[default]
     Skip,
-    /// All.
+    /// All hidden names.
     Include,
-    /// Those whose dot the pattern spells, by the rule of shells. A pattern without a `/` is matched in hidden directories,
-    /// too. In one with a `/` neither a wildcard nor `**` stands for the dot at the start of a component. A search for text
-    /// without globs is one with the glob `*`.
+    /// Names whose dot the pattern contains, by the rules of shells: in a pattern with a `/`, neither a wildcard nor `**` matches a
+    /// dot at the start of a component. A pattern without a `/` also matches in hidden directories. A search for text without globs
+    /// has the glob `*`.
     Spelled,
 }
 
@@ -90,30 +90,31 @@ impl Visitor<'_> for HiddenNamesVisitor {
     }
 }
 
-/// What a walk does at a symbolic link inside the root.
+/// How a search treats symbolic links inside the root.
 ///
-/// One that leads outside the root, in a circle or nowhere is a problem in the result, never followed.
+/// A link that leads outside the root, in a loop or to no file is never followed; the result lists it as a problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LinkMode {
-    /// `glob` shows a link to a file under the link's own name; `grep` leaves links out and counts them in `skipped`.
-    /// Neither goes down a link to a directory.
+    /// `glob` returns a link to a file under the link's own path; `grep` skips links and counts them in `skipped`. Links to
+    /// directories are not followed.
     #[default]
     Skip,
-    /// Links to files are followed, and links to directories outside of the searched tree. Such a directory is entered
-    /// once, under the smallest path that leads there. A link to a directory of the searched tree is not followed: what is
-    /// in that directory is found under its own path.
+    /// Links to files, and links to directories outside of the searched tree, are followed. Such a directory is searched once,
+    /// under the smallest path that leads to it. A link to a directory inside the searched tree is not followed, as its files
+    /// are found under their own paths.
     Follow,
 }
 
-/// Asks for the entries whose name or path matches a pattern.
+/// A request for [`Backend::glob`](crate::Backend::glob).
 ///
 /// # Behaviour
 ///
-/// * Without a `/` the pattern is matched against the name, at any depth. With a `/` it is matched against the path
-///   relative to `path`; a leading `/` anchors it there.
-/// * `*`, `?`, `[abc]`, `[a-z]`, `[!a]`, `{a,b}`, `**` as a whole segment; `\` escapes. Case-sensitive.
+/// * A pattern without a `/` is matched against the name, at any depth. A pattern with a `/` is matched against the path relative
+///   to `path`; a leading `/` anchors a name there.
+/// * The syntax is `*`, `?`, `[abc]`, `[a-z]`, `[!a]`, `{a,b}`, `**` as a whole component, and `\` to escape. Matching is
+///   case-sensitive.
 ///
 /// ```
 /// use vfs_core::{GlobRequest, VfsPath};
@@ -128,28 +129,28 @@ pub enum LinkMode {
 pub struct GlobRequest {
     /// The pattern.
     pub pattern: String,
-    /// The directory searched. Default: the root.
+    /// The directory to search. Default: the root.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
-    /// Which entries are returned. Default: files.
+    /// The types of entries to return. Default: files.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub kinds: EntryKinds,
-    /// Which names that start with a dot are included. Default: those whose dot the pattern spells, as `.env*` does.
+    /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Includes what ignore files exclude.
+    /// Includes entries that ignore files exclude.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
-    /// What happens at links. Default: links to directories are not followed.
+    /// How links are treated. Default: [`LinkMode::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
-    /// Most entries. Default: all.
+    /// The maximum number of entries. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 
 impl GlobRequest {
-    /// Asks for the files below the root that match `pattern`.
+    /// Creates a request for the files below the root that match `pattern`.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -162,48 +163,48 @@ impl GlobRequest {
         }
     }
 
-    /// Searches below `path`.
+    /// Sets the directory to search.
     #[must_use]
     pub fn path(mut self, path: VfsPath) -> Self {
         self.path = path;
         self
     }
 
-    /// Returns entries of these kinds.
+    /// Sets the types of entries to return.
     #[must_use]
     pub fn kinds(mut self, kinds: EntryKinds) -> Self {
         self.kinds = kinds;
         self
     }
 
-    /// Includes names that start with a dot. Those whose dot the pattern spells, as `.env*` does, are included anyway.
+    /// Includes all hidden names. Names whose dot the pattern contains, as `.env*` does, are included anyway.
     #[must_use]
     pub fn hidden(self) -> Self {
         self.hidden_names(HiddenNames::Include)
     }
 
-    /// Sets which names that start with a dot are included.
+    /// Sets the hidden names to include.
     #[must_use]
     pub fn hidden_names(mut self, hidden: HiddenNames) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Includes what ignore files exclude.
+    /// Includes entries that ignore files exclude.
     #[must_use]
     pub fn no_ignore(mut self) -> Self {
         self.no_ignore = true;
         self
     }
 
-    /// Sets what happens at links.
+    /// Sets how links are treated.
     #[must_use]
     pub fn links(mut self, links: LinkMode) -> Self {
         self.links = links;
         self
     }
 
-    /// Ends the search after `entries`.
+    /// Limits the number of entries.
     #[must_use]
     pub fn limit(mut self, entries: u64) -> Self {
         self.limit = Some(entries);
@@ -211,19 +212,19 @@ impl GlobRequest {
     }
 }
 
-/// The entries that match, sorted by the bytes of their paths.
+/// The result of a glob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GlobResult {
-    /// The entries.
+    /// The matching entries, sorted by the bytes of their paths.
     pub entries: Vec<FileInfo>,
-    /// Why there may be more entries than these.
+    /// The reason for which there may be more entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
-    /// What visibility left out.
+    /// The numbers of skipped entries.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,
-    /// Entries that could not be looked at.
+    /// The entries that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }

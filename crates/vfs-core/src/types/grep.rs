@@ -1,4 +1,4 @@
-//! Finding text in files.
+//! Requests and results of content searches.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -9,21 +9,21 @@ use super::submatches::Submatches;
 use super::wire;
 use crate::path::VfsPath;
 
-/// What is searched for.
+/// The pattern of a content search.
 ///
-/// In JSON `{"literal": "..."}` or `{"regex": "..."}`; a plain string is a literal.
+/// The JSON form is `{"literal": "..."}` or `{"regex": "..."}`; a plain string is a literal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Pattern {
-    /// This text. One that holds a line break makes the search multiline.
+    /// A literal text. A text with a line break makes the search multiline.
     Literal(String),
     /// A regular expression of the [`regex` crate](https://docs.rs/regex/#syntax): linear time, no look-around.
     Regex(String),
 }
 
 impl Pattern {
-    /// The text or expression.
+    /// Returns the text or expression.
     pub fn as_str(&self) -> &str {
         match self {
             Pattern::Literal(text) | Pattern::Regex(text) => text,
@@ -52,47 +52,47 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// Whether letters of another case match.
+/// Case sensitivity of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CaseMode {
-    /// They do not.
+    /// Letters match in the same case only.
     #[default]
     Sensitive,
-    /// They do.
+    /// Letters match in any case.
     Insensitive,
-    /// They do unless the pattern has an upper-case letter.
+    /// Letters match in any case, unless the pattern has an upper-case letter.
     Smart,
 }
 
-/// What a search returns.
+/// The output of a content search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GrepOutput {
-    /// The matching lines, with context where it is asked for.
+    /// The matching lines, with context if the request asks for it.
     #[default]
     Matches,
-    /// The files that have a match; each file is left at its first.
+    /// The files with a match. The search of a file ends at its first match.
     Files,
-    /// The files that have a match, with the number of matches in each.
+    /// The files with a match, with the number of matches in each.
     Counts,
 }
 
-/// What happens to files with NUL bytes.
+/// How a search treats files with NUL bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BinaryMode {
-    /// They are left out and counted.
+    /// Binary files are skipped and counted.
     #[default]
     Skip,
-    /// They are searched as if they were text.
+    /// Binary files are searched like text.
     Text,
 }
 
-/// Asks for the lines that match a pattern.
+/// A request for [`Backend::grep`](crate::Backend::grep).
 ///
 /// ```
 /// use vfs_core::{GrepRequest, Pattern, VfsPath};
@@ -109,83 +109,83 @@ pub enum BinaryMode {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GrepRequest {
-    /// What is searched for.
+    /// The pattern.
     pub pattern: Pattern,
-    /// The directory searched, or the one file. Default: the root.
+    /// The directory or file to search. Default: the root.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
-    /// Only files that match one of these globs, as [`GlobRequest`](super::GlobRequest) matches; one that starts with `!`
-    /// leaves files out instead, and the last that matches decides. JSON takes a string or a list. Default: all files.
+    /// The globs, of [`GlobRequest`](super::GlobRequest), that files must match. A glob that starts with `!` excludes files; the
+    /// last matching glob decides. JSON takes a string or a list. Default: all files.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "wire::one_or_many")]
     pub glob: Vec<String>,
-    /// Only files of one of these types, by ripgrep's names (`rust`, `py`, `make`). JSON takes a string or a list.
+    /// The types of files to search, by ripgrep's names (`rust`, `py`, `make`). JSON takes a string or a list. Default: all types.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "wire::one_or_many")]
     pub file_types: Vec<String>,
-    /// Whether letters of another case match. Default: they do not.
+    /// Case sensitivity. Default: [`CaseMode::Sensitive`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub case: CaseMode,
-    /// Only matches that begin and end at word boundaries.
+    /// Whether matches must begin and end at word boundaries.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub whole_word: bool,
-    /// Lets a match span lines: `.` matches a line break too, `^` and `$` match at lines.
+    /// Whether a match can span lines: `.` also matches a line break, `^` and `$` match at each line.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub multiline: bool,
-    /// The lines that do not match, instead.
+    /// Whether the search returns the lines that do not match.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub invert: bool,
-    /// Lines of context before each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
+    /// The number of context lines before each match, at most [`GrepRequest::MAX_CONTEXT`]. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub before: u32,
-    /// Lines of context after each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
+    /// The number of context lines after each match, at most [`GrepRequest::MAX_CONTEXT`]. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub after: u32,
-    /// What is returned. Default: the matching lines.
+    /// The output of the search. Default: [`GrepOutput::Matches`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub output: GrepOutput,
-    /// Most matches in all (files, where the output is files or counts). Context is not counted. Default: all.
+    /// The maximum number of matches, or of files if the output is files or counts. Context is not counted. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
-    /// Most matches in one file. Default: all.
+    /// The maximum number of matches in one file. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit_per_file: Option<u64>,
-    /// Which names that start with a dot are included. Default: those whose dot a glob spells, as `.env*` does.
+    /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Includes what ignore files exclude.
+    /// Includes files that ignore files exclude.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
-    /// What happens to files with NUL bytes. Default: they are left out.
+    /// How files with NUL bytes are treated. Default: [`BinaryMode::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub binary: BinaryMode,
-    /// What happens at links. Default: they are left out.
+    /// How links are treated. Default: [`LinkMode::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
-    /// Leaves out files over this many bytes. Default: none is.
+    /// The size in bytes above which files are skipped. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_file_size: Option<u64>,
-    /// Most bytes of a line in the result; the rest is cut. Default [`GrepRequest::DEFAULT_MAX_LINE_BYTES`].
+    /// The size in bytes at which lines of the result are cut. Default: [`GrepRequest::DEFAULT_MAX_LINE_BYTES`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_line_bytes: Option<u64>,
-    /// Most bytes of a collected result, text and paths together; a stream has no such bound.
-    /// Default [`GrepRequest::DEFAULT_MAX_RESULT_BYTES`]; more than [`GrepRequest::MAX_RESULT_BYTES`] counts as that.
+    /// The maximum size in bytes of a collected result, with text and paths; a stream has no limit. Default:
+    /// [`GrepRequest::DEFAULT_MAX_RESULT_BYTES`]. Values over [`GrepRequest::MAX_RESULT_BYTES`] are lowered to it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_result_bytes: Option<u64>,
 }
 
 impl GrepRequest {
-    /// The most lines of context on either side.
+    /// The maximum number of context lines on each side.
     pub const MAX_CONTEXT: u32 = 10_000;
 
-    /// 64 KiB, the most of one line that a result holds unless it asks for more.
+    /// The default size at which lines are cut: 64 KiB.
     pub const DEFAULT_MAX_LINE_BYTES: u64 = 64 << 10;
 
-    /// 32 MiB, the most that a collected result holds unless it asks for more.
+    /// The default maximum size of a collected result: 32 MiB.
     pub const DEFAULT_MAX_RESULT_BYTES: u64 = 32 << 20;
 
-    /// 256 MiB, the most that a collected result holds, whatever is asked for.
+    /// The upper bound of the maximum size of a collected result: 256 MiB.
     pub const MAX_RESULT_BYTES: u64 = 256 << 20;
 
-    /// Searches everything below the root for `pattern`.
+    /// Creates a search of all files below the root for `pattern`.
     pub fn new(pattern: Pattern) -> Self {
         Self {
             pattern,
@@ -211,142 +211,142 @@ impl GrepRequest {
         }
     }
 
-    /// Searches everything below the root for the text `text`.
+    /// Creates a search of all files below the root for a literal text.
     pub fn literal(text: impl Into<String>) -> Self {
         Self::new(Pattern::Literal(text.into()))
     }
 
-    /// Searches everything below the root for the regular expression `regex`.
+    /// Creates a search of all files below the root for a regular expression.
     pub fn regex(regex: impl Into<String>) -> Self {
         Self::new(Pattern::Regex(regex.into()))
     }
 
-    /// Searches below `path`, or in the file `path`.
+    /// Sets the directory or file to search.
     #[must_use]
     pub fn path(mut self, path: VfsPath) -> Self {
         self.path = path;
         self
     }
 
-    /// Searches only files that match `glob`, or one added before.
+    /// Adds a glob that files must match.
     #[must_use]
     pub fn glob(mut self, glob: impl Into<String>) -> Self {
         self.glob.push(glob.into());
         self
     }
 
-    /// Searches only files of the type `name`, or one added before.
+    /// Adds a type of files to search.
     #[must_use]
     pub fn file_type(mut self, name: impl Into<String>) -> Self {
         self.file_types.push(name.into());
         self
     }
 
-    /// Sets whether letters of another case match.
+    /// Sets the case sensitivity.
     #[must_use]
     pub fn case(mut self, case: CaseMode) -> Self {
         self.case = case;
         self
     }
 
-    /// Finds only whole words.
+    /// Matches whole words only.
     #[must_use]
     pub fn whole_word(mut self) -> Self {
         self.whole_word = true;
         self
     }
 
-    /// Lets matches span lines.
+    /// Makes the search multiline.
     #[must_use]
     pub fn multiline(mut self) -> Self {
         self.multiline = true;
         self
     }
 
-    /// Finds the lines that do not match.
+    /// Returns the lines that do not match.
     #[must_use]
     pub fn invert(mut self) -> Self {
         self.invert = true;
         self
     }
 
-    /// Adds lines of context.
+    /// Sets the numbers of context lines.
     #[must_use]
     pub fn context(mut self, before: u32, after: u32) -> Self {
         (self.before, self.after) = (before, after);
         self
     }
 
-    /// Sets what is returned.
+    /// Sets the output of the search.
     #[must_use]
     pub fn output(mut self, output: GrepOutput) -> Self {
         self.output = output;
         self
     }
 
-    /// Ends the search after `matches`.
+    /// Limits the number of matches.
     #[must_use]
     pub fn limit(mut self, matches: u64) -> Self {
         self.limit = Some(matches);
         self
     }
 
-    /// Leaves each file after `matches`.
+    /// Limits the number of matches in one file.
     #[must_use]
     pub fn limit_per_file(mut self, matches: u64) -> Self {
         self.limit_per_file = Some(matches);
         self
     }
 
-    /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
+    /// Includes all hidden names. Names whose dot a glob contains, as `.env*` does, are included anyway.
     #[must_use]
     pub fn hidden(self) -> Self {
         self.hidden_names(HiddenNames::Include)
     }
 
-    /// Sets which names that start with a dot are included.
+    /// Sets the hidden names to include.
     #[must_use]
     pub fn hidden_names(mut self, hidden: HiddenNames) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Includes what ignore files exclude.
+    /// Includes files that ignore files exclude.
     #[must_use]
     pub fn no_ignore(mut self) -> Self {
         self.no_ignore = true;
         self
     }
 
-    /// Sets what happens to files with NUL bytes.
+    /// Sets how files with NUL bytes are treated.
     #[must_use]
     pub fn binary(mut self, binary: BinaryMode) -> Self {
         self.binary = binary;
         self
     }
 
-    /// Sets what happens at links.
+    /// Sets how links are treated.
     #[must_use]
     pub fn links(mut self, links: LinkMode) -> Self {
         self.links = links;
         self
     }
 
-    /// Leaves out files over `bytes`.
+    /// Skips files over `bytes`.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = Some(bytes);
         self
     }
 
-    /// Cuts lines in the result after `bytes`.
+    /// Sets the size at which lines of the result are cut.
     #[must_use]
     pub fn max_line_bytes(mut self, bytes: u64) -> Self {
         self.max_line_bytes = Some(bytes);
         self
     }
 
-    /// Ends a collected search when the result holds `bytes`.
+    /// Sets the maximum size of a collected result.
     #[must_use]
     pub fn max_result_bytes(mut self, bytes: u64) -> Self {
         self.max_result_bytes = Some(bytes);
@@ -354,38 +354,38 @@ impl GrepRequest {
     }
 }
 
-/// Whether a line matched or stands beside one that did.
+/// Whether a line is a match or context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineKind {
-    /// It matched.
+    /// The line matches.
     #[default]
     Match,
-    /// It is context.
+    /// The line is context of a match.
     Context,
 }
 
-/// A line that matched, or one of context.
+/// A matching line, or a line of context.
 ///
-/// A multiline match is one of these, its `text` holding all its lines.
+/// The `text` of a multiline match contains all its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GrepMatch {
     /// The file.
     pub path: VfsPath,
-    /// The 1-based number of the (first) line.
+    /// The 1-based number of the first line.
     pub line: u64,
     /// The 1-based byte of the first submatch in the line; 0 for context and for an inverted search.
     pub column: u64,
-    /// The line without its ending; U+FFFD where it is not UTF-8.
+    /// The line without its ending, in which invalid UTF-8 is replaced by U+FFFD.
     pub text: LineText,
-    /// Where in `text` the pattern is: the first 65,536 places of a line.
+    /// The positions of the pattern in `text`, at most the first 65,536.
     #[serde(default, skip_serializing_if = "Submatches::is_empty")]
     pub submatches: Submatches,
-    /// Whether it matched or is context.
+    /// Whether the line is a match or context.
     #[serde(default)]
     pub kind: LineKind,
-    /// Where in the file the (first) line begins, in bytes; of a decoded UTF-16 file, in bytes of its UTF-8.
+    /// The byte offset of the first line in the file; in a UTF-16 file, the offset in its UTF-8 form.
     pub byte_offset: u64,
     /// Whether `text` was cut at `max_line_bytes`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -393,7 +393,7 @@ pub struct GrepMatch {
 }
 
 impl GrepMatch {
-    /// The line `line` of `path`, which matched.
+    /// Creates a matching line without submatches.
     pub fn new(path: VfsPath, line: u64, text: impl Into<LineText>) -> Self {
         Self {
             path,
@@ -408,43 +408,43 @@ impl GrepMatch {
     }
 }
 
-/// A file that has matches.
+/// A file with matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileCount {
     /// The file.
     pub path: VfsPath,
-    /// How many matches; `None` where only files were asked for.
+    /// The number of matches; `None` with [`GrepOutput::Files`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
 impl FileCount {
-    /// `path` has `count` matches.
+    /// Creates the count of `path`.
     pub fn new(path: VfsPath, count: Option<u64>) -> Self {
         Self { path, count }
     }
 }
 
-/// What a search came across, beside its matches.
+/// The statistics of a content search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct GrepSummary {
-    /// Files searched.
+    /// The number of files that were searched.
     pub files_searched: u64,
-    /// Matches reported, context not counted.
+    /// The number of matches that were returned, without context.
     pub matches: u64,
-    /// Files that have a match.
+    /// The number of files with a match.
     pub files_matched: u64,
-    /// What visibility, binary detection and limits left out.
+    /// The numbers of skipped entries.
     pub skipped: Skipped,
-    /// Why there may be more matches than these.
+    /// The reason for which there may be more matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
 }
 
-/// One item of a streamed search, in the order of the result.
+/// An item of a streamed search, in the order of the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -453,32 +453,32 @@ pub enum GrepEvent {
     Match(GrepMatch),
     /// A file, with [`GrepOutput::Files`] and [`GrepOutput::Counts`].
     File(FileCount),
-    /// An entry that could not be searched.
+    /// An entry that could not be read.
     Problem(Problem),
-    /// The search is over: always the last item unless that is an error.
+    /// The statistics, which are the last item unless the stream ends with an error.
     End(GrepSummary),
 }
 
-/// A collected search: matches sorted by path, then line.
+/// The collected result of a content search, sorted by path and line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GrepResult {
-    /// The lines, with [`GrepOutput::Matches`].
+    /// The lines; empty unless the output is [`GrepOutput::Matches`].
     #[serde(default)]
     pub matches: Vec<GrepMatch>,
-    /// The files, with [`GrepOutput::Files`] and [`GrepOutput::Counts`].
+    /// The files; empty unless the output is [`GrepOutput::Files`] or [`GrepOutput::Counts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileCount>,
-    /// Why there may be more than these.
+    /// The reason for which there may be more matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
-    /// What visibility, binary detection and limits left out.
+    /// The numbers of skipped entries.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,
-    /// Entries that could not be searched.
+    /// The entries that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// Files searched.
+    /// The number of files that were searched.
     #[serde(default)]
     pub files_searched: u64,
 }

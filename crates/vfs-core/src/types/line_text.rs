@@ -1,4 +1,4 @@
-//! The text of a found line.
+//! Line text with shared memory.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -9,18 +9,18 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 
-/// The text of a found line: a `str` that is cheap to make and to clone.
+/// The text of a matching line: a string that is cheap to create and to clone.
 ///
 /// # Behaviour
 ///
-/// The lines of a search share memory, some kilobytes of it: whoever keeps one line keeps as much. `to_string` makes a text
-/// of its own. It is written as a string.
+/// Lines of one search share blocks of memory of some kilobytes, each of which is freed with its last line. `to_string` returns an
+/// independent copy. The JSON form is a string.
 ///
 /// ```
 /// use vfs_core::LineText;
 ///
-/// let text = LineText::from("let it = 1;");
-/// assert_eq!(text, "let it = 1;");
+/// let text = LineText::from("let x = 1;");
+/// assert_eq!(text, "let x = 1;");
 /// assert!(text.starts_with("let"));
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 pub struct LineText(ByteString);
 
 impl LineText {
-    /// The text.
+    /// Returns the text.
     #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Leaves the first `length` bytes of it, or up to three fewer where a character would be cut.
+    /// Shortens the text to at most `length` bytes, at the end of a character.
     pub fn truncate(&mut self, length: usize) {
         let first = &self.0[..self.0.floor_char_boundary(length)];
         self.0 = self.0.slice_ref(first);
@@ -89,7 +89,7 @@ impl From<Box<str>> for LineText {
     }
 }
 
-/// A text of its own, which keeps no other in memory.
+/// Copies the text, so that it shares no memory.
 impl From<LineText> for String {
     fn from(text: LineText) -> Self {
         text.as_str().to_owned()
@@ -102,7 +102,7 @@ impl Borrow<str> for LineText {
     }
 }
 
-/// In the same memory; an error where it is not UTF-8.
+/// Shares the memory of `text`; fails unless it is UTF-8.
 impl TryFrom<Bytes> for LineText {
     type Error = Utf8Error;
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters_and_keeps_what_shares_its_memory() {
+    fn truncation_respects_characters_and_shared_memory() {
         for (text, length, expected) in [
             ("abc", 5, "abc"),
             ("abc", 3, "abc"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_of_it_is_no_longer_than_the_text() {
+    fn a_string_has_no_spare_capacity() {
         let shared = Bytes::from(vec![b'x'; 8192]);
         let text = LineText::try_from(shared.slice(0..20)).expect("it is UTF-8");
         drop(shared);
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_it_are_joined_as_lists_of_strings_are() {
+    fn lists_of_lines_join_like_strings() {
         let texts = ["a", "b"].map(LineText::from);
         assert_eq!(texts.join("\n"), "a\nb");
     }
 
     #[test]
-    fn it_is_written_as_a_string_and_is_utf_8() {
+    fn the_json_form_is_a_string_and_bytes_must_be_utf8() {
         let text = LineText::from("a \"é\"");
         let json = serde_json::to_string(&text).expect("it is written");
         assert_eq!(json, r#""a \"é\"""#);

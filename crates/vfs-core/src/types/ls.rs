@@ -1,4 +1,4 @@
-//! Listing a directory.
+//! Requests and results of listings.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::entry::{FileInfo, Problem, Truncation};
 use super::wire;
 use crate::path::VfsPath;
 
-/// Asks for the entries of a directory.
+/// A request for [`Backend::ls`](crate::Backend::ls).
 ///
 /// ```
 /// use vfs_core::{LsRequest, VfsPath};
@@ -18,60 +18,60 @@ use crate::path::VfsPath;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LsRequest {
-    /// The directory; the root where JSON leaves it out.
+    /// The directory. Default in JSON: the root.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
-    /// Whether everything below is listed too. Default: one level.
+    /// Whether subdirectories are listed too. Default: one level.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub recursive: bool,
-    /// With `recursive`, how many levels; 1 is one level. Default: all.
+    /// The number of levels of a recursive listing. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_depth: Option<u32>,
-    /// Most entries. Default: all.
+    /// The maximum number of entries. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 
 impl LsRequest {
-    /// Asks for one level of `path`.
+    /// Creates a request for the entries of the directory `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path, recursive: false, max_depth: None, limit: None }
     }
 
-    /// Lists everything below, too.
+    /// Lists subdirectories too.
     #[must_use]
     pub fn recursive(mut self) -> Self {
         self.recursive = true;
         self
     }
 
-    /// Ends a recursive listing `levels` below the directory.
+    /// Limits the number of levels of a recursive listing.
     #[must_use]
     pub fn max_depth(mut self, levels: u32) -> Self {
         self.max_depth = Some(levels);
         self
     }
 
-    /// Ends the listing after `entries`.
+    /// Limits the number of entries.
     #[must_use]
     pub fn limit(mut self, entries: u64) -> Self {
         self.limit = Some(entries);
         self
     }
 
-    /// How many levels the request reaches down: 1 where it is not recursive, `None` where nothing bounds it.
+    /// Returns the number of levels to list: 1 unless the request is recursive, `None` if it is unlimited.
     pub fn depth(&self) -> Option<u32> {
         if self.recursive { self.max_depth } else { Some(1) }
     }
 }
 
-/// The entries of a directory, sorted by the bytes of their paths.
+/// The result of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LsResult {
-    /// The entries.
+    /// The entries, sorted by the bytes of their paths.
     pub entries: Vec<FileInfo>,
-    /// Why there are more entries than these.
+    /// The reason for which there are more entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
     /// Entries that could not be shown.

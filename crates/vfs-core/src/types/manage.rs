@@ -1,4 +1,4 @@
-//! Deleting, renaming and copying.
+//! Requests and results of deletes, renames and copies.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,65 +8,65 @@ use super::wire;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;
 
-/// Asks for a file, a link or a directory to be removed.
+/// A request for [`Backend::delete`](crate::Backend::delete).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DeleteRequest {
-    /// What is removed; never the root.
+    /// The file, link or directory, which must not be the root.
     pub path: VfsPath,
-    /// Whether a directory goes with everything below it. Default: a directory is refused.
+    /// Whether a directory is deleted with all entries below it. Default: deleting a directory fails.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub recursive: bool,
-    /// Refuses with `conflict` if the file is another version. Default: any.
+    /// The version that the file must have, else the delete fails with `conflict`. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<Version>,
-    /// What may be removed. Default: whatever is there.
+    /// The entries that the request may delete. Default: [`DeleteScope::Anything`].
     #[serde(default, skip_serializing_if = "DeleteScope::is_anything", deserialize_with = "wire::or_default")]
     pub scope: DeleteScope,
 }
 
-/// What a delete may remove.
+/// The entries that a delete may remove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeleteScope {
-    /// Whatever is there, a directory as [`DeleteRequest::recursive`] says.
+    /// Any entry; a directory only if the request is [`recursive`](DeleteRequest::recursive).
     #[default]
     Anything,
-    /// A directory with nothing in it, in one step: what is put into it meanwhile keeps it there. Refuses with
-    /// `not_empty`, also where the request is recursive, and with `not_a_directory` for a file or link.
+    /// An empty directory, checked and removed in one atomic step. Fails with `not_empty`, even if the request is recursive, and
+    /// with `not_a_directory` for a file or link.
     EmptyDirectory,
 }
 
 impl DeleteScope {
-    /// Whether it is the default.
+    /// Returns whether this is the default.
     fn is_anything(&self) -> bool {
         *self == Self::Anything
     }
 }
 
 impl DeleteRequest {
-    /// Removes the file or link at `path`.
+    /// Creates a request to delete the file or link at `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path, recursive: false, expected_version: None, scope: DeleteScope::Anything }
     }
 
-    /// Removes a directory with everything below it, too.
+    /// Deletes a directory with all entries below it too.
     #[must_use]
     pub fn recursive(mut self) -> Self {
         self.recursive = true;
         self
     }
 
-    /// Removes an [empty directory](DeleteScope::EmptyDirectory) and nothing else.
+    /// Deletes an [empty directory](DeleteScope::EmptyDirectory) only.
     #[must_use]
     pub fn only_empty(mut self) -> Self {
         self.scope = DeleteScope::EmptyDirectory;
         self
     }
 
-    /// Refuses if the file is not `version`.
+    /// Fails with `conflict` unless the file has this version.
     #[must_use]
     pub fn expected_version(mut self, version: Version) -> Self {
         self.expected_version = Some(version);
@@ -74,43 +74,43 @@ impl DeleteRequest {
     }
 }
 
-/// Something was removed.
+/// The result of a delete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeleteResult {
-    /// What was removed.
+    /// The deleted path.
     pub path: VfsPath,
-    /// How many files and links went, directories not counted.
+    /// The number of files and links that were deleted, without directories.
     pub files: u64,
-    /// On an agent's state: the change to merge into it.
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
 
 impl DeleteResult {
-    /// `files` files went from `path`.
+    /// Creates the result of a delete of `path`.
     pub fn new(path: VfsPath, files: u64) -> Self {
         Self { path, files, files_update: None }
     }
 }
 
-/// What a rename or copy does with a target that is there already.
+/// How a rename or copy treats an existing target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TransferMode {
-    /// Refuses.
+    /// Fails with `already_exists`.
     #[default]
     CreateNew,
-    /// Replaces a file by a file, or an empty directory by a directory.
+    /// A file replaces a file; a directory replaces an empty directory.
     Overwrite,
 }
 
-/// Refuses a rename or copy of `from` to `to` that no backend makes: of the root, to the root, onto itself, or below itself.
+/// Checks the source and target of a rename or copy: neither may be the root, and the target must not be the source or below it.
 ///
 /// # Errors
 ///
-/// `invalid_argument` at the path that is wrong.
+/// `invalid_argument` at the invalid path.
 ///
 /// ```
 /// use vfs_core::{VfsPath, check_source_and_target};
@@ -122,7 +122,7 @@ pub enum TransferMode {
 pub fn check_source_and_target(from: &VfsPath, to: &VfsPath) -> Result<()> {
     let refuse = |message, path: &VfsPath| Err(Error::invalid_argument(message).with_path(path));
     if from.is_root() {
-        refuse("the root cannot be renamed or copied; name what is below it", from)
+        refuse("the root cannot be renamed or copied; name an entry below it", from)
     } else if to.is_root() {
         refuse("the root cannot be replaced; name a target below it", to)
     } else if from == to {
@@ -141,22 +141,22 @@ macro_rules! transfer {
         #[serde(deny_unknown_fields)]
         #[non_exhaustive]
         pub struct $request {
-            /// The file, link or directory.
+            /// The source.
             pub from: VfsPath,
-            /// Where it goes; directories above are made.
+            /// The target. Missing parent directories are created.
             pub to: VfsPath,
-            /// What happens to a target that is there already. Default: refused.
+            /// How an existing target is treated. Default: [`TransferMode::CreateNew`].
             #[serde(default, deserialize_with = "wire::or_default")]
             pub mode: TransferMode,
         }
 
         impl $request {
-            /// From `from` to `to`, which must be free.
+            /// Creates a request from `from` to `to`, which must not exist.
             pub fn new(from: VfsPath, to: VfsPath) -> Self {
                 Self { from, to, mode: TransferMode::CreateNew }
             }
 
-            /// Replaces what is at the target.
+            /// Replaces an existing target.
             #[must_use]
             pub fn overwrite(mut self) -> Self {
                 self.mode = TransferMode::Overwrite;
@@ -168,14 +168,15 @@ macro_rules! transfer {
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[non_exhaustive]
         pub struct $result {
-            /// Where it was.
+            /// The source.
             pub from: VfsPath,
-            /// Where it is now.
+            /// The target.
             pub to: VfsPath,
-            /// Whether something at the target was replaced.
+            /// Whether an existing target was replaced.
             pub replaced: bool,
             $($extra)*
-            /// On an agent's state: the change to merge into it.
+            /// The update to merge into the caller's state, from a backend with
+            /// [`Mutations::Returned`](crate::Mutations::Returned).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub files_update: Option<FilesUpdate>,
         }
@@ -183,33 +184,33 @@ macro_rules! transfer {
 }
 
 transfer! {
-    /// Asks for a file, link or directory to be moved. A link is moved as a link.
+    /// A request for [`Backend::rename`](crate::Backend::rename). A link is renamed itself, not its target.
     RenameRequest,
-    /// Something was moved.
+    /// The result of a rename.
     RenameResult {}
 }
 
 transfer! {
-    /// Asks for a file or directory to be copied. A link is copied as what it leads to.
+    /// A request for [`Backend::copy`](crate::Backend::copy). The target of a link is copied, not the link.
     CopyRequest,
-    /// Something was copied.
+    /// The result of a copy.
     CopyResult {
-        /// How many files were copied.
+        /// The number of files that were copied.
         pub files: u64,
-        /// How many bytes they have.
+        /// The size of those files in bytes.
         pub bytes: u64,
     }
 }
 
 impl RenameResult {
-    /// `from` is now at `to`.
+    /// Creates the result of a rename.
     pub fn new(from: VfsPath, to: VfsPath, replaced: bool) -> Self {
         Self { from, to, replaced, files_update: None }
     }
 }
 
 impl CopyResult {
-    /// `files` files of `bytes` bytes are now at `to`, too.
+    /// Creates the result of a copy of `files` files with `bytes` bytes in total.
     pub fn new(from: VfsPath, to: VfsPath, replaced: bool, files: u64, bytes: u64) -> Self {
         Self { from, to, replaced, files, bytes, files_update: None }
     }

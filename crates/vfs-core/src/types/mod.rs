@@ -1,7 +1,7 @@
-//! Requests and results: what every operation takes and gives, and the wire format of every front end.
+//! Requests and results of all operations, with their JSON forms.
 //!
-//! Each request is built with `new(required)` and chainable setters, or read from JSON, where an unknown field is an
-//! error. Fields that are left out of the JSON have the default that the field's own words name.
+//! A request is built with `new(required)` and chainable setters, or deserialised from JSON, which rejects unknown fields. A field
+//! that the JSON omits has the default that its documentation names.
 
 mod edit;
 mod entry;

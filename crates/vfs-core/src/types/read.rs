@@ -1,4 +1,4 @@
-//! Reading a window of a file.
+//! Requests and results of reads, content and encodings.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use super::entry::{Truncation, Version};
 use super::wire;
 use crate::path::VfsPath;
 
-/// A part of a file by bytes.
+/// A range of bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByteRange {
     /// The first byte, from 0.
     #[serde(deserialize_with = "wire::required_whole")]
     pub start: u64,
-    /// One past the last byte; `None` is the end of the file. An end past that is that.
+    /// The end, exclusive; `None` is the end of the file. A larger end is lowered to the end of the file.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub end: Option<u64>,
 }
 
-/// Asks for a window of a file, by lines or by bytes.
+/// A request for [`Backend::read`](crate::Backend::read): a window of a file, by lines or by bytes.
 ///
 /// # Behaviour
 ///
-/// * `offset` lines are skipped, then at most `limit` lines are read. Lines end at `\n` and nowhere else.
-/// * With `bytes`, the window is that range of bytes instead; `offset` and `limit` must then be left alone.
-/// * What is not text has no lines: its bytes are read from the first on, whatever `offset` and `limit` are.
-/// * Whatever is asked for, at most `max_bytes` are returned, and the result says where to go on.
+/// * The window starts after `offset` lines and has at most `limit` lines. Lines end at `\n` only.
+/// * If `bytes` is set, the window is that range, and `offset` and `limit` must not be set.
+/// * Binary content has no lines: the window starts at its first byte, and `limit` has no effect.
+/// * The window has at most `max_bytes` bytes. The result has the position of the rest.
 ///
 /// ```
 /// use vfs_core::{ReadRequest, VfsPath};
@@ -43,20 +43,20 @@ pub struct ByteRange {
 pub struct ReadRequest {
     /// The file.
     pub path: VfsPath,
-    /// Lines to skip. Default 0.
+    /// The number of lines to skip. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub offset: u64,
-    /// Most lines. Default: all. With 0 the result is empty and says that there is more.
+    /// The maximum number of lines. Default: all. With 0, the result is empty and truncated.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
     /// A range of bytes instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteRange>,
-    /// Most bytes of the file in the result. Default [`ReadRequest::DEFAULT_MAX_BYTES`]. No backend returns more than its
-    /// largest file has ([`Capabilities::max_file_size`](crate::Capabilities::max_file_size)), whatever is asked for.
+    /// The maximum size of the window in bytes of the file. Default: [`ReadRequest::DEFAULT_MAX_BYTES`]. A backend lowers larger
+    /// values to its [`Capabilities::max_file_size`](crate::Capabilities::max_file_size).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
-    /// The form of the content. Default [`ContentForm::Decoded`].
+    /// The form of the content. Default: [`ContentForm::Decoded`].
     #[serde(default, skip_serializing_if = "ContentForm::is_default", deserialize_with = "wire::or_default")]
     pub form: ContentForm,
 }
@@ -69,8 +69,8 @@ pub enum ContentForm {
     /// Text is decoded to UTF-8.
     #[default]
     Decoded,
-    /// The bytes as they are in the file, always as [`Content::Binary`]; a byte order mark belongs to the first line. The result says
-    /// the encoding of a text all the same.
+    /// The bytes of the file, always as [`Content::Binary`]; a byte order mark belongs to the first line. The result has the
+    /// encoding of a text nevertheless.
     Raw,
 }
 
@@ -81,22 +81,22 @@ impl ContentForm {
 }
 
 impl ReadRequest {
-    /// 16 MiB, the most that a read returns unless it asks for more.
+    /// The default maximum size of a window: 16 MiB.
     pub const DEFAULT_MAX_BYTES: u64 = 16 << 20;
 
-    /// Asks for the whole of `path`.
+    /// Creates a request for the whole file `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path, offset: 0, limit: None, bytes: None, max_bytes: None, form: ContentForm::Decoded }
     }
 
-    /// Skips `lines`.
+    /// Skips `lines` lines.
     #[must_use]
     pub fn offset(mut self, lines: u64) -> Self {
         self.offset = lines;
         self
     }
 
-    /// Reads at most `lines`.
+    /// Reads at most `lines` lines.
     #[must_use]
     pub fn limit(mut self, lines: u64) -> Self {
         self.limit = Some(lines);
@@ -109,55 +109,55 @@ impl ReadRequest {
         self.offset(offset).limit(limit)
     }
 
-    /// Reads a range of bytes instead of lines; `end` is exclusive, `None` the end of the file.
+    /// Reads a range of bytes instead of lines. The end is exclusive; `None` is the end of the file.
     #[must_use]
     pub fn bytes(mut self, start: u64, end: Option<u64>) -> Self {
         self.bytes = Some(ByteRange { start, end });
         self
     }
 
-    /// Returns at most `bytes` of the file.
+    /// Sets the maximum size of the window in bytes.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Returns the bytes as they are in the file.
+    /// Returns the bytes of the file instead of decoded text.
     #[must_use]
     pub fn raw(mut self) -> Self {
         self.form = ContentForm::Raw;
         self
     }
 
-    /// Lowers [`max_bytes`](Self::max_bytes) to what a backend returns at most: its
-    /// [`max_file_size`](crate::Capabilities::max_file_size), and never less than the default.
+    /// Lowers [`max_bytes`](Self::max_bytes) to `max_file_size`, the [limit](crate::Capabilities::max_file_size) of a backend,
+    /// but not below the default.
     #[must_use]
     pub fn clamp_max_bytes(mut self, max_file_size: u64) -> Self {
-        let most = max_file_size.max(Self::DEFAULT_MAX_BYTES);
-        self.max_bytes = self.max_bytes.map(|bytes| bytes.min(most));
+        let max = max_file_size.max(Self::DEFAULT_MAX_BYTES);
+        self.max_bytes = self.max_bytes.map(|bytes| bytes.min(max));
         self
     }
 }
 
-/// What a file holds.
+/// The content of a window.
 ///
-/// In JSON `{"text": "..."}` or `{"base64": "...", "mime_type": "..."}`.
+/// The JSON form is `{"text": "..."}` or `{"base64": "...", "mime_type": "..."}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Text; for UTF-8 the file's bytes exactly, a leading byte order mark included.
+    /// Text. For UTF-8, the exact bytes of the file, with a leading byte order mark.
     Text(String),
-    /// Bytes that are not text, or that were asked for by range and do not decode.
+    /// Bytes of binary content, of a range that is not valid text, or in [raw form](ContentForm::Raw).
     Binary {
         /// The bytes.
         bytes: Bytes,
-        /// The MIME type, by the content's own signature; `application/octet-stream` where none is known.
+        /// The MIME type by signature, or `application/octet-stream`.
         mime_type: String,
     },
 }
 
 impl Content {
-    /// The text, where it is text.
+    /// Returns the text, or `None` for binary content.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Content::Text(text) => Some(text),
@@ -165,7 +165,7 @@ impl Content {
         }
     }
 
-    /// The content as bytes: of a text, its UTF-8.
+    /// Returns the content as bytes; text as UTF-8.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Content::Text(text) => text.as_bytes(),
@@ -213,31 +213,31 @@ impl<'de> Deserialize<'de> for Content {
                 bytes: wire::decode(&encoded).map_err(serde::de::Error::custom)?,
                 mime_type: mime_type.unwrap_or_else(|| crate::text::OCTET_STREAM.into()),
             }),
-            _ => Err(serde::de::Error::custom("content is either `text`, or `base64` with `mime_type`")),
+            _ => Err(serde::de::Error::custom("invalid content: give either `text`, or `base64` with `mime_type`")),
         }
     }
 }
 
-/// How a text is spelled in bytes.
+/// The character encoding of a text.
 ///
-/// In JSON its name: `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, or the WHATWG label of a legacy encoding.
+/// The JSON form is the name: `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, or the WHATWG label of a legacy encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// UTF-8.
+    /// UTF-8 without a byte order mark.
     Utf8,
     /// UTF-8 that starts with a byte order mark.
     Utf8Bom,
-    /// UTF-16, little end first, with a byte order mark.
+    /// Little-endian UTF-16 with a byte order mark.
     Utf16Le,
-    /// UTF-16, big end first, with a byte order mark.
+    /// Big-endian UTF-16 with a byte order mark.
     Utf16Be,
-    /// A legacy encoding of the [WHATWG standard](https://encoding.spec.whatwg.org), guessed from the content.
+    /// A legacy encoding of the [WHATWG standard](https://encoding.spec.whatwg.org), detected from the content.
     Legacy(&'static encoding_rs::Encoding),
 }
 
 impl Encoding {
-    /// The lower-case name.
+    /// Returns the lower-case name.
     pub fn name(self) -> String {
         match self {
             Encoding::Utf8 => "utf-8".into(),
@@ -248,7 +248,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding of that name.
+    /// Returns the encoding with the given name, or `None` if it is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "utf-8" => Encoding::Utf8,
@@ -281,63 +281,62 @@ impl Serialize for Encoding {
 impl<'de> Deserialize<'de> for Encoding {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Encoding::from_name(&name)
-            .ok_or_else(|| serde::de::Error::custom(format_args!("`{name}` is not a known encoding")))
+        Encoding::from_name(&name).ok_or_else(|| serde::de::Error::custom(format_args!("unknown encoding `{name}`")))
     }
 }
 
-/// How the lines of a window end.
+/// The line endings of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LineEnding {
-    /// No line ends in it.
+    /// The window contains no line ending.
     #[default]
     None,
-    /// All with `\n`.
+    /// All lines end with `\n`.
     Lf,
-    /// All with `\r\n`.
+    /// All lines end with `\r\n`.
     Crlf,
-    /// Some with one, some with the other.
+    /// Some lines end with `\n`, some with `\r\n`.
     Mixed,
 }
 
-/// A window of a file.
+/// The result of a read: a window of a file.
 ///
-/// Lines are numbered from 1. A window without lines has `end_line` one less than `start_line`.
+/// Lines are numbered from 1. In a window without lines, `end_line` is one less than `start_line`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResult {
     /// The file.
     pub path: VfsPath,
-    /// What the window holds; line endings are the file's own.
+    /// The content, with the line endings of the file.
     pub content: Content,
-    /// The number of the first line of the window; 0 where the content is binary or a byte range.
+    /// The number of the first line; 0 for binary content or a range of bytes.
     pub start_line: u64,
-    /// The number of the last line, a part of one included; 0 where the content is binary or a byte range.
+    /// The number of the last line, which may be cut; 0 for binary content or a range of bytes.
     pub end_line: u64,
-    /// How many lines the file has, where that is known without reading what was not asked for.
+    /// The number of lines of the file, if the read of the window determines it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
-    /// The `offset` that goes on after this window, where there is more.
+    /// The `offset` of the next window, if more lines follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
-    /// Where in the file the window goes on by bytes, where it was cut inside a line or is by bytes, and there is more.
+    /// The byte at which the next window starts, if more bytes follow and this window is by bytes or ends within a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_byte: Option<u64>,
-    /// The bytes of the file that the window covers.
+    /// The range of bytes of the file that the window covers.
     pub bytes: ByteRange,
-    /// Why there is more than this.
+    /// The reason for which the window is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
-    /// The text's encoding; `None` for binary content.
+    /// The encoding of the text; `None` for binary content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
-    /// How the window's lines end.
+    /// The line endings of the window.
     #[serde(default)]
     pub line_ending: LineEnding,
     /// The size of the whole file in bytes.
     pub size: u64,
-    /// The file's version, for a conditional write or edit.
+    /// The version of the file, for a conditional write or edit.
     pub version: Version,
 }

@@ -1,33 +1,33 @@
-//! Where a path really is, and lending a tree.
+//! Requests and results of path resolution and tree access.
 
 use serde::{Deserialize, Serialize};
 
 use super::GrepRequest;
 use crate::path::VfsPath;
 
-/// Asks where a path really is: what it names when all links in it are followed.
+/// A request for [`Backend::resolve`](crate::Backend::resolve).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResolveRequest {
-    /// The path, at which nothing need be.
+    /// The path, which need not exist.
     pub path: VfsPath,
 }
 
 impl ResolveRequest {
-    /// Asks about `path`.
+    /// Creates a request to resolve `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path }
     }
 }
 
-/// Where a path really is.
+/// The result of path resolution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resolved {
-    /// The path without links. Where nothing is there, what an operation that makes a file would make.
+    /// The path with all links resolved. If the path does not exist, the path at which a file would be created.
     pub path: VfsPath,
-    /// How many names the file there has, as hard links; 1 for a directory, for nothing, and where it cannot be known.
+    /// The number of hard links of the file; 1 for a directory, for a missing path, and if the number is unknown.
     pub names: u64,
     /// Whether no operation succeeds through the requested path, even if something exists at [`path`](Self::path): the target of a
     /// link has `..` after a missing component or a file, or ends with `/` and leads to no directory.
@@ -36,7 +36,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// `path` is a real one, and of one name.
+    /// Creates the result for a path with one hard link.
     pub fn at(path: VfsPath) -> Self {
         Self { path, names: 1, leads_nowhere: false }
     }
@@ -48,7 +48,7 @@ impl Resolved {
         self
     }
 
-    /// The same of a file that has `names` names.
+    /// Sets the number of hard links.
     #[must_use]
     pub fn names(mut self, names: u64) -> Self {
         self.names = names;
@@ -56,47 +56,47 @@ impl Resolved {
     }
 }
 
-/// What a lent tree is for.
+/// The purpose for which a tree is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TreeUse {
-    /// A listing: names and what is known of them.
+    /// A listing, which reads names and metadata.
     List,
-    /// A glob: names and what is known of them.
+    /// A glob, which reads names and metadata.
     Glob,
-    /// A search: contents too.
+    /// A content search, which also reads files.
     Grep,
 }
 
-/// Asks a backend for its tree, so that it can be searched as a part of a larger one.
+/// A request for [`TreeProvider::open_tree`](crate::TreeProvider::open_tree).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OpenTreeRequest {
-    /// Where the search will start.
+    /// The path at which the search will start.
     pub path: VfsPath,
-    /// What the tree is for.
+    /// The purpose of the tree.
     pub purpose: TreeUse,
-    /// The one search that the tree is for, where that is known: its pattern and its options, but none of its paths. A file
-    /// that holds nothing of it may then be shown empty, so that the tree is for no other. Default: any.
+    /// The only search for which the tree is used, if known; its path does not apply. The tree may then return a file that cannot
+    /// match as empty, so that it must not be used for another search. Default: any search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Box<GrepRequest>>,
 }
 
 impl OpenTreeRequest {
-    /// Asks for a tree to be used for `purpose` from `path` down.
+    /// Creates a request for a tree that is used for `purpose` at and below `path`.
     pub fn new(path: VfsPath, purpose: TreeUse) -> Self {
         Self { path, purpose, search: None }
     }
 
-    /// Asks for a tree to be used for `search` alone, from its path down.
+    /// Creates a request for a tree that is used for `search` only.
     pub fn for_grep(search: &GrepRequest) -> Self {
         let path = search.path.clone();
         Self { path, purpose: TreeUse::Grep, search: Some(Box::new(search.clone())) }
     }
 
-    /// Asks for the same of a tree that is used from `path` down.
+    /// Sets the path at which the search will start.
     #[must_use]
     pub fn at(mut self, path: VfsPath) -> Self {
         self.path = path;

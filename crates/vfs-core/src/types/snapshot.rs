@@ -1,4 +1,4 @@
-//! States that are remembered, and what lies between two of them.
+//! Requests and results of snapshots and their differences.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::entry::Version;
 use crate::path::VfsPath;
 
-/// Names a snapshot within its backend.
+/// The id of a snapshot, unique within its backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SnapshotId(String);
 
 impl SnapshotId {
-    /// The snapshot of that name.
+    /// Creates an id from its text.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The name.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -29,23 +29,23 @@ impl std::fmt::Display for SnapshotId {
     }
 }
 
-/// Asks for the state of now to be remembered.
+/// A request for [`Snapshots::snapshot`](crate::Snapshots::snapshot).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SnapshotRequest {
-    /// What a person calls it. Default: nothing.
+    /// A label for people. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
 impl SnapshotRequest {
-    /// Asks for a snapshot without a label.
+    /// Creates a request for a snapshot without a label.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives it a label, which need not be unique.
+    /// Sets the label, which need not be unique.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -53,37 +53,37 @@ impl SnapshotRequest {
     }
 }
 
-/// A state that is remembered.
+/// A snapshot of all files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// Its name.
+    /// The id of the snapshot.
     pub id: SnapshotId,
-    /// What a person calls it.
+    /// The label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// When it was taken.
+    /// The time at which the snapshot was taken.
     pub taken_at: DateTime<Utc>,
-    /// How many files it has.
+    /// The number of files.
     pub files: u64,
-    /// How many bytes they have together.
+    /// The total size of the files in bytes.
     pub bytes: u64,
 }
 
 impl SnapshotInfo {
-    /// A snapshot that was taken at `taken_at`, with nothing in it.
+    /// Creates the description of an empty snapshot without a label.
     pub fn new(id: SnapshotId, taken_at: DateTime<Utc>) -> Self {
         Self { id, label: None, taken_at, files: 0, bytes: 0 }
     }
 
-    /// The same with a label.
+    /// Sets the label.
     #[must_use]
     pub fn label(mut self, label: Option<String>) -> Self {
         self.label = label;
         self
     }
 
-    /// The same with `files` files of `bytes` bytes.
+    /// Sets the number and total size of the files.
     #[must_use]
     pub fn holding(mut self, files: u64, bytes: u64) -> Self {
         (self.files, self.bytes) = (files, bytes);
@@ -91,7 +91,7 @@ impl SnapshotInfo {
     }
 }
 
-/// Asks for the files to be made those of a snapshot.
+/// A request for [`Snapshots::restore`](crate::Snapshots::restore).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -101,13 +101,13 @@ pub struct RestoreRequest {
 }
 
 impl RestoreRequest {
-    /// Goes back to `id`.
+    /// Creates a request to restore the snapshot `id`.
     pub fn new(id: SnapshotId) -> Self {
         Self { id }
     }
 }
 
-/// Asks for a snapshot to be forgotten.
+/// A request for [`Snapshots::forget`](crate::Snapshots::forget).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -117,74 +117,75 @@ pub struct ForgetRequest {
 }
 
 impl ForgetRequest {
-    /// Forgets `id`.
+    /// Creates a request to delete the snapshot `id`.
     pub fn new(id: SnapshotId) -> Self {
         Self { id }
     }
 }
 
-/// Asks what lies between two states.
+/// A request for [`Snapshots::diff`](crate::Snapshots::diff).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DiffRequest {
     /// The earlier snapshot.
     pub from: SnapshotId,
-    /// The later snapshot. Default: the state of now.
+    /// The later snapshot. Default: the current files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<SnapshotId>,
 }
 
 impl DiffRequest {
-    /// Asks what has changed since `from`.
+    /// Creates a request for the changes since the snapshot `from`.
     pub fn since(from: SnapshotId) -> Self {
         Self { from, to: None }
     }
 
-    /// Asks what changed between `from` and `to`.
+    /// Creates a request for the changes between the snapshots `from` and `to`.
     pub fn between(from: SnapshotId, to: SnapshotId) -> Self {
         Self { from, to: Some(to) }
     }
 }
 
-/// What became of a file.
+/// The kind of a change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The file is new.
     Added,
-    /// It has another content.
+    /// The content of the file changed.
     Changed,
-    /// It is no longer there.
+    /// The file was removed.
     Removed,
 }
 
-/// One file that differs between two states.
+/// A file that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The file.
     pub path: VfsPath,
-    /// What became of it.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// The version that it had.
+    /// The version before the change; `None` for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Version>,
-    /// The version that it has.
+    /// The version after the change; `None` for a removed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Version>,
-    /// The unified diff; empty where it is left out because of its size.
+    /// The unified diff; empty if the file is too large for one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub diff: String,
 }
 
 impl FileChange {
-    /// The largest file, in bytes, of which [`between`](Self::between) makes a diff.
+    /// The maximum size in bytes of a file for which [`between`](Self::between) creates a diff.
     pub const MAX_DIFFED: usize = 1 << 20;
 
-    /// What became of the file at `path`, given its content and version on either side, where it is there; `None` where
-    /// nothing did. Files over [`MAX_DIFFED`](Self::MAX_DIFFED) have no diff, but their versions.
+    /// Compares the content and version of a file before and after, each `None` if the file does not exist.
+    ///
+    /// Returns `None` if the contents are equal. The change has no diff if the file is over [`MAX_DIFFED`](Self::MAX_DIFFED).
     pub fn between(path: &VfsPath, before: Option<(&[u8], Version)>, after: Option<(&[u8], Version)>) -> Option<Self> {
         let kind = match (&before, &after) {
             (None, None) => return None,
@@ -203,19 +204,19 @@ impl FileChange {
         Some(Self::new(path.clone(), kind).versions(versions.0, versions.1).diff(diff))
     }
 
-    /// `path` became `kind`.
+    /// Creates a change without versions and diff.
     pub fn new(path: VfsPath, kind: ChangeKind) -> Self {
         Self { path, kind, before: None, after: None, diff: String::new() }
     }
 
-    /// The same with the versions on either side.
+    /// Sets the versions before and after the change.
     #[must_use]
     pub fn versions(mut self, before: Option<Version>, after: Option<Version>) -> Self {
         (self.before, self.after) = (before, after);
         self
     }
 
-    /// The same with a unified diff.
+    /// Sets the unified diff.
     #[must_use]
     pub fn diff(mut self, diff: String) -> Self {
         self.diff = diff;
@@ -223,26 +224,26 @@ impl FileChange {
     }
 }
 
-/// The files that differ between two states, sorted by the bytes of their paths.
+/// The differences between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChangeSet {
-    /// The files.
+    /// The changed files, sorted by the bytes of their paths.
     pub changes: Vec<FileChange>,
 }
 
 impl ChangeSet {
-    /// These changes, which are sorted by path.
+    /// Creates a set of changes, which must be sorted by path.
     pub fn new(changes: Vec<FileChange>) -> Self {
         Self { changes }
     }
 
-    /// Whether nothing differs.
+    /// Returns whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// All unified diffs, one after the other.
+    /// Returns the concatenated unified diffs.
     pub fn unified(&self) -> String {
         self.changes.iter().map(|change| change.diff.as_str()).collect()
     }

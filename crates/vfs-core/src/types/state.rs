@@ -1,4 +1,4 @@
-//! Files as an agent's state holds them, and changes to such a state.
+//! Files of an agent's state in JSON, and updates of such a state.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::path::VfsPath;
 
-/// A change to an agent's files: a new file for each path, `None` where it is deleted.
+/// An update of an agent's files: the new file for each path, or `None` if it is deleted.
 pub type FilesUpdate = BTreeMap<VfsPath, Option<FileData>>;
 
-/// The text of a file in one of the two forms that agent states have.
+/// The content of a file in an agent's state.
 ///
-/// In JSON a list of lines (which loses nothing: they are joined by `\n`), or a string; bytes that are not UTF-8 are a
-/// string in base64, with `"encoding": "base64"` beside it.
+/// The JSON form is a list of lines, joined by `\n`, or a string. Bytes that are not UTF-8 are a string in base64, with
+/// `"encoding": "base64"` beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FileText {
-    /// `["line 1", "line 2"]`.
+    /// Lines, such as `["line 1", "line 2"]`.
     Lines(Vec<String>),
-    /// `"line 1\nline 2"`.
+    /// A string, such as `"line 1\nline 2"`.
     Text(String),
 }
 
-/// One file of an agent's state: `{content, created_at, modified_at}`, with `encoding` where the content is a string.
+/// A file of an agent's state: `{content, created_at, modified_at}`, with `encoding` if the content is a string.
 ///
 /// ```
 /// use vfs_core::FileData;
@@ -42,19 +42,19 @@ pub enum FileText {
 pub struct FileData {
     /// The content.
     pub content: FileText,
-    /// `utf-8` or `base64` where the content is a string; left out where it is lines.
+    /// The encoding of a string, `utf-8` or `base64`; omitted for lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// When it was made; 1970 where JSON leaves it out.
+    /// The creation time. Default in JSON: 1970.
     #[serde(default, deserialize_with = "time")]
     pub created_at: DateTime<Utc>,
-    /// When it last changed; 1970 where JSON leaves it out.
+    /// The modification time. Default in JSON: 1970.
     #[serde(default, deserialize_with = "time")]
     pub modified_at: DateTime<Utc>,
 }
 
-/// Reads an ISO 8601 time, with a `T` or a space in it: without an offset it is UTC, without a time of day the beginning of
-/// the day. An empty one is none.
+/// Deserialises an ISO 8601 time, with `T` or a space before the time of day. The default offset is UTC, the default time of day
+/// midnight, and the default of an empty string 1970.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
         return Ok(DateTime::default());
@@ -70,7 +70,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::
 }
 
 impl FileData {
-    /// `content` in the string form: as it is where it is UTF-8, else in base64.
+    /// Creates a file with its content as a string, in base64 unless the content is UTF-8.
     pub fn text(content: &[u8], created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Self {
         let (text, encoding) = match std::str::from_utf8(content) {
             Ok(text) => (text.to_owned(), "utf-8"),
@@ -79,7 +79,7 @@ impl FileData {
         Self { content: FileText::Text(text), encoding: Some(encoding.into()), created_at, modified_at }
     }
 
-    /// `content` in the form of lines; in base64 as a string where it is not UTF-8, which lines cannot hold.
+    /// Creates a file with its content as lines, or as a string in base64 unless the content is UTF-8.
     pub fn lines(content: &[u8], created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Self {
         match std::str::from_utf8(content) {
             Ok(text) => Self {
@@ -92,11 +92,11 @@ impl FileData {
         }
     }
 
-    /// The file's bytes.
+    /// Returns the bytes of the file.
     ///
     /// # Errors
     ///
-    /// What is wrong with the content: an unknown `encoding`, or text that is not base64.
+    /// A message, if the `encoding` is unknown or the text is not valid base64.
     pub fn to_bytes(&self) -> Result<Bytes, String> {
         match (&self.content, self.encoding.as_deref()) {
             (FileText::Lines(lines), None | Some("utf-8")) => Ok(lines.join("\n").into()),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_in_every_form_that_states_have() {
+    fn times_are_parsed_in_every_form_that_states_use() {
         for (json, expected) in [
             (r#"{"content": "a", "created_at": "2025-01-15T10:30:00Z"}"#, "2025-01-15T10:30:00+00:00"),
             (r#"{"content": "a", "created_at": "2025-01-15T10:30:00+02:00"}"#, "2025-01-15T08:30:00+00:00"),

@@ -1,4 +1,4 @@
-//! Where in a line a pattern is.
+//! Positions of a pattern in a line.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,20 +6,18 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// Where in a matching line's `text` the pattern is: bytes, end exclusive.
+/// A byte range of the text of a line in which the pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Submatch {
     /// The first byte.
     pub start: usize,
-    /// One past the last.
+    /// The end, exclusive.
     pub end: usize,
 }
 
-/// The places of a pattern in one line, in order: a slice of [`Submatch`].
+/// The positions of a pattern in one line, in order: a slice of [`Submatch`].
 ///
-/// # Behaviour
-///
-/// Most lines have one; that takes no memory of its own. It is written as a list.
+/// A single submatch is stored inline, without an allocation. The JSON form is a list.
 ///
 /// ```
 /// use vfs_core::{Submatch, Submatches};
@@ -31,17 +29,17 @@ pub struct Submatch {
 pub struct Submatches(SmallVec<[Submatch; 1]>);
 
 impl Submatches {
-    /// None.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Leaves none.
+    /// Removes all submatches.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no submatches.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

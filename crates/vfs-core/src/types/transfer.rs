@@ -1,4 +1,4 @@
-//! Whole files in and out, many at a time.
+//! Requests and results of uploads and downloads.
 
 use std::fmt;
 
@@ -13,26 +13,26 @@ use super::write::{WriteMode, WriteRequest, WriteResult};
 use crate::error::{Error, ErrorKind};
 use crate::path::VfsPath;
 
-/// A file to be uploaded. In JSON the content is `content` or `content_base64`.
+/// A file of [`Backend::upload_files`](crate::Backend::upload_files). In JSON, the content is `content` or `content_base64`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WireUpload", try_from = "WireUpload")]
 #[non_exhaustive]
 pub struct FileUpload {
-    /// Where it goes.
+    /// The path to write.
     pub path: VfsPath,
-    /// Its bytes.
+    /// The content.
     pub content: Bytes,
-    /// When the file was changed last, as in [`WriteRequest::modified_at`]. Default the time of the upload.
+    /// The modification time, as in [`WriteRequest::modified_at`]. Default: the time of the upload.
     pub modified_at: Option<DateTime<Utc>>,
 }
 
 impl FileUpload {
-    /// `content` for `path`.
+    /// Creates an upload of `content` to `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
         Self { path, content: content.into(), modified_at: None }
     }
 
-    /// Sets when the file was changed last.
+    /// Sets the modification time.
     #[must_use]
     pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.modified_at = at.into();
@@ -75,7 +75,7 @@ impl TryFrom<WireUpload> for FileUpload {
     }
 }
 
-/// Asks for one file of a download.
+/// A file of [`Backend::download_files`](crate::Backend::download_files), as an interceptor receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -85,28 +85,28 @@ pub struct DownloadRequest {
 }
 
 impl DownloadRequest {
-    /// Asks for the bytes of `path`.
+    /// Creates a request for the content of `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path }
     }
 }
 
-/// What an upload or download can fail with, in the four words that agents are taught.
+/// The error codes of uploads and downloads that agents know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileOperationError {
-    /// Nothing is there.
+    /// The file does not exist.
     FileNotFound,
-    /// It may not be read or written.
+    /// Access is denied, by permissions or by a policy.
     PermissionDenied,
-    /// It is a directory.
+    /// The path is a directory.
     IsDirectory,
-    /// The path cannot name a file here; also every other failure, which the typed error beside it tells apart.
+    /// The path is invalid, or the operation failed for another reason, which the `cause` of the response has.
     InvalidPath,
 }
 
 impl FileOperationError {
-    /// The word for a failure of `kind`.
+    /// Returns the code for an error of `kind`.
     pub fn from_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::NotFound => Self::FileNotFound,
@@ -118,7 +118,7 @@ impl FileOperationError {
         }
     }
 
-    /// The word.
+    /// Returns the code as text.
     pub fn code(self) -> &'static str {
         match self {
             Self::FileNotFound => "file_not_found",
@@ -135,33 +135,33 @@ impl fmt::Display for FileOperationError {
     }
 }
 
-/// What became of one uploaded file.
+/// The result of one uploaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileUploadResponse {
-    /// Where it went.
+    /// The path.
     pub path: VfsPath,
-    /// The version it has, where it was written.
+    /// The version of the written file; `None` if the upload failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// The word for what went wrong.
+    /// The code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<FileOperationError>,
-    /// The typed error behind the word.
+    /// The error of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Error>,
-    /// On an agent's state: the change to merge into it.
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
 
 impl FileUploadResponse {
-    /// `path` was written and has `version`.
+    /// Creates the result of a file that was written.
     pub fn ok(path: VfsPath, version: Version) -> Self {
         Self { path, version: Some(version), error: None, cause: None, files_update: None }
     }
 
-    /// `path` was not written.
+    /// Creates the result of a file that could not be written.
     pub fn failed(path: VfsPath, cause: Error) -> Self {
         Self {
             path,
@@ -172,7 +172,7 @@ impl FileUploadResponse {
         }
     }
 
-    /// Returns the response of an upload that was performed as a write of `path`.
+    /// Creates the result of an upload that was performed as a write of `path`.
     pub fn of_write(path: VfsPath, written: Result<WriteResult, Error>) -> Self {
         match written {
             Ok(written) => Self::ok(written.path, written.version),
@@ -181,30 +181,30 @@ impl FileUploadResponse {
     }
 }
 
-/// One downloaded file. In JSON the content is `content` or `content_base64`.
+/// The result of one downloaded file. In JSON, the content is `content` or `content_base64`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WireDownload")]
 #[non_exhaustive]
 pub struct FileDownloadResponse {
     /// The file.
     pub path: VfsPath,
-    /// Its bytes, where it was read.
+    /// The content; `None` if the download failed.
     pub content: Option<Bytes>,
-    /// The version those bytes are, where it was read.
+    /// The version of the content; `None` if the download failed.
     pub version: Option<Version>,
-    /// The word for what went wrong.
+    /// The code of the failure.
     pub error: Option<FileOperationError>,
-    /// The typed error behind the word.
+    /// The error of the failure.
     pub cause: Option<Error>,
 }
 
 impl FileDownloadResponse {
-    /// `path` holds `content`.
+    /// Creates the result of a file that was read.
     pub fn ok(path: VfsPath, content: Bytes, version: Version) -> Self {
         Self { path, content: Some(content), version: Some(version), error: None, cause: None }
     }
 
-    /// `path` was not read.
+    /// Creates the result of a file that could not be read.
     pub fn failed(path: VfsPath, cause: Error) -> Self {
         let error = Some(FileOperationError::from_kind(cause.kind()));
         Self { path, content: None, version: None, error, cause: Some(cause) }

@@ -1,4 +1,4 @@
-//! Changes as they happen.
+//! Requests and events of change feeds.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +6,24 @@ use super::entry::Version;
 use super::wire;
 use crate::path::VfsPath;
 
-/// A place in a change feed, to go on from. It means something only to the backend that gave it.
+/// A position in a change feed. A cursor is valid only for the backend that issued it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(String);
 
 impl Cursor {
-    /// A cursor from a backend's own text.
+    /// Creates a cursor from the text of a backend.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text of the cursor.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Asks for the changes at and below a path.
+/// A request for [`Watch::watch`](crate::Watch::watch).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -31,18 +31,18 @@ pub struct WatchRequest {
     /// The file or directory. Default: the root.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
-    /// The cursor of the last event that was seen. Default: only what happens from now on.
+    /// The cursor of the last event that the caller received. Default: the feed starts now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Cursor>,
 }
 
 impl WatchRequest {
-    /// Asks for what happens at and below `path` from now on.
+    /// Creates a request for the changes at and below `path` from now on.
     pub fn new(path: VfsPath) -> Self {
         Self { path, since: None }
     }
 
-    /// Asks for what happened after `cursor` too.
+    /// Resumes the feed after `cursor`.
     #[must_use]
     pub fn since(mut self, cursor: Cursor) -> Self {
         self.since = Some(cursor);
@@ -50,58 +50,58 @@ impl WatchRequest {
     }
 }
 
-/// What happened to a path.
+/// A change of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// A file or directory was made.
+    /// A file or directory was created.
     Created {
-        /// It.
+        /// The path.
         path: VfsPath,
-        /// The version of a file, where it is known.
+        /// The version of a file, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// A file has another content.
+    /// The content of a file changed.
     Changed {
         /// The file.
         path: VfsPath,
-        /// Its version, where it is known.
+        /// The version, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// A file or directory is gone.
+    /// A file or directory was removed.
     Removed {
-        /// It.
+        /// The path.
         path: VfsPath,
     },
-    /// A file or directory has another name; of a directory, all that lies below it has.
+    /// A file, or a directory with all entries below it, was renamed.
     Renamed {
-        /// Where it was.
+        /// The old path.
         from: VfsPath,
-        /// Where it is.
+        /// The new path.
         to: VfsPath,
-        /// The version of a file, where it is known.
+        /// The version of a file, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// Events were lost; list again.
+    /// Events were lost. The caller has to list the files again.
     Overflow,
 }
 
-/// One event of a change feed.
+/// An event of a change feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WatchEvent {
-    /// Where to go on after it.
+    /// The cursor after this event.
     pub cursor: Cursor,
-    /// What happened.
+    /// The change.
     pub change: Change,
 }
 
 impl WatchEvent {
-    /// `change`, with `cursor` to go on from.
+    /// Creates an event.
     pub fn new(cursor: Cursor, change: Change) -> Self {
         Self { cursor, change }
     }

@@ -1,4 +1,4 @@
-//! Writing a whole file, or to its end.
+//! Requests and results of writes.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -10,25 +10,25 @@ use super::wire;
 use crate::error::{Error, ErrorKind, Result as VfsResult};
 use crate::path::VfsPath;
 
-/// What a write does with a file that is there already.
+/// How a write treats an existing file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WriteMode {
-    /// Refuses: only a new file is written. Of many at once, exactly one wins.
+    /// The write fails with `already_exists`. Of several concurrent writes, exactly one succeeds.
     #[default]
     CreateNew,
-    /// Replaces it.
+    /// The write replaces the file.
     Overwrite,
-    /// Adds to its end; makes it where it is not there.
+    /// The write appends to the file, or creates it.
     Append,
-    /// Replaces it if it is this version, and refuses if it is another or gone.
+    /// The write replaces the file if it has this version, and fails with `conflict` otherwise.
     IfVersion(Version),
 }
 
-/// Asks for a file's whole content to be written.
+/// A request for [`Backend::write`](crate::Backend::write).
 ///
-/// In JSON the content is `content` (a string) or `content_base64` (any bytes); the mode is `"create_new"`, `"overwrite"`,
+/// In JSON, the content is `content` (a string) or `content_base64` (any bytes); the mode is `"create_new"`, `"overwrite"`,
 /// `"append"` or `{"if_version": "..."}`.
 ///
 /// ```
@@ -42,48 +42,48 @@ pub enum WriteMode {
 #[serde(into = "WireWrite", try_from = "WireWrite")]
 #[non_exhaustive]
 pub struct WriteRequest {
-    /// The file; directories above it are made.
+    /// The file. Missing parent directories are created.
     pub path: VfsPath,
-    /// The bytes.
+    /// The content.
     pub content: Bytes,
-    /// What happens to a file that is there already. Default [`WriteMode::CreateNew`].
+    /// How an existing file is treated. Default: [`WriteMode::CreateNew`].
     pub mode: WriteMode,
-    /// When the file was changed last, for imports; kept to the microsecond. Default the time of the write.
+    /// The modification time to set, for imports, with a precision of microseconds. Default: the time of the write.
     ///
-    /// `unsupported` where [`Capabilities::set_times`](crate::Capabilities::set_times) is not set.
+    /// The write fails with `unsupported` unless the backend has [`Capabilities::set_times`](crate::Capabilities::set_times).
     pub modified_at: Option<DateTime<Utc>>,
 }
 
 impl WriteRequest {
-    /// Writes `content` to a new file at `path`.
+    /// Creates a request to write `content` to the new file `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
         Self { path, content: content.into(), mode: WriteMode::CreateNew, modified_at: None }
     }
 
-    /// Sets what happens to a file that is there already.
+    /// Sets how an existing file is treated.
     #[must_use]
     pub fn mode(mut self, mode: WriteMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets when the file was changed last.
+    /// Sets the modification time.
     #[must_use]
     pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.modified_at = at.into();
         self
     }
 
-    /// Refuses a request that sets the time, for backends that cannot.
+    /// Rejects a modification time, for backends that cannot set one.
     ///
     /// # Errors
     ///
-    /// `unsupported` where `modified_at` is set.
+    /// `unsupported` if `modified_at` is set.
     pub fn refuse_modified_at(&self) -> VfsResult<()> {
         match self.modified_at {
             None => Ok(()),
             Some(_) => {
-                let message = "the time of a file cannot be set here: leave out `modified_at`";
+                let message = "this backend cannot set the modification time; omit `modified_at`";
                 Err(Error::new(ErrorKind::Unsupported, message).with_path(&self.path))
             }
         }
@@ -120,25 +120,25 @@ impl TryFrom<WireWrite> for WriteRequest {
     }
 }
 
-/// A file was written.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteResult {
     /// The file.
     pub path: VfsPath,
-    /// Whether it is new; else it was replaced or added to.
+    /// Whether the file is new.
     pub created: bool,
-    /// The version that it now has.
+    /// The new version.
     pub version: Version,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// On an agent's state: the change to merge into it.
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
 
 impl WriteResult {
-    /// `path` now has `version` and `size` bytes.
+    /// Creates the result of a write.
     pub fn new(path: VfsPath, created: bool, version: Version, size: u64) -> Self {
         Self { path, created, version, size, files_update: None }
     }

@@ -1,4 +1,4 @@
-//! Writing a file of any size in chunks, with one commit.
+//! Chunked writer with an atomic commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,56 +16,56 @@ use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 
-/// Asks for a [`FileWriter`], to write a file in chunks.
+/// A request for [`Backend::open_writer`].
 ///
-/// In JSON the fields of a [`WriteRequest`] without its content.
+/// The JSON form has the fields of a [`WriteRequest`] without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OpenWriterRequest {
-    /// The file; directories above it are made by the commit.
+    /// The file. The commit creates missing parent directories.
     pub path: VfsPath,
-    /// What happens to a file that exists at the commit. Default [`WriteMode::CreateNew`]; [`WriteMode::Append`] is refused.
+    /// How the commit treats an existing file. Default: [`WriteMode::CreateNew`]; [`WriteMode::Append`] is invalid.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub mode: WriteMode,
-    /// When the file was changed last, as in [`WriteRequest::modified_at`]. Default the time of the commit.
+    /// The modification time, as in [`WriteRequest::modified_at`]. Default: the time of the commit.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
     pub modified_at: Option<DateTime<Utc>>,
 }
 
 impl OpenWriterRequest {
-    /// Asks for a writer of a new file at `path`.
+    /// Creates a request for a writer of the new file `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path, mode: WriteMode::CreateNew, modified_at: None }
     }
 
-    /// Sets what happens to a file that exists at the commit.
+    /// Sets how the commit treats an existing file.
     #[must_use]
     pub fn mode(mut self, mode: WriteMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets when the file was changed last.
+    /// Sets the modification time.
     #[must_use]
     pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
         self.modified_at = at.into();
         self
     }
 
-    /// Returns the write that a commit of `content` is.
+    /// Converts the request into an equivalent write of `content`.
     pub fn into_write(self, content: impl Into<Bytes>) -> WriteRequest {
         WriteRequest::new(self.path, content).mode(self.mode).modified_at(self.modified_at)
     }
 
-    /// Refuses [`WriteMode::Append`] and the root.
+    /// Validates the request: [`WriteMode::Append`] and the root are invalid.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a writer that appends; `is_a_directory` at the root.
+    /// `invalid_argument` for [`WriteMode::Append`]; `is_a_directory` at the root.
     pub fn check(&self) -> Result<()> {
         if self.mode == WriteMode::Append {
-            let message = "a file cannot be appended to in chunks; use the mode `overwrite`, or `write` with `append`";
+            let message = "a writer cannot append; use the mode `overwrite`, or `write` with `append`";
             return Err(Error::invalid_argument(message).with_path(&self.path));
         }
         if self.path.is_root() {
@@ -75,40 +75,40 @@ impl OpenWriterRequest {
     }
 }
 
-/// Writes one file in chunks: what [`Backend::open_writer`] returns.
+/// A writer of one file in chunks, from [`Backend::open_writer`].
 ///
 /// # Behaviour
 ///
-/// * No chunk is visible before [`commit`](Self::commit), which makes all of them the content of the file in one step, under the
-///   condition of the request's mode.
-/// * A writer that is dropped without a commit leaves no file, and the backend removes what it has stored.
-/// * The memory that a writer needs does not grow with the file, on backends that store files outside of this process's memory.
-/// * The context that opened the writer ends it: a cancelled token or a passed deadline fails the next chunk and the commit.
+/// * No chunk is visible before [`commit`](Self::commit), which atomically makes all chunks the content of the file, as the mode of
+///   the request permits.
+/// * A writer that is dropped without a commit leaves no file, and the backend deletes its chunks.
+/// * Memory does not grow with the size of the file, on backends that store files outside the memory of this process.
+/// * The context that opened the writer applies to it: after cancellation or the deadline, the next chunk and the commit fail.
 ///
 /// # Errors
 ///
 /// Those of [`Backend::write`]. `too_large` for a chunk that exceeds
-/// [`Capabilities::max_streamed_size`](crate::Capabilities::max_streamed_size) with those before it. After an error of `write`, the
-/// writer is to be dropped. A commit that failed with `busy` may be repeated; after any other error it fails with `invalid_argument`.
+/// [`Capabilities::max_streamed_size`](crate::Capabilities::max_streamed_size) with those before it. After an error of `write`,
+/// drop the writer. A commit that failed with `busy` may be retried; after any other error, it fails with `invalid_argument`.
 #[async_trait]
 pub trait FileWriter: fmt::Debug + Send {
-    /// Adds `chunk` to the end of the new content.
+    /// Appends `chunk` to the new content.
     async fn write(&mut self, chunk: Bytes) -> Result<()>;
 
-    /// Makes the chunks the content of the file.
+    /// Makes the chunks the content of the file, atomically.
     async fn commit(&mut self) -> Result<WriteResult>;
 }
 
-/// The commit of a [`FileWriter`] as a request: what interceptors receive when [`FileWriter::commit`] is called.
+/// A request for [`FileWriter::commit`], as interceptors receive it.
 ///
-/// In JSON it has no writer, and cannot be performed.
+/// A request from JSON has no writer and cannot be performed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CommitWriterRequest {
     /// The file.
     pub path: VfsPath,
-    /// What happens to a file that exists.
+    /// How an existing file is treated.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub mode: WriteMode,
     /// The number of bytes that were written.
@@ -136,14 +136,14 @@ impl CommitWriterRequest {
     }
 }
 
-/// The writer of all clones of a commit.
+/// The writer that all clones of a commit request share.
 #[derive(Clone, Default)]
 struct SharedWriter(Option<Arc<Mutex<Box<dyn FileWriter>>>>);
 
 impl SharedWriter {
     fn get(&self, path: &VfsPath) -> Result<&Mutex<Box<dyn FileWriter>>> {
         self.0.as_deref().ok_or_else(|| {
-            let message = "a commit that was read from JSON has no writer; open a writer, and commit that";
+            let message = "the commit request comes from JSON and has no writer; open a writer and commit it";
             Error::invalid_argument(message).with_path(path)
         })
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for SharedWriter {
     }
 }
 
-/// A [`FileWriter`] that holds the chunks in memory, for backends that keep files there.
+/// A [`FileWriter`] that buffers the chunks in memory, for backends that store files in memory.
 #[derive(Debug)]
 pub struct BufferedWriter<B> {
     backend: B,
@@ -181,7 +181,7 @@ impl<B: Backend> BufferedWriter<B> {
     ///
     /// # Errors
     ///
-    /// Those of [`OpenWriterRequest::check`], and of a cancelled or late context.
+    /// Those of [`OpenWriterRequest::check`], and of [`OpContext::check`].
     pub fn open(backend: B, cx: &OpContext, request: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         request.check()?;
         cx.check().map_err(|error| error.or_path(&request.path))?;
@@ -197,7 +197,8 @@ impl<B: Backend> FileWriter for BufferedWriter<B> {
         let max = self.backend.capabilities(path).max_file_size;
         let size = (self.content.len() + chunk.len()) as u64;
         if size > max {
-            let message = format!("{size} bytes are over the limit of {max} for one file; split it over several files");
+            let message =
+                format!("{size} bytes are over the limit of {max} for one file; split the content over several files");
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
         }
         self.content.extend_from_slice(&chunk);

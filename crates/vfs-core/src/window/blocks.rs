@@ -1,21 +1,21 @@
-//! Contiguous parts of a file, whether it is in memory or behind a source.
+//! Block access to files in memory or behind a source.
 
 use super::source::{BLOCK_BYTES, SMALL_SOURCE_BYTES, Source};
 use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How far a file may go on beyond the size that it says: 64 MiB.
-pub(super) const BEYOND_SIZE: u64 = 64 << 20;
+/// The maximum number of bytes beyond the reported size of a file: 64 MiB.
+pub(super) const MAX_BYTES_BEYOND_SIZE: u64 = 64 << 20;
 
-/// The least that is asked for of a file that is larger than it says: 4 KiB.
-const PAGE_BYTES: usize = 4 << 10;
+/// The minimum read from a file beyond its reported size: 4 KiB.
+const MIN_READ_BYTES: usize = 4 << 10;
 
-/// A file that is looked at part by part.
+/// A file that is read part by part.
 pub(super) trait Blocks {
-    /// The first `want` bytes from `start`; fewer only where the file ends.
+    /// Returns the `want` bytes from `start`; fewer only at the end of the file.
     fn part(&mut self, start: u64, want: usize) -> Result<&[u8]>;
 
-    /// The size of the file, as far as it is known by now.
+    /// Returns the best known size of the file.
     fn size(&self) -> u64;
 }
 
@@ -33,7 +33,7 @@ impl Blocks for Memory<'_> {
     }
 }
 
-/// A file behind a source, of which the last part that was asked for is held.
+/// A file behind a source, with the last part in a buffer.
 pub(super) struct Buffered<'a> {
     source: &'a mut dyn Source,
     buffer: Vec<u8>,
@@ -47,7 +47,7 @@ impl<'a> Buffered<'a> {
         Self { source, buffer: Vec::new(), filled: 0, start: 0, end: None }
     }
 
-    /// Moves what is held of the file to the beginning of the buffer, so that it starts at `start`.
+    /// Moves the buffered bytes from `start` on to the beginning of the buffer.
     fn seek(&mut self, start: u64) {
         let skip = start.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
         match skip.filter(|skip| *skip <= self.filled) {
@@ -60,16 +60,19 @@ impl<'a> Buffered<'a> {
         self.start = start;
     }
 
-    /// Reads once, and says whether the file goes on.
+    /// Reads once, and returns whether the file continues.
     fn fill(&mut self, want: usize) -> Result<bool> {
         let at = self.start.saturating_add(self.filled as u64);
-        if at > self.source.size().saturating_add(BEYOND_SIZE) {
-            return Err(Error::new(ErrorKind::TooLarge, "the file goes on and on beyond the size that it says"));
+        if at > self.source.size().saturating_add(MAX_BYTES_BEYOND_SIZE) {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                "the file is much longer than its reported size; read a range of `bytes`",
+            ));
         }
         if self.buffer.len() == self.filled {
-            // Doubling, and the size, bound what is zeroed for a file that ends long before `want`.
+            // Bounds the zeroed memory if the file ends long before `want`.
             let rest = usize::try_from(self.source.size().saturating_sub(at)).unwrap_or(usize::MAX);
-            let step = rest.saturating_add(1).clamp(PAGE_BYTES, BLOCK_BYTES);
+            let step = rest.saturating_add(1).clamp(MIN_READ_BYTES, BLOCK_BYTES);
             buffer::resize(&mut self.buffer, want.min(self.filled.saturating_add(self.filled.max(step))))?;
         }
         let until = self.buffer.len().min(want);
@@ -79,7 +82,7 @@ impl<'a> Buffered<'a> {
         self.filled += count;
         let reached = at + count as u64;
         let is_end = match count {
-            // Nothing far behind the end does not say where the end is.
+            // An empty read far past the end does not show where the end is.
             0 => self.filled > 0 || at <= self.source.size(),
             _ => count < asked && reached == self.source.size(),
         };
@@ -109,22 +112,22 @@ impl Blocks for Buffered<'_> {
     }
 }
 
-/// A file by how it is best looked at.
+/// A file in the form in which it is read.
 pub(super) enum Opening<'a> {
-    /// All of it.
+    /// The whole content.
     Small(Vec<u8>),
-    /// Part by part.
+    /// Block by block.
     Large(Buffered<'a>),
 }
 
-/// Reads a small file whole, and no more than that of one that turns out to be larger than it says.
+/// Reads a small file whole; if it is longer than its reported size, returns block access instead.
 pub(super) fn open(source: &mut dyn Source) -> Result<Opening<'_>> {
     let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
     let mut file = Buffered::new(source);
     if size > SMALL_SOURCE_BYTES {
         return Ok(Opening::Large(file));
     }
-    // One byte more than the size: a read that leaves it empty has met the end.
+    // Request one byte more than the size: a read that does not fill it has reached the end.
     file.buffer = vec![0; size + 1];
     if file.part(0, SMALL_SOURCE_BYTES + 1)?.len() > SMALL_SOURCE_BYTES {
         return Ok(Opening::Large(file));

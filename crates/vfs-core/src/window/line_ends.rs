@@ -1,17 +1,17 @@
-//! Where lines end: at `\n`, which is one byte, or in UTF-16 two.
+//! Line ends in encoded text.
 
 use memchr::{memchr_iter, memrchr_iter};
 
 use crate::types::Encoding;
 
-/// How a `\n` is spelled in the bytes of a text. The bytes begin at a character.
+/// The encoded form of `\n` in bytes that begin at a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnds {
-    /// In UTF-8 and legacy encodings, none of which has the byte as a part of another character.
+    /// One byte, in UTF-8 and legacy encodings, in which it is never a part of another character.
     Byte,
-    /// In UTF-16, little end first.
+    /// Little-endian UTF-16.
     UnitLe,
-    /// In UTF-16, big end first.
+    /// Big-endian UTF-16.
     UnitBe,
 }
 
@@ -24,7 +24,7 @@ impl LineEnds {
         }
     }
 
-    /// How many lines end in `bytes`.
+    /// Returns the number of line ends in `bytes`.
     pub(super) fn count(self, bytes: &[u8]) -> u64 {
         let count = match self {
             LineEnds::Byte => memchr_iter(b'\n', bytes).count(),
@@ -33,17 +33,17 @@ impl LineEnds {
         count as u64
     }
 
-    /// Just after where the line `index`, from 0, ends.
+    /// Returns the position after the line end with the 0-based `index`.
     pub(super) fn nth(self, bytes: &[u8], index: u64) -> Option<usize> {
         memchr_iter(b'\n', bytes).filter_map(|at| self.end_at(bytes, at)).nth(usize::try_from(index).ok()?)
     }
 
-    /// Just after where the last line ends.
+    /// Returns the position after the last line end.
     pub(super) fn last(self, bytes: &[u8]) -> Option<usize> {
         memrchr_iter(b'\n', bytes).find_map(|at| self.end_at(bytes, at))
     }
 
-    /// Just after the line end that the newline byte at `at` is a part of, if it is.
+    /// Returns the position after the line end to which the newline byte at `at` belongs, if any.
     fn end_at(self, bytes: &[u8], at: usize) -> Option<usize> {
         match self {
             LineEnds::Byte => Some(at + 1),

@@ -1,60 +1,60 @@
-//! Where the lines of a huge file are, as far as earlier reads have found out.
+//! Sparse index of line positions in large files.
 
 use std::sync::Arc;
 
 use super::source::BLOCK_BYTES;
 
-/// The bytes between two marks, until there are too many of them.
+/// The initial distance of two marks in bytes.
 const MARK_INTERVAL: u64 = BLOCK_BYTES as u64;
 
-/// The most marks of one file: enough for 1 GiB at the first stride.
+/// The maximum number of marks: enough for 1 GiB at the initial distance.
 const MAX_MARKS: usize = 4096;
 
-/// What reads of one version of a file have found out about where its lines are, so that the next one starts nearby.
+/// A sparse index of line positions in one version of a file, which reads fill and use.
 ///
 /// # Behaviour
 ///
-/// * It knows a place every 256 KiB, as far as the file was looked through for a line. In a file so large that this
-///   would be more than [`LineIndex::MAX_BYTES`], the places lie further apart.
-/// * It holds for one version of one file: another version needs a new one.
-/// * A clone is cheap, and grows apart from the original.
+/// * The index has a position every 256 KiB in the part of the file that was read. If it exceeds [`LineIndex::MAX_BYTES`], the
+///   distance of the positions doubles.
+/// * An index is valid for one version of one file.
+/// * A clone is cheap, and independent of the original.
 #[derive(Debug, Clone, Default)]
 pub struct LineIndex {
     marks: Arc<Vec<Mark>>,
-    /// How often the stride was doubled.
+    /// How often the distance of the marks was doubled.
     doublings: u32,
 }
 
-/// A place in a file; it need not be where a line begins.
+/// A position in a file, which need not be the start of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) at: u64,
-    /// How many lines end before it.
+    /// The number of lines that end before the position.
     pub(super) lines: u64,
 }
 
 impl LineIndex {
-    /// The most memory that one takes, in bytes: 64 KiB.
+    /// The maximum memory of an index in bytes: 64 KiB.
     pub const MAX_BYTES: usize = MAX_MARKS * size_of::<Mark>();
 
-    /// An index that knows nothing yet.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How far into the file it reaches, in bytes; 0 where it knows nothing.
+    /// Returns the last indexed position in bytes; 0 if the index is empty.
     pub fn reach(&self) -> u64 {
         self.marks.last().map_or(0, |mark| mark.at)
     }
 
-    /// The last known place before the end of the line `lines`, counted from 1.
+    /// Returns the last mark before the end of the line `lines`, counted from 1.
     pub(super) fn before(&self, lines: u64) -> Option<Mark> {
         let after = self.marks.partition_point(|mark| mark.lines < lines);
         self.marks[..after].last().copied()
     }
 
-    /// Takes note of `mark`, if it is far enough behind the last one.
-    pub(super) fn note(&mut self, mark: Mark) {
+    /// Adds `mark`, if it is far enough after the last one.
+    pub(super) fn add(&mut self, mark: Mark) {
         if mark.at < self.reach().saturating_add(MARK_INTERVAL << self.doublings) {
             return;
         }
@@ -73,10 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_before_a_line_is_before_its_end_even_where_a_line_is_longer_than_the_stride() {
+    fn the_mark_before_a_long_line_is_before_its_end() {
         let mut index = LineIndex::new();
         for (block, lines) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
-            index.note(Mark { at: block * MARK_INTERVAL, lines });
+            index.add(Mark { at: block * MARK_INTERVAL, lines });
         }
         let found = |lines| index.before(lines).map(|mark| mark.at / MARK_INTERVAL);
         assert_eq!([0, 1, 10].map(found), [None; 3]);
@@ -84,11 +84,11 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_however_large_the_file_is() {
+    fn memory_is_bounded_for_files_of_any_size() {
         let mut index = LineIndex::new();
         let before = index.clone();
         for block in 1..=1_000_000 {
-            index.note(Mark { at: block * MARK_INTERVAL, lines: block * 3 });
+            index.add(Mark { at: block * MARK_INTERVAL, lines: block * 3 });
             assert!(index.marks.len() < MAX_MARKS);
         }
         assert!(index.marks.len() >= MAX_MARKS / 2 - 1, "{}", index.marks.len());

@@ -1,4 +1,4 @@
-//! A window by lines.
+//! Windows by lines.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::types::{
     ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
 };
 
-/// Reads lines of a file that is in memory and small.
+/// Reads lines of a small file in memory.
 pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let file = &mut Memory(content);
     let (encoding, valid) = match text::utf8_text(content, Extent::Whole) {
@@ -44,7 +44,7 @@ pub(super) fn read_large(
     }
 }
 
-/// Where the first line starts: after the byte order mark of UTF-16, which the decoded text has not.
+/// Returns the start of the first line, after the byte order mark of UTF-16, which decoding removes.
 fn first_byte(encoding: Encoding) -> u64 {
     if matches!(encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 0 }
 }
@@ -55,7 +55,7 @@ fn count_lines(line_ends: LineEnds, bytes: &[u8]) -> u64 {
     if last < bytes.len() { ended + 1 } else { ended }
 }
 
-/// What is binary has no lines: it is read from its beginning, whatever lines were asked for.
+/// Reads binary content, which has no lines, from its beginning.
 fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let max = max_bytes(request);
     let bytes = Bytes::from(buffer::copy(file.part(0, max)?)?);
@@ -79,18 +79,18 @@ fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Re
     })
 }
 
-/// A text file and what is wanted of it.
+/// A text file and the request for a window of it.
 struct Lines<'a, F> {
     file: &'a mut F,
     index: Option<&'a mut LineIndex>,
     request: &'a ReadRequest,
     encoding: Encoding,
-    /// The whole file, where it is in memory and known to be UTF-8.
+    /// The whole file, if it is in memory and UTF-8.
     valid: Option<&'a str>,
     total_lines: Option<u64>,
 }
 
-/// The bytes and lines that a window takes.
+/// The range of bytes and lines of a window.
 struct Span {
     start: u64,
     length: usize,
@@ -164,7 +164,7 @@ impl<F: Blocks> Lines<'_, F> {
         LineEnds::of(self.encoding)
     }
 
-    /// Finds where the window starts.
+    /// Finds the start of the window.
     fn skip(&mut self) -> Result<u64> {
         let line_ends = self.line_ends();
         let offset = self.request.offset;
@@ -182,7 +182,7 @@ impl<F: Blocks> Lines<'_, F> {
                 return Ok(at);
             }
             if let Some(index) = &mut self.index {
-                index.note(Mark { at, lines: skipped });
+                index.add(Mark { at, lines: skipped });
             }
             let ended = line_ends.count(block);
             let length = if ended < offset - skipped {
@@ -208,7 +208,7 @@ impl<F: Blocks> Lines<'_, F> {
             .with_detail(ErrorDetail::OffsetOutOfRange { total_lines })
     }
 
-    /// Finds how far the window reaches.
+    /// Finds the end of the window.
     fn take(&mut self, start: u64) -> Result<Span> {
         let line_ends = self.line_ends();
         let max = max_bytes(self.request);
@@ -219,7 +219,7 @@ impl<F: Blocks> Lines<'_, F> {
         if let Some(rest) = self.rest(start, limit, max)? {
             return Ok(rest);
         }
-        // One byte over the bound shows whether there is more than the bound.
+        // One byte over the limit shows whether the file continues.
         let most = max.saturating_add(1);
         let mut want = if self.request.limit.is_some() { most.min(SAMPLE) } else { most };
         loop {
@@ -244,7 +244,7 @@ impl<F: Blocks> Lines<'_, F> {
         }
     }
 
-    /// All from `start` on, where it is known to have as few lines and bytes as are wanted, so that none need be counted.
+    /// Returns the rest of the file from `start`, if it is within all limits, so that no lines need be counted.
     fn rest(&mut self, start: u64, limit: u64, max: usize) -> Result<Option<Span>> {
         let Some(lines) = self.total_lines.map(|total| total.saturating_sub(self.request.offset)) else {
             return Ok(None);
@@ -254,7 +254,7 @@ impl<F: Blocks> Lines<'_, F> {
         Ok(fits.then_some(Span { start, length: part.len(), lines, cut: None }))
     }
 
-    /// The content of the window, which a cut line shortens to its last whole character.
+    /// Returns the content of the window; a cut line ends after a whole character.
     fn content(&mut self, span: &mut Span) -> Result<(Content, Option<Encoding>)> {
         if let Some(text) = self.valid {
             let start = usize::try_from(span.start).unwrap_or(usize::MAX);
@@ -289,7 +289,7 @@ impl<F: Blocks> Lines<'_, F> {
         Ok((Content::Binary { bytes, mime_type }, None))
     }
 
-    /// Whether a line starts after the one that is cut at `at`, as far as one look shows.
+    /// Returns whether another line starts after the one that is cut at `at`, within one block.
     fn line_follows(&mut self, at: u64) -> Result<bool> {
         let line_ends = self.line_ends();
         let block = self.file.part(at, BLOCK_BYTES)?;
@@ -298,13 +298,13 @@ impl<F: Blocks> Lines<'_, F> {
     }
 }
 
-/// The end of a character at or before `end`, or after it where there is none behind `start`.
+/// Returns the last character boundary at or before `end`, or the next one if that is `start`.
 fn boundary(text: &str, start: usize, end: usize) -> usize {
     let before = text.floor_char_boundary(end);
     if before > start || start == end { before } else { text.ceil_char_boundary(end) }
 }
 
-/// `part` up to the first of `lengths` that decodes.
+/// Decodes `part` up to the first of `lengths` at which it is valid.
 fn decode_one_of(part: &[u8], lengths: &[usize], encoding: Encoding) -> Option<(String, usize)> {
     lengths.iter().find_map(|length| Some((text::decode_part(part.get(..*length)?, encoding)?, *length)))
 }

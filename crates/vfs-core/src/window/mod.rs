@@ -1,4 +1,4 @@
-//! Reading a window of a file, by lines or bytes, at a cost that follows the window.
+//! Windows of files by lines or bytes, at a cost proportional to the window.
 
 mod blocks;
 mod line_ends;
@@ -19,37 +19,36 @@ use self::source::SMALL_SOURCE_BYTES;
 use crate::error::{Error, Result};
 use crate::types::{ReadRequest, ReadResult, Version};
 
-/// Reads the window that `request` asks for from `source`, whose content is `version`.
+/// Reads the window of `request` from `source`, whose content has `version`.
 ///
 /// # Behaviour
 ///
-/// * Memory is bounded by the window: beside it, at most 1 MiB of the file is held.
-/// * A window of lines is cut after the last line that fits into `max_bytes`. A first line that does not fit is cut
-///   itself, after a whole character and never before the first one.
-/// * `total_lines` is known for a file up to 1 MiB, and where the window reaches the end.
-/// * Binary content is returned from its beginning, whatever `limit` says.
-/// * A file that has more content than its size says is read until it ends, up to 64 MiB beyond that size.
+/// * Memory is bounded by the size of the window plus 1 MiB.
+/// * A window of lines is cut after the last line that fits into `max_bytes`. If the first line does not fit, it is cut itself,
+///   after at least one whole character.
+/// * `total_lines` is set for a file of up to 1 MiB, and if the window reaches the end of the file.
+/// * Binary content is returned from its beginning; `limit` has no effect.
+/// * If a file has more content than its reported size, it is read to its end, up to 64 MiB beyond that size.
 ///
 /// # Errors
 ///
-/// * `invalid_argument`: `bytes` beside `offset` or `limit`; a range that ends before it starts, or starts past the end;
-///   `max_bytes` of 0; an `offset` past the end, with the line count in its detail.
-/// * `not_text`: lines were skipped in binary content.
-/// * `too_large`: the file goes on more than 64 MiB beyond its size.
-/// * Those of `source`.
+/// All errors name the path of the request.
 ///
-/// All of them name the request's path.
+/// * `invalid_argument`: both `bytes` and `offset` or `limit` are set; the range ends before it starts, or starts past the end;
+///   `max_bytes` is 0; the `offset` is past the end, with the number of lines in the detail.
+/// * `not_text`: the `offset` of a binary file is not 0.
+/// * `too_large`: the file has more than 64 MiB beyond its reported size.
+/// * Errors of `source`.
 pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     read_source(source, None, request, version)
 }
 
-/// [`read`] that starts where `index` knows a place before the window, and adds to it what it finds on the way, also where
-/// it fails.
+/// Reads as [`read`] does, from the last indexed position before the window, and adds new positions to `index`.
 ///
 /// # Behaviour
 ///
-/// * The result is that of [`read`], whatever the index knows. It must have been filled from the same content only.
-/// * Nothing is added of a file up to 1 MiB by its own size.
+/// * The result is that of [`read`]. The index must be of the same version of the same file.
+/// * Positions are added even if the read fails. A file of up to 1 MiB is not indexed.
 ///
 /// # Errors
 ///
@@ -66,7 +65,7 @@ pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) ->
 ///     let window = read_indexed(&mut log.as_bytes(), &mut index, &request, Version::new("1"))?;
 ///     assert_eq!(window.start_line, page + 1);
 /// }
-/// assert!(index.reach() > 1 << 20, "the second page was found by what the first one knew");
+/// assert!(index.reach() > 1 << 20, "the second page starts from the index of the first one");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 pub fn read_indexed(
@@ -86,10 +85,10 @@ fn read_source(
 ) -> Result<ReadResult> {
     let read = || {
         check(request)?;
-        if let Some(asked) = request.bytes {
-            return range::read(&mut Buffered::new(source), asked, request, version);
+        if let Some(range) = request.bytes {
+            return range::read(&mut Buffered::new(source), range, request, version);
         }
-        // A file that says less than it has may well say the same when it has something else.
+        // A file that reports a wrong size may report the same size for another content.
         let index = index.filter(|_| source.size() > SMALL_SOURCE_BYTES as u64);
         match open(source)? {
             Opening::Small(content) => lines::read_small(&content, request, version),
@@ -99,7 +98,7 @@ fn read_source(
     read().map_err(|error: Error| error.or_path(&request.path))
 }
 
-/// [`read`] of bytes that are in memory, of which no more than the window is copied.
+/// Reads as [`read`] does, from bytes in memory, and copies only the window.
 ///
 /// # Errors
 ///
@@ -108,7 +107,7 @@ pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> R
     let read = || {
         check(request)?;
         match request.bytes {
-            Some(asked) => range::read(&mut Memory(content), asked, request, version),
+            Some(range) => range::read(&mut Memory(content), range, request, version),
             None if content.len() <= SMALL_SOURCE_BYTES => lines::read_small(content, request, version),
             None => lines::read_large(&mut Memory(content), None, request, version),
         }
@@ -118,14 +117,16 @@ pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> R
 
 fn check(request: &ReadRequest) -> Result<()> {
     if request.max_bytes == Some(0) {
-        return Err(Error::invalid_argument("`max_bytes` is 0; ask for at least one byte"));
+        return Err(Error::invalid_argument("`max_bytes` is 0; request at least one byte"));
     }
     let Some(range) = request.bytes else { return Ok(()) };
     if request.offset != 0 || request.limit.is_some() {
-        return Err(Error::invalid_argument("give either `bytes`, or `offset` and `limit`, not both"));
+        return Err(Error::invalid_argument(
+            "the request has both `bytes` and `offset` or `limit`; give either a range of bytes or lines",
+        ));
     }
     if range.end.is_some_and(|end| end < range.start) {
-        return Err(Error::invalid_argument("the range of `bytes` ends before it starts"));
+        return Err(Error::invalid_argument("the range of `bytes` ends before it starts; give an end after the start"));
     }
     Ok(())
 }

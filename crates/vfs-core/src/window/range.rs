@@ -1,8 +1,8 @@
-//! A window by bytes.
+//! Windows by bytes.
 
 use bytes::Bytes;
 
-use super::blocks::{BEYOND_SIZE, Blocks};
+use super::blocks::{Blocks, MAX_BYTES_BEYOND_SIZE};
 use super::source::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
@@ -11,21 +11,21 @@ use crate::types::{
     ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
 };
 
-/// Reads the bytes `asked` for; `request` is checked.
+/// Reads `range`; `request` is valid.
 pub(super) fn read(
     file: &mut impl Blocks,
-    asked: ByteRange,
+    range: ByteRange,
     request: &ReadRequest,
     version: Version,
 ) -> Result<ReadResult> {
-    let start = asked.start;
+    let start = range.start;
     let size = file.size();
-    if start > size && (start - size > BEYOND_SIZE || file.part(start - 1, 1)?.is_empty()) {
+    if start > size && (start - size > MAX_BYTES_BEYOND_SIZE || file.part(start - 1, 1)?.is_empty()) {
         return Err(Error::invalid_argument(format!(
-            "the range starts at byte {start}, but the file has {size} bytes"
+            "the range starts at byte {start}, but the file has {size} bytes; start within the file"
         )));
     }
-    let length = asked.end.map_or(usize::MAX, |end| usize::try_from(end - start).unwrap_or(usize::MAX));
+    let length = range.end.map_or(usize::MAX, |end| usize::try_from(end - start).unwrap_or(usize::MAX));
     let max = max_bytes(request);
     let mut part = file.part(start, length.min(max))?;
     if max < length && part.len() == max && request.form == ContentForm::Decoded {
@@ -64,7 +64,7 @@ pub(super) fn read(
     })
 }
 
-/// `part` up to the last whole character, where it is UTF-8 but for a cut one at its end, and not only that.
+/// Returns `part` without a cut character at its end, if the rest is not empty and UTF-8.
 fn without_cut_character(part: &[u8]) -> &[u8] {
     match std::str::from_utf8(part) {
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => &part[..error.valid_up_to()],

@@ -1,27 +1,26 @@
-//! Random access to the bytes of a file, and how much of it is read at once.
+//! Random access to the bytes of a file, and block sizes.
 
 use crate::error::Result;
 use crate::types::ReadRequest;
 
-/// Files up to this size, 1 MiB, are looked at whole: their line count and encoding are always known.
+/// The maximum size of a file that is read whole, so that its line count and encoding are known: 1 MiB.
 pub(super) const SMALL_SOURCE_BYTES: usize = 1 << 20;
 
-/// How much of a larger file is looked at in one step: 256 KiB.
+/// The size of a block of a larger file: 256 KiB.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
-/// The bytes of one file, for random access.
+/// Random access to the bytes of one file.
 pub trait Source {
-    /// The size in bytes as far as it is known; a file that says 0 may still have content.
+    /// Returns the reported size in bytes. The content may be longer, as in special files of size 0.
     fn size(&self) -> u64;
 
-    /// Fills the beginning of `buffer` from `offset` and says how far; 0 at the end of the file only.
+    /// Reads bytes at `offset` into `buffer`, and returns their number; 0 only at the end of the file.
     ///
-    /// It may fill less than there is, but where it stops just at [`Source::size`] with room to spare, the file ends there,
-    /// and it is not asked again.
+    /// A short read is not the end of the file, unless it stops exactly at [`Source::size`].
     ///
     /// # Errors
     ///
-    /// Those of the place the bytes come from, and cancellation; no path needs to be named.
+    /// Errors of the storage, and cancellation. Errors need not name a path.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 }
 
@@ -38,7 +37,7 @@ impl Source for &[u8] {
     }
 }
 
-/// The most bytes of the file in the result.
+/// Returns the maximum size of the window in bytes.
 pub(super) fn max_bytes(request: &ReadRequest) -> usize {
     let max = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
     usize::try_from(max).unwrap_or(usize::MAX)

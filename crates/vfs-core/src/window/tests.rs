@@ -1,4 +1,4 @@
-//! Small and large files give the same windows, and every clause of the description holds.
+//! Tests of windows: equal results for small and large files, and the documented behaviour.
 
 use proptest::prelude::*;
 
@@ -273,7 +273,7 @@ proptest! {
     }
 }
 
-/// A source that counts what is read of it.
+/// A source that counts the bytes read from it.
 struct Counting<'a> {
     content: &'a [u8],
     calls: u64,
@@ -304,7 +304,7 @@ fn a_small_file_is_read_in_one_go() {
 }
 
 #[test]
-fn a_window_costs_what_lies_between_it_and_the_nearest_known_place() {
+fn a_read_starts_at_the_nearest_indexed_position() {
     let content = "a line of a huge file\n".repeat(500_000).into_bytes();
     let mut index = LineIndex::new();
     let mut cost = |offset| {
@@ -321,7 +321,7 @@ fn a_window_costs_what_lies_between_it_and_the_nearest_known_place() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_small_file_or_one_that_says_less_than_it_has() {
+fn small_files_and_files_with_a_wrong_size_are_not_indexed() {
     let content = "cpu 1\n".repeat(400_000);
     for (content, says) in [(&content[..60_000], 60_000), (&content, 0)] {
         let mut source = Trickle { content: content.as_bytes(), says, step: 1 << 16 };

@@ -61,7 +61,9 @@ fn check(req: &ExecuteRequest) -> Result<()> {
     refuse_reserved(&req.cwd)?;
     let cannot = |message: &'static str| Err(Error::new(ErrorKind::Unsupported, message).with_path(&req.cwd));
     if req.run != RunMode::Foreground {
-        return cannot("no commands run in the background here; wait for the command, with a timeout");
+        return cannot(
+            "this backend cannot run commands in the background; run the command in the foreground with a timeout",
+        );
     }
     if req.base_env != BaseEnvironment::Clean {
         return cannot("commands here do not inherit an environment; pass the variables that they need");

@@ -83,7 +83,8 @@ impl<S: Store> NamespaceView<S> {
         if size <= max {
             return Ok(());
         }
-        let message = format!("{size} bytes are over the limit of {max} for one file; split it over several files");
+        let message =
+            format!("{size} bytes are over the limit of {max} for one file; split the content over several files");
         Err(Error::new(ErrorKind::TooLarge, message).with_path(path))
     }
 
