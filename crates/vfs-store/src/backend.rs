@@ -13,6 +13,7 @@ mod upload;
 mod view;
 mod watch;
 mod write;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
 
 use self::shared::Shared;
 use self::view::namespace_view::NamespaceView;
+use self::writer::StoreWriter;
 use crate::store::{Store, TimestampSource};
 
 /// Backend of files over any [`Store`], shared by all processes that use it.
@@ -58,6 +60,9 @@ use crate::store::{Store, TimestampSource};
 ///   removed if it conflicts with another one. At least one of two such writers is refused. A rename copies every file and then
 ///   deletes the sources in the copied version; other clients can observe it half done, and a failure is rolled back. A recursive
 ///   delete removes file by file. If the process ends in the middle, the steps so far remain.
+/// * Over a store with [staging](Store::as_staging) a [`FileWriter`] sends a file in parts of 8 MiB, and holds no more in memory; one of
+///   at most a part is written as a whole. Over a bucket, a file that is written in several parts has the modification time at which
+///   the first was sent.
 /// * A small file is read by one request, a large one block by block in bounded memory. A read is restarted if another process
 ///   changes the file meanwhile.
 /// * A search of a whole namespace lists it. If the store has a [change log](Store::as_changes), names are cached and brought up to
@@ -154,6 +159,7 @@ impl<S: Store> fmt::Display for StoreBackend<S> {
 impl<S: Store> Backend for StoreBackend<S> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.shared.max_file_size());
+        capabilities.max_streamed_size = self.shared.max_streamed_size();
         capabilities.set_times = self.shared.store.capabilities().timestamps == TimestampSource::Caller;
         capabilities
     }
@@ -188,7 +194,10 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
-        BufferedWriter::open(self.clone(), cx, req)
+        if self.shared.store.as_staging().is_none() {
+            return BufferedWriter::open(self.clone(), cx, req);
+        }
+        Ok(Box::new(StoreWriter::open(self.view(cx, &req.path)?, req)?))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

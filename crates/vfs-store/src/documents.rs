@@ -17,7 +17,7 @@ use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
 
 use crate::store::{
     Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome,
-    Search, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each, stat_each,
+    Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each, stat_each,
 };
 
 /// How many values are looked into at once.
@@ -116,12 +116,12 @@ impl<S: Store> Documents<S> {
     fn encode(&self, value: NewValue) -> Result<NewValue> {
         let NewValue { content, created_at, modified_at, .. } = &value;
         let document = match self.form {
-            DocumentForm::Text => FileData::text(content, *created_at, *modified_at),
-            DocumentForm::Lines => FileData::lines(content, *created_at, *modified_at),
+            DocumentForm::Text => FileData::text(content.bytes()?, *created_at, *modified_at),
+            DocumentForm::Lines => FileData::lines(content.bytes()?, *created_at, *modified_at),
         };
         let document = serde_json::to_vec(&document)
             .map_err(|error| Error::invalid_argument("the file cannot be written as a document").with_source(error))?;
-        Ok(NewValue { content: document.into(), ..value })
+        Ok(NewValue { content: Bytes::from(document).into(), ..value })
     }
 
     /// The file in a document, which is noted.
@@ -261,7 +261,7 @@ impl<S: Store> Store for Documents<S> {
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
-        let put = (value.content.len(), value.created_at, value.modified_at);
+        let put = (value.content.bytes()?.len(), value.created_at, value.modified_at);
         let outcome = self.store.put(key, self.encode(value)?, expected).await?;
         Ok(self.outcome(key, outcome, put).await)
     }
@@ -324,6 +324,11 @@ impl<S: Store> Store for Documents<S> {
     }
 
     fn as_search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        // A document is encoded as a whole.
         None
     }
 

@@ -9,6 +9,7 @@ mod documents;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;
+mod parts;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -32,6 +33,6 @@ pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats,
 pub use store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry, Inspect, Key,
     LevelOrder, ListDepth, ListRequest, Namespace, NewValue, Page, PageToken, PathStat, Precondition, PutOutcome,
-    Search, Sequence, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource,
-    TransactionSupport, Write, WriteId,
+    STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging, StagingToken, Store, StoreCapabilities, StoreStats,
+    StoredMeta, StoredValue, TextQuery, TimestampSource, TransactionSupport, ValueContent, Write, WriteId,
 };

@@ -10,13 +10,15 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::namespace_map::NamespaceMap;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Inspect, Key, LevelOrder, ListRequest,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
-    StoredMeta, StoredValue, TextQuery, TransactionSupport, Write, get_each, stat_each,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, StagingToken, Store,
+    StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write, get_each, stat_each,
 };
 
 /// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
@@ -107,7 +109,7 @@ impl MemoryStore {
             let reason = format!("the path is longer than {} bytes; use a shorter one", self.capabilities.max_path);
             return Err(Error::new(ErrorKind::InvalidPath, reason).with_path(path));
         }
-        let size = content.map_or(0, |value| value.content.len() as u64);
+        let size = content.map_or(0, |value| value.content.size());
         if size > self.capabilities.max_value {
             let reason =
                 format!("{size} bytes are more than the {} that this store can hold", self.capabilities.max_value);
@@ -170,11 +172,11 @@ impl Store for MemoryStore {
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.check(&key.path, Some(&value))?;
-        Ok(self.change(&key.namespace, |space| space.put(&key.path, value, expected)))
+        self.change(&key.namespace, |space| space.put(&key.path, value, expected))
     }
 
     async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
-        Ok(self.change(&key.namespace, |space| space.delete(&key.path, expected)))
+        self.change(&key.namespace, |space| space.delete(&key.path, expected))
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
@@ -198,6 +200,10 @@ impl Store for MemoryStore {
         if self.can_do_all() { Some(self) } else { None }
     }
 
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        Some(self)
+    }
+
     fn as_inspect(&self) -> Option<&dyn Inspect> {
         // Its values are all that it has.
         None
@@ -214,7 +220,33 @@ impl Batch for MemoryStore {
                 Write::Delete(_) => {}
             }
         }
-        Ok(self.change(namespace, |space| space.batch(conditions, writes)))
+        self.change(namespace, |space| space.batch(conditions, writes))
+    }
+}
+
+#[async_trait]
+impl Staging for MemoryStore {
+    fn max_size(&self) -> u64 {
+        self.capabilities.max_value
+    }
+
+    async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
+        let token = StagingToken::in_namespace(&key.namespace);
+        self.change(&key.namespace, |space| space.staged.insert(token.clone(), BytesMut::new()));
+        Ok(token)
+    }
+
+    async fn append(&self, token: &StagingToken, _offset: u64, part: Bytes) -> Result<()> {
+        self.change(&token.namespace()?, |space| {
+            let content = space.staged.get_mut(token).ok_or_else(StagingToken::unknown)?;
+            content.extend_from_slice(&part);
+            Ok(())
+        })
+    }
+
+    async fn discard(&self, token: &StagingToken) -> Result<()> {
+        self.change(&token.namespace()?, |space| space.staged.remove(token));
+        Ok(())
     }
 }
 

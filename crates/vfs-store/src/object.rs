@@ -10,6 +10,7 @@ mod list_xml;
 mod names;
 mod namespaces;
 mod read;
+mod staging;
 mod verify;
 
 use std::fmt;
@@ -28,9 +29,10 @@ use self::http::OperationTimeout;
 use self::list::ListSource;
 use self::names::KeyLayout;
 use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
+use self::staging::OpenUploads;
 use crate::store::{
-    Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Store, StoreCapabilities,
-    StoredMeta, StoredValue, TimestampSource,
+    Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Staging, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TimestampSource, ValueContent,
 };
 
 /// Files in a bucket of Amazon S3, of what speaks its language, or of any other object store.
@@ -59,7 +61,10 @@ use crate::store::{
 /// * **Times** are in the metadata `vfs-created-at` and `vfs-modified-at` of an object, to the microsecond (with `_` on Azure).
 ///   [`head`](Store::head) and [`get`](Store::get) read them; listings know only when an object was put, to the second or
 ///   millisecond, and not when the file was made.
-/// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) compares.
+/// * **[Staged](Staging) values** are multipart uploads, of up to 64 GiB. Their times are those at which the upload was begun. An upload
+///   that another writer got ahead of while it was completed is a `conflict`, and is discarded.
+/// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) compares; staged values have none, as
+///   metadata comes before the content.
 /// * **Listings** are sorted as paths are, but for names with control characters or made of `=` only: beyond 1,000 values they may
 ///   come later than their place. Folders without files, as other tools make them, are directories.
 /// * There are no changes of several files as one, no change notifications and no search.
@@ -94,6 +99,7 @@ struct BucketShared {
     service: ObjectService,
     source: ListSource,
     alone: Alone,
+    uploads: OpenUploads,
 }
 
 /// Whether removals must keep puts of this process away, as nothing else does.
@@ -115,8 +121,16 @@ impl BucketStore {
     pub async fn open(config: BucketConfig) -> Result<Self> {
         let (service, source) = connection::connect(&config)?;
         let name = config.to_string();
-        let store =
-            Self { inner: Arc::new(BucketShared { name, layout: config.layout, service, source, alone: Alone::No }) };
+        let store = Self {
+            inner: Arc::new(BucketShared {
+                name,
+                layout: config.layout,
+                service,
+                source,
+                alone: Alone::No,
+                uploads: OpenUploads::default(),
+            }),
+        };
         store.is_reachable().await?;
         Ok(store)
     }
@@ -146,7 +160,16 @@ impl BucketStore {
             labels: MetadataNames::HYPHENED,
             limit: OperationTimeout::NONE,
         };
-        Ok(Self { inner: Arc::new(BucketShared { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
+        Ok(Self {
+            inner: Arc::new(BucketShared {
+                name,
+                layout,
+                service,
+                source,
+                alone: Alone::Yes(RwLock::new(())),
+                uploads: OpenUploads::default(),
+            }),
+        })
     }
 
     fn location(&self, key: &Key) -> Result<Path> {
@@ -204,9 +227,11 @@ impl Store for BucketStore {
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
-        if value.content.len() as u64 > MAX_VALUE {
+        if let ValueContent::Bytes(content) = &value.content
+            && content.len() as u64 > MAX_VALUE
+        {
             let reason =
-                format!("the file has {} bytes, and an object of this store at most {MAX_VALUE}", value.content.len());
+                format!("the file has {} bytes, and an object of this store at most {MAX_VALUE}", content.len());
             return Err(Error::new(ErrorKind::TooLarge, reason).with_path(&key.path));
         }
         let _turn = self.together().await;
@@ -225,6 +250,10 @@ impl Store for BucketStore {
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         self.walk_namespaces().await
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        Some(self)
     }
 
     fn as_inspect(&self) -> Option<&dyn Inspect> {

@@ -14,6 +14,7 @@ mod schema;
 mod search;
 mod server;
 mod session;
+mod staging;
 mod statement;
 mod tls;
 mod verify;
@@ -32,7 +33,7 @@ use self::server::Server;
 use self::watch::Listener;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, ListRequest,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities,
     StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
@@ -47,7 +48,7 @@ pub use self::config::{PostgresConfig, PostgresTls};
 ///   serialised and numbered without gaps; those of different namespaces do not wait for each other.
 /// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied twice, or
 ///   acknowledged without being applied. This takes up to 45 s if the server does not notice that its client is gone.
-/// * Values have at most 256 MiB, paths at most 2,048 bytes. Times have microsecond precision.
+/// * Values have at most 256 MiB, or 1 TiB if they are [staged](Staging) in parts; paths at most 2,048 bytes. Times have microsecond precision.
 /// * Copies and moves share the content of their source.
 /// * Behind a pooler such as PgBouncer, set `pooled=true` in the URL, whatever its mode.
 /// * A change feed uses an additional connection. Commits in namespaces with a feed wait for each other, because of `NOTIFY`.
@@ -200,6 +201,10 @@ impl Store for PostgresStore {
 
     fn as_search(&self) -> Option<&dyn Search> {
         self.0.can_search.then_some(self as &dyn Search)
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        Some(self)
     }
 
     fn as_inspect(&self) -> Option<&dyn Inspect> {

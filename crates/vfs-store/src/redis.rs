@@ -9,6 +9,7 @@ mod list;
 mod names;
 mod read;
 mod reply;
+mod staging;
 mod verify;
 mod watch;
 
@@ -27,8 +28,8 @@ use self::reply::ReplyParts;
 use self::watch::BlockingConnections;
 use crate::store::{
     Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Page,
-    PathStat, Precondition, PutOutcome, Search, Store, StoreCapabilities, StoredMeta, StoredValue, TransactionSupport,
-    Write, get_each, stat_each,
+    PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
+    TransactionSupport, Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -248,6 +249,10 @@ impl Store for RedisStore {
 
     fn as_search(&self) -> Option<&dyn Search> {
         None
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        Some(self)
     }
 
     fn as_inspect(&self) -> Option<&dyn Inspect> {

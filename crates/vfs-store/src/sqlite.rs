@@ -13,6 +13,7 @@ mod pool;
 mod reserve;
 mod rows;
 mod schema;
+mod staging;
 mod stats;
 mod stop;
 #[cfg(test)]
@@ -40,8 +41,9 @@ use self::stop::Stop;
 use self::watch::ChangeNotifier;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
-    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store,
-    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
+    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
+    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, ValueContent, Write,
+    check_staged,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -167,12 +169,12 @@ impl SqliteStore {
         conditions: Vec<Condition>,
         writes: Vec<Write>,
     ) -> Result<BatchOutcome> {
+        check_staged(namespace, &writes)?;
         for write in &writes {
-            if let Write::Put(path, value) = write
-                && value.content.len() as u64 > content::MAX_VALUE
+            if let Write::Put(path, NewValue { content: ValueContent::Bytes(content), .. }) = write
+                && content.len() as u64 > content::MAX_VALUE
             {
-                let reason =
-                    format!("{} bytes are more than the 1 GiB that a SQLite store can hold", value.content.len());
+                let reason = format!("{} bytes are more than the 1 GiB that a SQLite store can hold", content.len());
                 return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
             }
         }
@@ -350,6 +352,10 @@ impl Store for SqliteStore {
     }
 
     fn as_search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
 

@@ -1,8 +1,10 @@
 //! The trait of key-value stores with conditional changes.
 
 mod changes;
+mod content;
 mod key;
 mod report;
+mod staging;
 mod values;
 
 use std::fmt;
@@ -12,11 +14,14 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Result, VfsPath};
 
-pub(crate) use self::values::version_of;
+pub(crate) use self::content::{version_of, version_of_hash};
+pub(crate) use self::values::check_staged;
 
 pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};
+pub use self::content::ValueContent;
 pub use self::key::{Key, Namespace};
 pub use self::report::{CheckReport, StoreStats};
+pub use self::staging::{STAGED_PART_BYTES, StagedContent, Staging, StagingToken};
 pub use self::values::{
     BatchOutcome, CandidateKeys, Condition, Entry, LevelOrder, ListDepth, ListRequest, NewValue, Page, PageToken,
     PathStat, Precondition, PutOutcome, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TimestampSource,
@@ -96,6 +101,11 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
     /// Returns the search index of this store, if it has one.
     fn as_search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    /// Returns the staging of large contents, if the store has one.
+    fn as_staging(&self) -> Option<&dyn Staging> {
         None
     }
 
@@ -256,6 +266,10 @@ macro_rules! forward_store {
 
             fn as_search(&self) -> Option<&dyn Search> {
                 (**self).as_search()
+            }
+
+            fn as_staging(&self) -> Option<&dyn Staging> {
+                (**self).as_staging()
             }
 
             fn as_inspect(&self) -> Option<&dyn Inspect> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use vfs_core::buffer::PartBuffer;
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
 use crate::exec::RemoteExec;
@@ -20,9 +21,9 @@ pub(crate) struct RemoteWriter<E: RemoteExec> {
     request: OpenWriterRequest,
     transfer: PartTransfer,
     staged: StagedContent<E>,
-    /// The end of the content, less than a part, which is not staged yet.
-    tail: BytesMut,
-    /// Whether all chunks are staged or in `tail`: `false` during a write, and after one that failed or was dropped.
+    /// The end of the content, which is not staged yet.
+    parts: PartBuffer,
+    /// Whether all chunks are staged or in `parts`: `false` during a write, and after one that failed or was dropped.
     is_usable: bool,
 }
 
@@ -34,8 +35,8 @@ impl<E: RemoteExec> RemoteWriter<E> {
         cx.check().map_err(|error| error.or_path(&request.path))?;
         let transfer = PartTransfer::of(place).await.map_err(|error| error.or_path(&request.path))?;
         let staged = StagedContent::new(place, &request.path);
-        let (place, cx) = (Arc::clone(place), cx.clone());
-        Ok(Self { place, cx, request, transfer, staged, tail: BytesMut::new(), is_usable: true })
+        let (place, cx, parts) = (Arc::clone(place), cx.clone(), PartBuffer::new(transfer.max_bytes));
+        Ok(Self { place, cx, request, transfer, staged, parts, is_usable: true })
     }
 
     fn check_usable(&mut self) -> Result<()> {
@@ -56,21 +57,12 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
     async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         self.check_usable()?;
         let max = self.place.config.max_streamed_size;
-        if self.staged.size() + (self.tail.len() + chunk.len()) as u64 > max {
+        if self.staged.size() + (self.parts.len() + chunk.len()) as u64 > max {
             return Err(too_large(max).with_path(&self.request.path));
         }
-        let max_part = self.transfer.max_bytes;
-        while self.tail.len() + chunk.len() > max_part {
-            let rest = chunk.split_to(max_part - self.tail.len());
-            let part = if self.tail.is_empty() {
-                rest
-            } else {
-                self.tail.extend_from_slice(&rest);
-                self.tail.split().freeze()
-            };
+        while let Some(part) = self.parts.next_part(&mut chunk) {
             self.append(part).await?;
         }
-        self.tail.extend_from_slice(&chunk);
         self.is_usable = true;
         Ok(())
     }
@@ -79,7 +71,7 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
         self.check_usable()?;
         let OpenWriterRequest { path, mode, .. } = self.request.clone();
         let _lock = self.place.turns.of(&self.cx, &path).await?;
-        let tail = self.tail.split().freeze();
+        let tail = self.parts.take_rest();
         let content = if self.staged.size() == 0 {
             NewContent::Memory(&tail)
         } else {
@@ -92,7 +84,7 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
         let written = put(&self.place, &self.cx, &path, content, &mode).await;
         if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
             if !is_staged {
-                self.tail.extend_from_slice(&tail);
+                self.parts.restore(&tail);
             }
             self.is_usable = true;
         }

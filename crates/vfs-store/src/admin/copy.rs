@@ -5,8 +5,10 @@ use serde::Serialize;
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
 use super::visit::visit_values;
+use crate::parts::{hash_value, stage_value};
 use crate::store::{
-    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue, WriteId,
+    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta,
+    StoredValue, WriteId,
 };
 
 /// Decides about a value that exists in the target with different content.
@@ -135,26 +137,82 @@ async fn copy_value(
     if there.as_ref().is_some_and(|there| is_same(listed, there)) {
         return Ok(ValueOutcome::Present);
     }
+    if listed.size > STAGED_PART_BYTES as u64
+        && let Some(staging) = to.as_staging()
+    {
+        return copy_large(from, to, staging, key, there, policy).await;
+    }
     let Some(value) = from.get(key, None).await? else { return Ok(ValueOutcome::Gone) };
-    let expected = match there {
-        None => {
-            check_room(to, key).await?;
-            Precondition::Absent
-        }
-        Some(there) => {
-            if is_content(to, key, &there, &value.content).await? {
-                return Ok(ValueOutcome::Present);
-            }
-            match policy {
-                ConflictPolicy::Replace => Precondition::Version(there.version),
-                ConflictPolicy::Keep => {
-                    let message = "the target has another file here; copy with replacing if this one is meant to win";
-                    return Err(Error::new(ErrorKind::AlreadyExists, message));
-                }
-            }
+    if let Some(there) = &there
+        && is_content(to, key, there, &value.content).await?
+    {
+        return Ok(ValueOutcome::Present);
+    }
+    let expected = precondition(to, key, there, policy).await?;
+    write(to, key, value, &expected).await
+}
+
+/// Copies a value part by part.
+async fn copy_large(
+    from: &dyn Store,
+    to: &dyn Store,
+    staging: &dyn Staging,
+    key: &Key,
+    there: Option<StoredMeta>,
+    policy: ConflictPolicy,
+) -> Result<ValueOutcome> {
+    let Some(stored) = from.head(key).await? else { return Ok(ValueOutcome::Gone) };
+    if let Some(there) = there.as_ref().filter(|there| there.size == stored.size)
+        && hash_value(from, key, &stored).await? == hash_value(to, key, there).await?
+    {
+        return Ok(ValueOutcome::Present);
+    }
+    let expected = precondition(to, key, there, policy).await?;
+    let times = (stored.creation_time(), stored.modified_at);
+    let content = stage_value((from, key, &stored), staging, key, times).await?;
+    let (token, version) = (content.token.clone(), content.version.clone());
+    let new = NewValue::staged(content, stored.modified_at).created_at(stored.creation_time());
+    let written = match to.put(key, new, &expected).await? {
+        PutOutcome::Applied(written) => written,
+        PutOutcome::PreconditionFailed(_) => {
+            staging.discard(&token).await?;
+            return Err(changed());
         }
     };
-    write(to, key, value, &expected).await
+    match hash_value(to, key, &written).await {
+        Ok(found) if found != version => Err(damaged()),
+        // Somebody wrote or removed it since; what was copied was there.
+        Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
+        _ => Ok(ValueOutcome::Copied(stored.size)),
+    }
+}
+
+/// Decides about the value that is at the place in the target.
+async fn precondition(
+    to: &dyn Store,
+    key: &Key,
+    there: Option<StoredMeta>,
+    policy: ConflictPolicy,
+) -> Result<Precondition> {
+    match (there, policy) {
+        (None, _) => {
+            check_room(to, key).await?;
+            Ok(Precondition::Absent)
+        }
+        (Some(there), ConflictPolicy::Replace) => Ok(Precondition::Version(there.version)),
+        (Some(_), ConflictPolicy::Keep) => {
+            let message = "the target has another file here; copy with replacing if this one is meant to win";
+            Err(Error::new(ErrorKind::AlreadyExists, message))
+        }
+    }
+}
+
+fn changed() -> Error {
+    Error::new(ErrorKind::Conflict, "the target was changed meanwhile; copy again")
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")
 }
 
 /// Refuses a place that has a file above it or files below it: no directory has a file's path.
@@ -189,24 +247,21 @@ async fn is_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content: 
 async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precondition) -> Result<ValueOutcome> {
     let StoredValue { stored, content } = value;
     let new = NewValue {
-        content: content.clone(),
+        content: content.clone().into(),
         created_at: stored.creation_time(),
         modified_at: stored.modified_at,
         id: WriteId::random(),
     };
     let written = match to.put(key, new, expected).await? {
         PutOutcome::Applied(written) => written,
-        PutOutcome::PreconditionFailed(_) => {
-            let message = "the target was changed meanwhile; copy again";
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
+        PutOutcome::PreconditionFailed(_) => return Err(changed()),
     };
     match to.get(key, None).await? {
         Some(back) if back.content == content => Ok(ValueOutcome::Copied(content.len() as u64)),
         // Somebody wrote or removed it since; what was copied was there.
         None => Ok(ValueOutcome::Copied(content.len() as u64)),
         Some(back) if back.stored.version != written.version => Ok(ValueOutcome::Copied(content.len() as u64)),
-        Some(_) => Err(Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")),
+        Some(_) => Err(damaged()),
     }
 }
 
@@ -253,6 +308,23 @@ mod tests {
         }
         let again = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is copied");
         assert_eq!((again.files, again.present), (0, 4));
+    }
+
+    #[tokio::test]
+    async fn a_large_value_is_copied_in_parts_and_compared() {
+        let (from, to) = (MemoryStore::new(), MemoryStore::single_valued());
+        let at = key("org", "/large");
+        let content = Bytes::from(vec![7; STAGED_PART_BYTES + 1]);
+        let value = NewValue::new(content.clone(), DateTime::<Utc>::UNIX_EPOCH);
+        assert!(matches!(from.put(&at, value, &Precondition::Any).await, Ok(PutOutcome::Applied(_))));
+        put(&to, &at, "other").await;
+        let kept = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
+        assert_eq!((kept.files, kept.problems.len()), (0, 1));
+        let replacing = CopyOptions::new().conflict_policy(ConflictPolicy::Replace);
+        let copied = copy(&from, &to, &replacing, |_| {}).await.expect("it is copied");
+        assert_eq!((copied.files, copied.bytes, copied.problems.len()), (1, content.len() as u64, 0));
+        assert!(to.get(&at, None).await.expect("read").expect("it is there").content == content);
+        assert_eq!(to.head(&at).await.expect("read"), from.head(&at).await.expect("read"));
     }
 
     #[tokio::test]

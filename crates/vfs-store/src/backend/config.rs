@@ -192,6 +192,9 @@ pub struct StoreConfig {
     pub namespace: NamespaceSource,
     /// Maximum size of a file in bytes; the store may allow less. Default [`StoreConfig::DEFAULT_MAX_FILE_SIZE`].
     pub max_file_size: u64,
+    /// Maximum size of a file that is written in chunks, in bytes, if the store has [staging](crate::Store::as_staging); the store may
+    /// allow less. Default 1 PiB.
+    pub max_streamed_size: u64,
     /// Thread pool of searches. Default: a pool of this backend with [`fetches`](Self::fetches) threads, as they mostly wait for the
     /// store.
     pub search_pool: Option<Pool>,
@@ -231,6 +234,7 @@ impl StoreConfig {
         Self {
             namespace: NamespaceSource::default(),
             max_file_size: Self::DEFAULT_MAX_FILE_SIZE,
+            max_streamed_size: 1 << 50,
             search_pool: None,
             content_cache: Self::DEFAULT_CONTENT_CACHE,
             index_entries: Self::DEFAULT_INDEX_ENTRIES,
@@ -247,10 +251,18 @@ impl StoreConfig {
         self
     }
 
-    /// Sets the maximum size of a file in bytes.
+    /// Sets the maximum size of a file in bytes, and of one that is written in chunks.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
+        self.max_streamed_size = bytes;
+        self
+    }
+
+    /// Sets the maximum size of a file that is written in chunks, in bytes.
+    #[must_use]
+    pub fn max_streamed_size(mut self, bytes: u64) -> Self {
+        self.max_streamed_size = bytes;
         self
     }
 

@@ -4,7 +4,7 @@ use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
 
 use super::concurrency::backoff::backoff;
 use super::view::namespace_view::NamespaceView;
-use super::write::new_value;
+use super::write::NewContent;
 use crate::store::{Precondition, PutOutcome, Store, StoredValue};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
@@ -30,7 +30,7 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
         if req.mode == EditMode::DryRun {
             return Ok(result(stored.version));
         }
-        let value = new_value(&edited.content.into(), Some(&stored));
+        let value = NewContent::new(edited.content.into(), None).value(Some(&stored));
         match view.put(path, value, &Precondition::Version(stored.version)).await? {
             PutOutcome::Applied(stored) => return Ok(result(stored.version)),
             PutOutcome::PreconditionFailed(found) if req.expected_version.is_some() => {

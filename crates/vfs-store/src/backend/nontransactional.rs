@@ -20,7 +20,8 @@ use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::within;
 use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
-use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue};
+use crate::parts::stage_value;
+use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta, StoredValue};
 
 /// Upper bound on the size of the files that a transfer holds in memory, in mebibytes. A single file may be larger.
 const MAX_TRANSFERRED_MIB: u32 = 64;
@@ -73,7 +74,7 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     if !has_room(view, path).await? {
         return Ok(PutOutcome::PreconditionFailed(None));
     }
-    let (size, sent, steady) = (value.content.len() as u64, SentValue::new(&value), steady(view, path)?);
+    let (size, sent, steady) = (value.content.size(), SentValue::new(&value), steady(view, path)?);
     let put = steady.put(path, value, &Precondition::Absent).await;
     if let Ok(PutOutcome::PreconditionFailed(found)) = put {
         return Ok(PutOutcome::PreconditionFailed(found));
@@ -207,12 +208,47 @@ async fn copy_one<S: Store>(
     expected: &Precondition,
     made: &mut Option<TransferredFile>,
 ) -> Result<(), TransferError> {
+    if file.size > STAGED_PART_BYTES as u64
+        && let Some(staging) = view.store().as_staging()
+    {
+        return copy_large(view, staging, file, kind, expected, made).await;
+    }
     let Some(StoredValue { stored, content, .. }) = view.whole_of(&file.from, file.size).await? else { return Ok(()) };
     let copy = match kind {
         TransferKind::Rename => moved(content, &stored),
         TransferKind::Copy => NewValue::new(content, Utc::now()),
     };
     made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await
+}
+
+/// As [`copy_one`], part by part.
+async fn copy_large<S: Store>(
+    view: &NamespaceView<S>,
+    staging: &dyn Staging,
+    file: &FileTransfer,
+    kind: TransferKind,
+    expected: &Precondition,
+    made: &mut Option<TransferredFile>,
+) -> Result<(), TransferError> {
+    let Some(stored) = view.head(&file.from).await? else { return Ok(()) };
+    let now = Utc::now();
+    let times = match kind {
+        TransferKind::Rename => (stored.creation_time(), stored.modified_at),
+        TransferKind::Copy => (now, now),
+    };
+    let (from, to) = (view.key(&file.from), view.key(&file.to));
+    let staged = view.ask(&file.from, stage_value((view.store(), &from, &stored), staging, &to, times)).await;
+    let content = match staged {
+        Err(error) if error.kind() == ErrorKind::Conflict => return Err(TransferError::Conflict),
+        staged => staged?,
+    };
+    let token = content.token.clone();
+    let copy = NewValue::staged(content, times.1).created_at(times.0);
+    let put = made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await;
+    if put.is_err() {
+        staging.discard(&token).await?;
+    }
+    put
 }
 
 /// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or

@@ -46,6 +46,14 @@ impl<S: Store> Shared<S> {
         }
     }
 
+    /// Returns the size in bytes of the largest file that can be written in chunks.
+    pub(super) fn max_streamed_size(&self) -> u64 {
+        match self.store.as_staging() {
+            Some(staging) => self.config.max_streamed_size.min(staging.max_size()),
+            None => self.max_file_size(),
+        }
+    }
+
     /// Returns the size in bytes of the largest file that the configuration and the store allow.
     pub(super) fn max_file_size(&self) -> u64 {
         self.config.max_file_size.min(self.store.capabilities().max_value)

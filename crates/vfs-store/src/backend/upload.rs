@@ -152,7 +152,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
     let stats = view.stat_many(&paths[0], &paths).await.ok()?;
     let found: Vec<Option<StoredMeta>> = stats.into_iter().map(|stat| stat.stored).collect();
     let write = |(file, found): (&FileUpload, &Option<StoredMeta>)| {
-        let content = NewContent { bytes: file.content.clone(), modified_at: file.modified_at };
+        let content = NewContent::new(file.content.clone(), file.modified_at);
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
     let writes = files.iter().zip(&found).map(write).collect();

@@ -10,7 +10,8 @@ use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above};
 use crate::store::{
-    BatchOutcome, Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, Write,
+    BatchOutcome, Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, ValueContent,
+    Write, WriteId,
 };
 
 pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) -> Result<WriteResult> {
@@ -19,21 +20,32 @@ pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) 
     }
     let WriteRequest { path, content, mode, modified_at, .. } = req;
     view.check_path(&path)?;
-    let new = NewContent { bytes: content, modified_at };
     match mode {
-        WriteMode::CreateNew => create(view, &path, new).await,
-        WriteMode::Overwrite => overwrite(view, &path, new).await,
-        WriteMode::IfVersion(version) => replace(view, &path, new, version).await,
-        WriteMode::Append => append(view, &path, new).await,
-        _ => Err(Error::at(ErrorKind::Unsupported, &path)),
+        WriteMode::Append => append(view, &path, &content, modified_at).await,
+        mode => put_content(view, &path, NewContent::new(content, modified_at), mode).await,
+    }
+}
+
+/// Makes `new` the whole content of the file at `path`.
+pub(super) async fn put_content<S: Store>(
+    view: &NamespaceView<S>,
+    path: &VfsPath,
+    new: NewContent,
+    mode: WriteMode,
+) -> Result<WriteResult> {
+    match mode {
+        WriteMode::CreateNew => create(view, path, new).await,
+        WriteMode::Overwrite => overwrite(view, path, new).await,
+        WriteMode::IfVersion(version) => replace(view, path, new, version).await,
+        _ => Err(Error::at(ErrorKind::Unsupported, path)),
     }
 }
 
 async fn create<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
-    if view.check_size(path, new.size()).is_err() {
+    if let Err(error) = new.check_size(view, path) {
         refuse_existing(path, view.look_up(path).await?)?;
+        return Err(error);
     }
-    view.check_size(path, new.size())?;
     for attempt in 0..view.shared.config.edit_attempts {
         match put_new(view, path, new.value(None)).await? {
             PutOutcome::Applied(stored) => {
@@ -72,10 +84,10 @@ async fn overwrite<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewCo
             lock = Some(view.lock_key(path).await?);
         }
         let file = view.head(path).await?;
-        if view.check_size(path, size).is_err() {
+        if let Err(error) = new.check_size(view, path) {
             existing(view, path).await?;
+            return Err(error);
         }
-        view.check_size(path, size)?;
         let value = new.value(file.as_ref());
         let outcome = match &file {
             None => put_new(view, path, value).await?,
@@ -105,32 +117,37 @@ async fn replace<S: Store>(
         Some(file) if file.version == expected => file,
         other => return Err(Error::conflict(path, other.map(|file| file.version))),
     };
-    view.check_size(path, size)?;
+    new.check_size(view, path)?;
     match view.put(path, new.value(Some(&file)), &Precondition::Version(expected)).await? {
         PutOutcome::Applied(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
         PutOutcome::PreconditionFailed(found) => Err(Error::conflict(path, found.map(|file| file.version))),
     }
 }
 
-async fn append<S: Store>(view: &NamespaceView<S>, path: &VfsPath, added: NewContent) -> Result<WriteResult> {
+async fn append<S: Store>(
+    view: &NamespaceView<S>,
+    path: &VfsPath,
+    added: &Bytes,
+    modified_at: Option<DateTime<Utc>>,
+) -> Result<WriteResult> {
     let _lock = view.lock_key(path).await?;
     let max = view.shared.max_file_size();
     for attempt in 0..view.shared.config.edit_attempts {
         let outcome;
         let file = view.whole(path, max).await?;
-        let size = file.as_ref().map_or(0, |file| file.stored.size) + added.size();
+        let size = file.as_ref().map_or(0, |file| file.stored.size) + added.len() as u64;
         match &file {
             None => {
                 if view.check_size(path, size).is_err() {
                     existing(view, path).await?;
                 }
                 view.check_size(path, size)?;
-                outcome = put_new(view, path, added.value(None)).await?;
+                outcome = put_new(view, path, NewContent::new(added.clone(), modified_at).value(None)).await?;
             }
             Some(file) => {
                 view.check_size(path, size)?;
-                let bytes = buffer::join(&file.content, &added.bytes)?;
-                let value = NewContent { bytes, ..added }.value(Some(&file.stored));
+                let joined = buffer::join(&file.content, added)?;
+                let value = NewContent::new(joined, modified_at).value(Some(&file.stored));
                 outcome = view.put(path, value, &Precondition::Version(file.stored.version.clone())).await?;
             }
         }
@@ -146,34 +163,40 @@ async fn append<S: Store>(view: &NamespaceView<S>, path: &VfsPath, added: NewCon
 }
 
 /// The new content of a file, with its modification time.
+#[derive(Clone)]
 pub(super) struct NewContent {
-    pub(super) bytes: Bytes,
+    pub(super) content: ValueContent,
     /// The modification time; `None` for now.
     pub(super) modified_at: Option<DateTime<Utc>>,
+    /// Whether it came in chunks, whose size was checked against the limit for these.
+    pub(super) is_streamed: bool,
 }
 
 impl NewContent {
+    pub(super) fn new(bytes: Bytes, modified_at: Option<DateTime<Utc>>) -> Self {
+        Self { content: bytes.into(), modified_at, is_streamed: false }
+    }
+
     fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.content.size()
+    }
+
+    /// Refuses a content that is too large for one write.
+    fn check_size<S: Store>(&self, view: &NamespaceView<S>, path: &VfsPath) -> Result<()> {
+        if self.is_streamed { Ok(()) } else { view.check_size(path, self.size()) }
     }
 
     /// Returns the value to store; `old` is the file that is replaced.
     pub(super) fn value(&self, old: Option<&StoredMeta>) -> NewValue {
-        let mut value = new_value(&self.bytes, old);
-        if let Some(at) = self.modified_at {
-            value.modified_at = at.trunc_subsecs(6);
+        let now = Utc::now();
+        let modified_at = old.map_or(now, |old| now.max(old.modified_at));
+        let modified_at = self.modified_at.map_or(modified_at, |at| at.trunc_subsecs(6));
+        NewValue {
+            content: self.content.clone(),
+            created_at: old.map_or(now, StoredMeta::creation_time),
+            modified_at,
+            id: WriteId::random(),
         }
-        value
-    }
-}
-
-/// `content` as a write of now, to a new file or in the place of that of `old`.
-pub(super) fn new_value(content: &Bytes, old: Option<&StoredMeta>) -> NewValue {
-    let now = Utc::now();
-    let value = NewValue::new(content.clone(), old.map_or(now, |old| now.max(old.modified_at)));
-    match old {
-        Some(old) => value.created_at(old.creation_time()),
-        None => value,
     }
 }
 

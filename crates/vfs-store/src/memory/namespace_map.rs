@@ -1,16 +1,16 @@
 //! Values of one namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
 
-use bytes::Bytes;
-use chrono::SubsecRound;
-use vfs_core::VfsPath;
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, SubsecRound, Utc};
+use vfs_core::{Error, Result, VfsPath};
 
 use super::log::MemoryLog;
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, Page, PageToken, Precondition,
-    PutOutcome, StoredMeta, StoredValue, Write, version_of,
+    PutOutcome, StagedContent, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
 };
 
 /// How many digits of a second's fraction are kept.
@@ -24,11 +24,11 @@ struct MemoryValue {
 }
 
 impl MemoryValue {
-    fn new(value: NewValue) -> Self {
-        let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
-        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
-            .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
-        Self { content: value.content, stored }
+    fn new(content: Bytes, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Self {
+        let modified_at = modified_at.trunc_subsecs(MICROSECONDS);
+        let stored = StoredMeta::new(content.len() as u64, version_of(&content), modified_at)
+            .created_at(created_at.trunc_subsecs(MICROSECONDS));
+        Self { content, stored }
     }
 }
 
@@ -37,6 +37,8 @@ impl MemoryValue {
 pub(super) struct NamespaceMap {
     values: BTreeMap<VfsPath, MemoryValue>,
     pub(super) log: MemoryLog,
+    /// Contents that are not put yet.
+    pub(super) staged: HashMap<StagingToken, BytesMut>,
 }
 
 /// What a batch did so far.
@@ -46,6 +48,15 @@ struct BatchProgress {
     records: Vec<ChangeRecord>,
     /// What was at each path before it was changed, in the order of the changes.
     before: Vec<(VfsPath, Option<MemoryValue>)>,
+    /// The staged contents that were put.
+    staged: Vec<StagingToken>,
+}
+
+/// Why a batch ends early.
+enum BatchFailure {
+    /// Nothing is at this path, and something should be.
+    Missing(VfsPath),
+    Error(Error),
 }
 
 impl NamespaceMap {
@@ -63,64 +74,85 @@ impl NamespaceMap {
         Some(StoredValue::new(held.stored.clone(), content))
     }
 
-    pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Precondition) -> PutOutcome {
+    pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         self.one(Write::Put(path.clone(), value), path, expected)
     }
 
-    pub(super) fn delete(&mut self, path: &VfsPath, expected: &Precondition) -> PutOutcome {
+    pub(super) fn delete(&mut self, path: &VfsPath, expected: &Precondition) -> Result<PutOutcome> {
         self.one(Write::Delete(path.clone()), path, expected)
     }
 
     /// A batch of one `write` at `path`.
-    fn one(&mut self, write: Write, path: &VfsPath, expected: &Precondition) -> PutOutcome {
-        match self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write]) {
+    fn one(&mut self, write: Write, path: &VfsPath, expected: &Precondition) -> Result<PutOutcome> {
+        Ok(match self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write])? {
             BatchOutcome::Applied(mut now) => PutOutcome::Applied(now.remove(0)),
             BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
-        }
+        })
     }
 
-    pub(super) fn batch(&mut self, conditions: &[Condition], writes: Vec<Write>) -> BatchOutcome {
+    pub(super) fn batch(&mut self, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         for condition in conditions {
             let (path, holds) = match condition {
                 Condition::At(path, expected) => (path, expected.holds(self.head(path))),
                 Condition::NothingBelow(path) => (path, self.after(path, &inside(path)).next().is_none()),
             };
             if !holds {
-                return BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned());
+                return Ok(BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned()));
             }
         }
         let mut done = BatchProgress::default();
         for write in writes {
-            if let Err(missing) = self.make(write, &mut done) {
+            if let Err(failure) = self.make(write, &mut done) {
                 self.undo(done);
-                return BatchOutcome::PreconditionFailed(missing, None);
+                return match failure {
+                    BatchFailure::Missing(path) => Ok(BatchOutcome::PreconditionFailed(path, None)),
+                    BatchFailure::Error(error) => Err(error),
+                };
             }
         }
         self.log.tell(done.records);
-        BatchOutcome::Applied(done.now)
+        for token in done.staged {
+            self.staged.remove(&token);
+        }
+        Ok(BatchOutcome::Applied(done.now))
     }
 
-    /// Makes one `write`; the error is the path where nothing is and something should be.
-    fn make(&mut self, write: Write, done: &mut BatchProgress) -> Result<(), VfsPath> {
+    fn make(&mut self, write: Write, done: &mut BatchProgress) -> Result<(), BatchFailure> {
         match write {
-            Write::Put(path, value) => self.place(path, MemoryValue::new(value), done),
+            Write::Put(path, value) => {
+                let content = self.content(value.content, done).map_err(BatchFailure::Error)?;
+                self.place(path, MemoryValue::new(content, value.created_at, value.modified_at), done);
+            }
             Write::Delete(path) => {
-                let held = self.take(&path, done)?;
+                let held = self.take(&path, done).map_err(BatchFailure::Missing)?;
                 done.now.push(held.stored);
                 done.records.push(ChangeRecord::Removed(path));
             }
             Write::Move { from, to } => {
-                let held = self.take(&from, done)?;
+                let held = self.take(&from, done).map_err(BatchFailure::Missing)?;
                 done.now.push(held.stored.clone());
                 done.records.push(ChangeRecord::Moved { from, to: to.clone(), stored: held.stored.clone() });
                 done.before.push((to.clone(), self.values.insert(to, held)));
             }
             Write::Copy { from, to, at } => {
-                let content = self.values.get(&from).ok_or(from)?.content.clone();
-                self.place(to, MemoryValue::new(NewValue::new(content, at)), done);
+                let content = self.values.get(&from).ok_or(BatchFailure::Missing(from))?.content.clone();
+                self.place(to, MemoryValue::new(content, at, at), done);
             }
         }
         Ok(())
+    }
+
+    /// Returns the bytes of a content; those of a staged one remain until the batch is applied.
+    fn content(&self, content: ValueContent, done: &mut BatchProgress) -> Result<Bytes> {
+        match content {
+            ValueContent::Bytes(bytes) => Ok(bytes),
+            ValueContent::Staged(StagedContent { token, size, .. }) => {
+                let bytes = self.staged.get(&token).filter(|bytes| bytes.len() as u64 == size);
+                let bytes = bytes.ok_or_else(StagingToken::unknown)?.clone().freeze();
+                done.staged.push(token);
+                Ok(bytes)
+            }
+        }
     }
 
     fn place(&mut self, path: VfsPath, held: MemoryValue, done: &mut BatchProgress) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
@@ -13,12 +14,12 @@ use super::BucketStore;
 use super::error::BucketError;
 use super::http::{ChangeAttempts, ObjectCondition};
 use super::read::{ConditionKind, FoundObject, tag, version};
-use crate::store::{NewValue, Precondition, PutOutcome, StoredMeta};
+use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, StoredMeta, ValueContent};
 
 /// A value of more bytes is put in parts.
 pub(super) const MULTIPART_THRESHOLD: usize = 16 << 20;
 /// Bytes of a part; all but the last have as many, as R2 wants it.
-const PART_BYTES: usize = 8 << 20;
+const PART_BYTES: usize = STAGED_PART_BYTES;
 /// How many parts are on their way at once.
 const MAX_CONCURRENT_PARTS: usize = 4;
 /// How often a change is tried that someone else comes before.
@@ -28,7 +29,7 @@ const MAX_ATTEMPTS: usize = 64;
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What became of one try.
-enum AttemptOutcome {
+pub(super) enum AttemptOutcome {
     Over(PutOutcome),
     /// Something came in between, and is gone or is what was expected by now.
     Again,
@@ -42,13 +43,19 @@ impl BucketStore {
         value: &NewValue,
         expected: &Precondition,
     ) -> Result<PutOutcome> {
-        let labels = self.inner.service.labels.of(value).await?;
+        let content = match &value.content {
+            ValueContent::Bytes(content) => content,
+            ValueContent::Staged(staged) => return self.put_staged(location, staged, expected).await,
+        };
+        let labels = self.inner.service.labels.of(value, content).await?;
         for _ in 0..MAX_ATTEMPTS {
             let guard = match self.guard(location, expected).await? {
                 Ok(guard) => guard,
                 Err(found) => return Ok(PutOutcome::PreconditionFailed(found)),
             };
-            if let AttemptOutcome::Over(outcome) = self.try_put(location, value, &labels, expected, guard).await? {
+            if let AttemptOutcome::Over(outcome) =
+                self.try_put(location, value, content, &labels, expected, guard).await?
+            {
                 return Ok(outcome);
             }
         }
@@ -59,7 +66,7 @@ impl BucketStore {
     ///
     /// One that expects anything depends on what is there now: else a second attempt, after an answer that was lost, could go
     /// over what another put there meanwhile.
-    async fn guard(
+    pub(super) async fn guard(
         &self,
         location: &Path,
         expected: &Precondition,
@@ -87,17 +94,31 @@ impl BucketStore {
         &self,
         location: &Path,
         value: &NewValue,
+        content: &Bytes,
         labels: &Attributes,
         expected: &Precondition,
         guard: ObjectCondition,
     ) -> Result<AttemptOutcome> {
-        let (change, answer) = if value.content.len() <= MULTIPART_THRESHOLD {
+        let (change, answer) = if content.len() <= MULTIPART_THRESHOLD {
             let change = ChangeAttempts::new();
-            (change.clone(), change.make(self.put_whole(location, value, labels, &guard)).await)
+            (change.clone(), change.make(self.put_whole(location, content, labels, &guard)).await)
         } else {
             let change = ChangeAttempts::on(guard.clone());
-            (change.clone(), change.make(self.put_parts(location, value, labels, &guard)).await)
+            (change.clone(), change.make(self.put_parts(location, content, labels, &guard)).await)
         };
+        self.conclude(location, value, expected, &guard, &change, answer).await
+    }
+
+    /// Finds out what became of a change that ended with `answer`.
+    pub(super) async fn conclude(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        expected: &Precondition,
+        guard: &ObjectCondition,
+        change: &ChangeAttempts,
+        answer: Result<PutResult, BucketError>,
+    ) -> Result<AttemptOutcome> {
         let fault = match answer {
             Ok(PutResult { e_tag: Some(e_tag), .. }) => {
                 return Ok(AttemptOutcome::Over(PutOutcome::Applied(put_now(value, &e_tag))));
@@ -115,7 +136,7 @@ impl BucketStore {
                 match (fault.is_refusal(), change.is_doubtful()) {
                     (true, false) if expected.holds(stored.as_ref()) => Ok(AttemptOutcome::Again),
                     (true, false) => Ok(AttemptOutcome::Over(PutOutcome::PreconditionFailed(stored))),
-                    (false, _) if guarded(&guard, stored.as_ref()) => Err(self.not_yet(&self.error(&fault))),
+                    (false, _) if guarded(guard, stored.as_ref()) => Err(self.not_yet(&self.error(&fault))),
                     _ => Err(self.unknown(&self.error(&fault))),
                 }
             }
@@ -125,7 +146,7 @@ impl BucketStore {
     async fn put_whole(
         &self,
         location: &Path,
-        value: &NewValue,
+        content: &Bytes,
         labels: &Attributes,
         guard: &ObjectCondition,
     ) -> Result<PutResult, BucketError> {
@@ -137,45 +158,58 @@ impl BucketStore {
         };
         let service = &self.inner.service;
         let options = PutOptions { mode, attributes: labels.clone(), ..PutOptions::default() };
-        service.limit.of(service.objects.put_opts(location, PutPayload::from(value.content.clone()), options)).await
+        service.limit.of(service.objects.put_opts(location, PutPayload::from(content.clone()), options)).await
     }
 
     async fn put_parts(
         &self,
         location: &Path,
-        value: &NewValue,
+        content: &Bytes,
         labels: &Attributes,
         guard: &ObjectCondition,
     ) -> Result<PutResult, BucketError> {
         let service = &self.inner.service;
         let options = PutMultipartOptions { attributes: labels.clone(), ..PutMultipartOptions::default() };
         let mut upload = service.limit.of(service.objects.put_multipart_opts(location, options)).await?;
-        match self.send_parts(location, value, guard, &mut upload).await {
-            Ok(put) => Ok(put),
-            Err(fault) => {
-                // What is left of it is no object, and does no harm but its price. A service that is gone is not waited for again.
-                let is_gone = fault.is_unanswered();
-                if is_gone || !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
-                    tracing::debug!(bucket = %self, "the parts of a value that was not put are left in the bucket");
-                }
-                Err(fault)
-            }
+        let put = self.send_parts(location, content, guard, &mut upload).await;
+        // A service that is gone is not waited for again.
+        if put.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
+            self.abort(&mut upload).await;
+        }
+        put
+    }
+
+    /// Removes the parts of an upload. What is left of it is no object, and does no harm but its price.
+    pub(super) async fn abort(&self, upload: &mut Box<dyn MultipartUpload>) {
+        if !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
+            tracing::debug!(bucket = %self, "the parts of a value that was not put are left in the bucket");
         }
     }
 
     async fn send_parts(
         &self,
         location: &Path,
-        value: &NewValue,
+        content: &Bytes,
         guard: &ObjectCondition,
         upload: &mut Box<dyn MultipartUpload>,
     ) -> Result<PutResult, BucketError> {
-        let offsets = (0..value.content.len()).step_by(PART_BYTES);
-        let parts = offsets.map(|from| value.content.slice(from..value.content.len().min(from + PART_BYTES)));
+        let offsets = (0..content.len()).step_by(PART_BYTES);
+        let parts = offsets.map(|from| content.slice(from..content.len().min(from + PART_BYTES)));
         let service = &self.inner.service;
         let sent: Vec<_> = parts.map(|part| service.limit.of(upload.put_part(PutPayload::from(part)))).collect();
         stream::iter(sent).buffer_unordered(MAX_CONCURRENT_PARTS).try_collect::<()>().await?;
-        // S3 checks this itself when the parts are put together; the others do not, and here is the last moment to.
+        self.complete(location, guard, upload).await
+    }
+
+    /// Puts the parts of an upload together.
+    pub(super) async fn complete(
+        &self,
+        location: &Path,
+        guard: &ObjectCondition,
+        upload: &mut Box<dyn MultipartUpload>,
+    ) -> Result<PutResult, BucketError> {
+        let service = &self.inner.service;
+        // S3 checks the condition itself; the others do not, and here is the last moment to.
         let found = service.look(location).await?;
         if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
             return Err(BucketError::refused());
@@ -261,8 +295,8 @@ fn put_now(value: &NewValue, e_tag: &str) -> StoredMeta {
     use chrono::SubsecRound;
 
     let modified_at = value.modified_at.trunc_subsecs(6);
-    let version = version(Some(e_tag), value.content.len() as u64, modified_at);
-    StoredMeta::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
+    let version = version(Some(e_tag), value.content.size(), modified_at);
+    StoredMeta::new(value.content.size(), version, modified_at).created_at(value.created_at.trunc_subsecs(6))
 }
 
 /// Whether what is there is what a change depends on.

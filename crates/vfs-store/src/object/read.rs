@@ -80,16 +80,19 @@ impl MetadataNames {
         content_hash: "vfs_content_hash",
     };
 
-    /// What goes with a value.
-    pub(super) async fn of(self, value: &NewValue) -> Result<Attributes, Error> {
+    /// What goes with a value of this content.
+    pub(super) async fn of(self, value: &NewValue, content: &Bytes) -> Result<Attributes, Error> {
+        let mut labels = self.without_hash(value.created_at, value.modified_at, value.id);
+        labels.insert(Attribute::Metadata(self.content_hash.into()), hash(content).await?.into());
+        Ok(labels)
+    }
+
+    /// What goes with a value whose content is not known yet.
+    pub(super) fn without_hash(self, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, id: WriteId) -> Attributes {
         let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
-        let labels = [
-            (self.created_at, time(value.created_at)),
-            (self.modified_at, time(value.modified_at)),
-            (self.write_id, spell(value.id)),
-            (self.content_hash, hash(&value.content).await?),
-        ];
-        Ok(labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect())
+        let labels =
+            [(self.created_at, time(created_at)), (self.modified_at, time(modified_at)), (self.write_id, spell(id))];
+        labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect()
     }
 }
 

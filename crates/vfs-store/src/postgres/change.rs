@@ -9,11 +9,12 @@ use tokio_postgres::error::SqlState;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::error::{PostgresError, PostgresResult};
-use super::plan::{ConditionParameters, StagedContent, WriteParameters};
+use super::plan::{ConditionParameters, LargeContent, WriteParameters};
 use super::read::CHUNK_BYTES;
 use super::retry::RetryPolicy;
 use super::row;
 use super::server::Server;
+use super::staging;
 use super::statement::{Parameter, only};
 use crate::store::{BatchOutcome, Condition, Namespace, StoredMeta, Write, WriteId};
 
@@ -23,7 +24,7 @@ const CHANGE: &str = "SELECT is_done, at_size, at_version, at_created, at_modifi
                       FROM change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
 
 // In a statement of its own: the row of a namespace that is not committed yet would hold up everyone else in it.
-const MAKE_NAMESPACE: &str = "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
+pub(super) const MAKE_NAMESPACE: &str = "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
 
 const FIND_NAMESPACE: &str = "SELECT id FROM namespaces WHERE name = $1";
 
@@ -169,13 +170,12 @@ impl PostgresChange<'_> {
     }
 
     async fn make(&self, connection: &Object) -> Result<BatchOutcome, AttemptError> {
-        if !self.steps.staged.is_empty()
-            && let Some(refused) = self.prepare_to_stage(connection).await?
-        {
+        let is_staged = !(self.steps.large.is_empty() && self.steps.staged.is_empty());
+        if is_staged && let Some(refused) = self.prepare_to_stage(connection).await? {
             return Ok(refused);
         }
         let (sending, begin) = (&self.server.sending, self.server.sending.begin(MODE));
-        let rows = if self.steps.staged.is_empty() {
+        let rows = if !is_staged {
             let contents = vec![None; self.steps.kinds.len()];
             let parameters = self.parameters(&contents);
             // Both are on their way before the first is answered. Should it fail alone, the second is a transaction of its own, and
@@ -236,18 +236,21 @@ impl PostgresChange<'_> {
         self.server.within(work).await
     }
 
-    /// Sends the contents ahead, before the namespace is locked; the number of each for its step.
+    /// Sends large contents ahead, before the namespace is locked; the number of each for its step.
     async fn stage(&self, connection: &Object) -> PostgresResult<Vec<Option<i64>>> {
         let prepare = async {
             let sending = &self.server.sending;
             let space: i64 = only(sending.query(connection, FIND_NAMESPACE, &[&self.name]).await?)?.try_get(0)?;
-            let count = self.steps.staged.len() as i32;
+            let count = self.steps.large.len() as i32;
             Ok::<_, PostgresError>((space, sending.query(connection, NEW_CONTENTS, &[&count]).await?))
         };
         let (space, numbers) = self.server.within(prepare).await?;
         let mut contents = vec![None; self.steps.kinds.len()];
+        for (step, staged) in &self.steps.staged {
+            contents[*step] = Some(self.server.within(staging::claim(self.server, connection, space, staged)).await?);
+        }
         let mut on_their_way = FuturesUnordered::new();
-        for (StagedContent { step, content, is_text }, number) in self.steps.staged.iter().zip(&numbers) {
+        for (LargeContent { step, content, is_text }, number) in self.steps.large.iter().zip(&numbers) {
             let number: i64 = number.try_get(0)?;
             contents[*step] = Some(number);
             for (part, data) in (0_i32..).zip(content.chunks(CHUNK_BYTES)) {

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::read::CHUNK_BYTES;
 use super::row;
-use crate::store::{Condition, NewValue, Precondition, Write, version_of};
+use crate::store::{Condition, NewValue, Precondition, StagedContent, ValueContent, Write, version_of};
 
 /// The largest value, in bytes.
 pub(super) const MAX_VALUE: u64 = 256 << 20;
@@ -56,7 +56,9 @@ pub(super) struct WriteParameters<'a> {
     pub(super) names: Vec<&'a str>,
     pub(super) sources: Vec<Option<&'a str>>,
     /// Contents that are sent ahead of the change.
-    pub(super) staged: Vec<StagedContent<'a>>,
+    pub(super) large: Vec<LargeContent<'a>>,
+    /// Contents that the store has already, each with the index of its write.
+    pub(super) staged: Vec<(usize, &'a StagedContent)>,
     pub(super) datas: Vec<Option<&'a [u8]>>,
     pub(super) are_texts: Vec<bool>,
     pub(super) sizes: Vec<Option<i64>>,
@@ -66,7 +68,7 @@ pub(super) struct WriteParameters<'a> {
 }
 
 /// A content that is sent ahead.
-pub(super) struct StagedContent<'a> {
+pub(super) struct LargeContent<'a> {
     /// Which step it is for.
     pub(super) step: usize,
     pub(super) content: &'a [u8],
@@ -101,7 +103,17 @@ impl<'a> WriteParameters<'a> {
 
     fn put(&mut self, path: &'a VfsPath, value: &'a NewValue, inline: &mut usize) -> Result<()> {
         check_path(path)?;
-        let content: &[u8] = &value.content;
+        let content: &[u8] = match &value.content {
+            ValueContent::Bytes(content) => content,
+            ValueContent::Staged(staged) => {
+                self.push(1, path, None, Some((value.created_at, value.modified_at)));
+                let step = self.kinds.len() - 1;
+                self.sizes[step] = Some(staged.size.cast_signed());
+                self.versions[step] = Some(staged.version.as_str().to_owned());
+                self.staged.push((step, staged));
+                return Ok(());
+            }
+        };
         let size = content.len();
         if size as u64 > MAX_VALUE {
             let message = format!("{size} bytes are more than the {MAX_VALUE} that a Postgres store can hold");
@@ -117,7 +129,7 @@ impl<'a> WriteParameters<'a> {
             *inline += size;
             self.datas[step] = Some(content);
         } else {
-            self.staged.push(StagedContent { step, content, is_text });
+            self.large.push(LargeContent { step, content, is_text });
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ typed! {
     &[u8] => BYTEA,
     Vec<u8> => BYTEA,
     Vec<i16> => INT2_ARRAY,
+    Vec<i32> => INT4_ARRAY,
     Vec<bool> => BOOL_ARRAY,
     Vec<&str> => TEXT_ARRAY,
     Vec<Option<&str>> => TEXT_ARRAY,

@@ -25,7 +25,8 @@ const FILES: &str = "SELECT name, path, size, version, chunks.content IS NOT NUL
                      ) AS files LEFT JOIN chunks USING (namespace, content) ORDER BY namespace, path, part";
 
 const ORPHANS: &str = "SELECT count(*) FROM chunks WHERE NOT EXISTS ( \
-                           SELECT FROM files WHERE files.namespace = chunks.namespace AND files.content = chunks.content)";
+                           SELECT FROM files WHERE files.namespace = chunks.namespace AND files.content = chunks.content) \
+                       AND content NOT IN (SELECT content FROM staged)";
 
 const LOGS: &str = "SELECT name FROM namespaces LEFT JOIN ( \
                         SELECT namespace, min(sequence) AS first, max(sequence) AS last, count(*) AS number \

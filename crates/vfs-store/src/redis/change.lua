@@ -2,7 +2,7 @@
 --
 -- ARGV: the id of this change; whether it may have been sent before; whether the namespace is registered; how long its files are
 -- kept and how long the outcome is remembered, both in milliseconds; the number of conditions; each as kind, path, version; each
--- write as kind, path, another path, bytes.
+-- write as kind, path, another path or a token, bytes.
 --
 -- Redis takes nothing back when a script fails, so everything that can fail is looked at before the first write.
 
@@ -84,13 +84,22 @@ end
 
 -- Goes through the writes without making them: what each needs is there, and nothing at their paths is another program's.
 local function check_writes()
+  local claimed = {}
   for at_argument = first_write, #ARGV, 4 do
     local kind, path, to = ARGV[at_argument], ARGV[at_argument + 1], ARGV[at_argument + 2]
     local was_there = is_there(path)
-    if kind ~= 'put' and not was_there then
+    local is_put = kind == 'put' or kind == 'put staged'
+    if not is_put and not was_there then
       refuse(path)
     end
-    if kind == 'put' then
+    if kind == 'put staged' then
+      local size = tonumber(string.sub(ARGV[at_argument + 3], HEAD + 1))
+      if claimed[to] or redis.call('STRLEN', staged_key(to)) ~= HEAD + size then
+        error({ reply = { 'not staged', path } })
+      end
+      claimed[to] = true
+    end
+    if is_put then
       there[path] = true
     elseif kind == 'delete' then
       there[path] = false
@@ -101,6 +110,14 @@ local function check_writes()
       end
       there[to] = true
     end
+  end
+end
+
+local function expire(path)
+  if kept > 0 then
+    redis.call('PEXPIRE', file(path), kept)
+  else
+    redis.call('PERSIST', file(path))
   end
 end
 
@@ -115,6 +132,19 @@ function writes.put(path, _, value)
   end
   redis.call('ZADD', index, 0, path)
   local head, size = string.sub(value, 1, HEAD), #value - HEAD
+  tell(kind, path, '', head, size)
+  return head, size
+end
+
+-- `value` is the head, for which the staged content has room, and the size of the content.
+writes['put staged'] = function(path, token, value)
+  local head, size = string.sub(value, 1, HEAD), tonumber(string.sub(value, HEAD + 1))
+  local kind = redis.call('EXISTS', file(path)) == 1 and 'changed' or 'created'
+  local staged = staged_key(token)
+  redis.call('SETRANGE', staged, 0, head)
+  redis.call('RENAME', staged, file(path))
+  expire(path)
+  redis.call('ZADD', index, 0, path)
   tell(kind, path, '', head, size)
   return head, size
 end
@@ -143,11 +173,7 @@ function writes.copy(path, to, times)
     redis.call('COPY', file(path), file(to), 'REPLACE')
   end
   redis.call('SETRANGE', file(to), HEAD - #times, times)
-  if kept > 0 then
-    redis.call('PEXPIRE', file(to), kept)
-  else
-    redis.call('PERSIST', file(to))
-  end
+  expire(to)
   redis.call('ZADD', index, 0, to)
   local head, size = look(to)
   tell(kind, to, '', head, size)

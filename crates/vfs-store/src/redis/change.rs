@@ -10,7 +10,9 @@ use super::connection::{Attempt, Request, start};
 use super::head::{self, EncodedFile};
 use super::reply::{self, ReplyParts};
 use super::{MAX_VALUE, RedisStore};
-use crate::store::{BatchOutcome, Condition, Namespace, Precondition, Write, WriteId};
+use crate::store::{
+    BatchOutcome, Condition, Namespace, Precondition, StagingToken, ValueContent, Write, WriteId, check_staged,
+};
 
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
@@ -23,6 +25,7 @@ const MAX_CHANGE_STEPS: usize = 200_000;
 /// A write as it is sent.
 enum EncodedWrite<'a> {
     Put(&'a VfsPath, EncodedFile<'a>),
+    PutStaged(&'a VfsPath, &'a str, EncodedFile<'a>),
     Delete(&'a VfsPath),
     Move(&'a VfsPath, &'a VfsPath),
     Copy(&'a VfsPath, &'a VfsPath, String),
@@ -31,7 +34,12 @@ enum EncodedWrite<'a> {
 impl<'a> EncodedWrite<'a> {
     fn new(write: &'a Write) -> Self {
         match write {
-            Write::Put(path, value) => EncodedWrite::Put(path, EncodedFile::new(value)),
+            Write::Put(path, value) => match &value.content {
+                ValueContent::Bytes(_) => EncodedWrite::Put(path, EncodedFile::new(value)),
+                ValueContent::Staged(staged) => {
+                    EncodedWrite::PutStaged(path, staged.token.id(), EncodedFile::new(value))
+                }
+            },
             Write::Delete(path) => EncodedWrite::Delete(path),
             Write::Move { from, to } => EncodedWrite::Move(from, to),
             Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, head::times(*at, *at)),
@@ -41,6 +49,7 @@ impl<'a> EncodedWrite<'a> {
     fn add_to(&self, cmd: &mut Cmd) {
         match self {
             EncodedWrite::Put(path, file) => cmd.arg("put").arg(path.as_str()).arg("").arg(file),
+            EncodedWrite::PutStaged(path, id, file) => cmd.arg("put staged").arg(path.as_str()).arg(*id).arg(file),
             EncodedWrite::Delete(path) => cmd.arg("delete").arg(path.as_str()).arg("").arg(""),
             EncodedWrite::Move(from, to) => cmd.arg("move").arg(from.as_str()).arg(to.as_str()).arg(""),
             EncodedWrite::Copy(from, to, times) => cmd.arg("copy").arg(from.as_str()).arg(to.as_str()).arg(times),
@@ -93,6 +102,7 @@ impl RedisStore {
         writes: &[Write],
     ) -> Result<BatchOutcome> {
         check_sizes(conditions, writes)?;
+        check_staged(namespace, writes)?;
         let change = RedisChange {
             base: self.names().base(namespace),
             // Of this call: the same value may be put again, and at another path.
@@ -136,13 +146,15 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
     let mut all = 0;
     for write in writes {
         if let Write::Put(path, value) = write {
-            let size = value.content.len() as u64;
+            let size = value.content.size();
             if size > MAX_VALUE {
                 let message =
                     format!("{size} bytes are more than the {MAX_VALUE} that a Redis server can hold in one value");
                 return Err(too_large(message).with_path(path));
             }
-            all += size;
+            if matches!(value.content, ValueContent::Bytes(_)) {
+                all += size;
+            }
         }
     }
     if all > MAX_VALUE {
@@ -162,6 +174,7 @@ fn read(answer: Value) -> Result<ChangeReply> {
     let named = |parts: &mut ReplyParts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
     match word.as_slice() {
         b"register" => Ok(ChangeReply::Unregistered),
+        b"not staged" => Err(StagingToken::unknown()),
         b"damaged" => Err(reply::damaged(&named(&mut parts)?)),
         b"refused" => {
             let path = reply::path(&parts.bytes()?).unwrap_or_default();

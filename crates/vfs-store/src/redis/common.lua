@@ -12,6 +12,11 @@ local function file(path)
   return base .. ':file:' .. path
 end
 
+-- The content in parts that is not put yet, with room for a head.
+local function staged_key(token)
+  return base .. ':staged:' .. token
+end
+
 -- The head of a file and the size of its content, or nil where there is none. Where the value is none of this store's, the head is
 -- not sound.
 local function look(path)

@@ -6,7 +6,7 @@ use ::redis::{RedisWrite, ToRedisArgs};
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::Version;
 
-use crate::store::{NewValue, StoredMeta, version_of};
+use crate::store::{NewValue, StoredMeta, ValueContent};
 
 /// What every head begins with.
 const MARK: &str = "vfs1 ";
@@ -19,7 +19,7 @@ const MICROSECONDS: u16 = 6;
 /// The bytes of a head.
 pub(super) const HEAD: usize = MARK.len() + VERSION + 1 + TIME + 1 + TIME + 1;
 
-/// A file as it is sent to the server: its head and its content.
+/// A file as it is sent to the server: its head and its content, or the size of a content that is staged.
 #[derive(Debug, Clone)]
 pub(super) struct EncodedFile<'a> {
     pub(super) stored: StoredMeta,
@@ -29,7 +29,7 @@ pub(super) struct EncodedFile<'a> {
 impl<'a> EncodedFile<'a> {
     pub(super) fn new(value: &'a NewValue) -> Self {
         let modified_at = value.modified_at.trunc_subsecs(MICROSECONDS);
-        let stored = StoredMeta::new(value.content.len() as u64, version_of(&value.content), modified_at)
+        let stored = StoredMeta::new(value.content.size(), value.content.version(), modified_at)
             .created_at(value.created_at.trunc_subsecs(MICROSECONDS));
         Self { stored, value }
     }
@@ -42,7 +42,10 @@ impl ToRedisArgs for EncodedFile<'_> {
         let mut argument = out.writer_for_next_arg();
         // What is written to is in memory.
         let _ = argument.write_all(head.as_bytes());
-        let _ = argument.write_all(content);
+        let _ = match content {
+            ValueContent::Bytes(content) => argument.write_all(content),
+            ValueContent::Staged(staged) => write!(argument, "{}", staged.size),
+        };
     }
 }
 

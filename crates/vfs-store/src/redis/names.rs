@@ -44,6 +44,11 @@ impl KeyNames {
         format!("{}:log", self.base(namespace))
     }
 
+    /// The key of a content that is not put yet.
+    pub(super) fn staged(&self, namespace: &Namespace, id: &str) -> String {
+        format!("{}:staged:{id}", self.base(namespace))
+    }
+
     /// What the keys of all files match, in the globs of Redis.
     pub(super) fn all_files(&self) -> String {
         format!("{}:{{/*}}:file:*", self.prefix)

@@ -8,9 +8,9 @@ use super::config::SqliteSearchIndex;
 use super::error::{SqliteError, SqliteResult};
 use super::index::{self, IndexTiming};
 use super::rows::{self, FileRow, IndexState};
-use super::{content, log};
+use super::{content, log, staging};
 use crate::store::{
-    BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StoredMeta, Write, WriteId, version_of,
+    BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StagedContent, StoredMeta, ValueContent, Write, WriteId,
 };
 
 /// A change of the files of one namespace, and what became of its counts.
@@ -158,23 +158,45 @@ impl<'a> Changing<'a> {
     }
 
     fn put(&mut self, path: VfsPath, value: &NewValue) -> SqliteResult<StoredMeta> {
-        let stored =
-            StoredMeta::new(value.content.len() as u64, version_of(&value.content), rows::kept(value.modified_at))
-                .created_at(rows::kept(value.created_at));
+        let stored = StoredMeta::new(value.content.size(), value.content.version(), rows::kept(value.modified_at))
+            .created_at(rows::kept(value.created_at));
         let before = self.find(&path)?;
+        let content = match &value.content {
+            ValueContent::Bytes(content) => content,
+            ValueContent::Staged(staged) => return self.put_staged(path, staged, stored, before.as_ref(), value.id),
+        };
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
         let id = self.emptied(before.as_ref(), is_same)?;
         if !is_same {
-            content::write(self.connection, id, &value.content)?;
+            content::write(self.connection, id, 0, content)?;
         }
         let is_indexed = self.search_index == SqliteSearchIndex::On;
         let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
             let known = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
-            index::write(self.connection, self.namespace, id, known, &value.content)?
+            index::write(self.connection, self.namespace, id, known, content)?
         } else {
-            self.index(before.as_ref(), is_same, is_indexed && index::is_text(&value.content))?
+            self.index(before.as_ref(), is_same, is_indexed && index::is_text(content))?
         };
         self.place(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
+    }
+
+    /// Gives the file at `path` the id of a staged content, which is too large to be indexed.
+    fn put_staged(
+        &mut self,
+        path: VfsPath,
+        staged: &StagedContent,
+        stored: StoredMeta,
+        before: Option<&FileRow>,
+        write: WriteId,
+    ) -> SqliteResult<StoredMeta> {
+        let id = staging::take(self.connection, staged)?;
+        if let Some(found) = before {
+            content::remove(self.connection, found.id)?;
+            if found.indexed.has_row() {
+                index::remove(self.connection, found.id)?;
+            }
+        }
+        self.place(path, FileRow { id, stored, indexed: IndexState::Never }, before, write)
     }
 
     fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
@@ -202,11 +224,9 @@ impl<'a> Changing<'a> {
     }
 
     fn new_id(&mut self) -> SqliteResult<i64> {
-        let sql =
-            "SELECT max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT max(id) FROM removed), 0)) + 1";
         let id = match self.next_id {
             Some(id) => id,
-            None => self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?,
+            None => content::next_id(self.connection)?,
         };
         self.next_id = Some(id + 1);
         Ok(id)
@@ -251,7 +271,7 @@ impl<'a> Changing<'a> {
         let sql = "INSERT INTO files (namespace, path, id, size, version, created, modified, write_id, indexed)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                    ON CONFLICT (namespace, path) DO UPDATE SET
-                   size = excluded.size, version = excluded.version, created = excluded.created,
+                   id = excluded.id, size = excluded.size, version = excluded.version, created = excluded.created,
                    modified = excluded.modified, write_id = excluded.write_id, indexed = excluded.indexed";
         let FileRow { id, stored, indexed } = file;
         let modified = stored.modified_at.timestamp_micros();

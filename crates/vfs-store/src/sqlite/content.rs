@@ -15,6 +15,16 @@ const NUMBER_BITS: u32 = 20;
 /// The largest value. A change of this size holds the file for seconds, and others wait that long.
 pub(super) const MAX_VALUE: u64 = 1 << 30;
 
+/// Maximum size of a value that is staged in parts: as many bytes as pieces have numbers for.
+pub(super) const MAX_STAGED: u64 = PIECE_BYTES << NUMBER_BITS;
+
+/// Returns an id that no content has, nor an entry of the search index.
+pub(super) fn next_id(connection: &Connection) -> SqliteResult<i64> {
+    let sql = "SELECT max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT max(id) FROM removed), 0),
+                          coalesce((SELECT max(id) FROM staged), 0)) + 1";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
 /// Where piece `number` of the file `id` is.
 pub(super) fn place(id: i64, number: u64) -> i64 {
     (id << NUMBER_BITS) | i64::try_from(number).unwrap_or(i64::MAX)
@@ -49,10 +59,10 @@ pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Ra
     Ok(content.into())
 }
 
-/// Writes the content of the file `id`, which has none.
-pub(super) fn write(connection: &Connection, id: i64, content: &[u8]) -> SqliteResult<()> {
+/// Writes the pieces of the file `id` from piece `first` on, which it does not have.
+pub(super) fn write(connection: &Connection, id: i64, first: u64, content: &[u8]) -> SqliteResult<()> {
     let mut statement = connection.prepare_cached("INSERT INTO chunks (place, content) VALUES (?1, ?2)")?;
-    for (number, piece) in (0..).zip(content.chunks(usize::try_from(PIECE_BYTES).unwrap_or(usize::MAX))) {
+    for (number, piece) in (first..).zip(content.chunks(usize::try_from(PIECE_BYTES).unwrap_or(usize::MAX))) {
         statement.execute((place(id, number), piece))?;
     }
     Ok(())

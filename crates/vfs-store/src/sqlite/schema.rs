@@ -11,7 +11,7 @@ const APPLICATION: i32 = 0x7666_7373;
 /// What makes a file of each version into one of the next; the first makes it of an empty one.
 ///
 /// A step is never changed once it was released: files of its version are out there.
-const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
 
 /// The version of files that this program writes.
 pub(super) const VERSION: usize = STEPS.len();
@@ -97,6 +97,7 @@ mod tests {
         prepare(&mut connection).expect("it is ours");
         assert_eq!(version(&connection.transaction().expect("it begins")).expect("ours"), VERSION);
         connection.execute("INSERT INTO removed VALUES (1)", []).expect("the table of the second version");
+        connection.execute("INSERT INTO staged VALUES (1, 'a', 0)", []).expect("the table of the third version");
     }
 
     #[test]

@@ -212,7 +212,8 @@ impl Verifier<'_> {
     /// What belongs to no file.
     fn leftovers(&mut self) -> SqliteResult<()> {
         let connection = self.connection;
-        let mut statement = connection.prepare("SELECT DISTINCT place >> 20 FROM chunks")?;
+        let mut statement =
+            connection.prepare("SELECT DISTINCT place >> 20 FROM chunks EXCEPT SELECT id FROM staged")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let id = row.get(0)?;

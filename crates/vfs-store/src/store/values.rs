@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
-use vfs_core::{Problem, Version, VfsPath};
+use vfs_core::{Problem, Result, Version, VfsPath};
 
-/// Returns the version of `content` for stores without versions: the first half of its BLAKE3 hash in hexadecimal digits.
-pub(crate) fn version_of(content: &[u8]) -> Version {
-    Version::new(&blake3::hash(content).to_hex()[..32])
-}
+use super::content::ValueContent;
+use super::key::Namespace;
+use super::staging::{StagedContent, StagingToken};
 
 /// Unique id of a write, by which a client whose connection was lost finds out whether the write was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +32,7 @@ impl WriteId {
 #[non_exhaustive]
 pub struct NewValue {
     /// The content.
-    pub content: Bytes,
+    pub content: ValueContent,
     /// Creation time of the file.
     pub created_at: DateTime<Utc>,
     /// Time of the last change of the content.
@@ -45,7 +44,12 @@ pub struct NewValue {
 impl NewValue {
     /// Returns a value with a new write id, created and modified at `at`.
     pub fn new(content: Bytes, at: DateTime<Utc>) -> Self {
-        Self { content, created_at: at, modified_at: at, id: WriteId::random() }
+        Self { content: content.into(), created_at: at, modified_at: at, id: WriteId::random() }
+    }
+
+    /// Returns a value of a content that the store has already, with a new write id, created and modified at `at`.
+    pub fn staged(content: StagedContent, at: DateTime<Utc>) -> Self {
+        Self { content: ValueContent::Staged(content), ..Self::new(Bytes::new(), at) }
     }
 
     /// Sets the creation time of the file.
@@ -187,6 +191,18 @@ pub enum Write {
         /// Creation and modification time of the copy.
         at: DateTime<Utc>,
     },
+}
+
+/// Refuses staged contents whose token has another namespace.
+pub(crate) fn check_staged(namespace: &Namespace, writes: &[Write]) -> Result<()> {
+    for write in writes {
+        if let Write::Put(path, NewValue { content: ValueContent::Staged(staged), .. }) = write
+            && staged.token.namespace()? != *namespace
+        {
+            return Err(StagingToken::unknown().with_path(path));
+        }
+    }
+    Ok(())
 }
 
 /// Outcome of a batch.

@@ -62,13 +62,13 @@ async fn a_writer_makes_a_new_file_of_its_chunks_with_its_parents(t: &Target) ->
 async fn a_file_of_many_megabytes_is_written_and_read_in_chunks(t: &Target) -> LawResult {
     let block = |number: u32| Bytes::from(number.to_le_bytes().repeat(100_000));
     let mut writer = t.open_writer("/large", WriteMode::CreateNew).await?;
-    for number in 0..20 {
+    for number in 0..25 {
         writer.write(block(number)).await?;
     }
-    assert_eq!(writer.commit().await?.size, 8_000_000);
+    assert_eq!(writer.commit().await?.size, 10_000_000);
     let chunks = t.read_in_chunks("/large", |request| request.max_bytes(1_000_000)).await?;
-    assert_eq!(chunks.iter().map(Bytes::len).collect::<Vec<_>>(), [1_000_000; 8]);
-    let expected: Vec<u8> = (0..20).flat_map(block).collect();
+    assert_eq!(chunks.iter().map(Bytes::len).collect::<Vec<_>>(), [1_000_000; 10]);
+    let expected: Vec<u8> = (0..25).flat_map(block).collect();
     assert!(chunks.concat() == expected, "the bytes are those that were written");
     Ok(())
 }

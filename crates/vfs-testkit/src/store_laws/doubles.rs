@@ -174,7 +174,8 @@ impl Store for Bent {
         }
         let outcome = self.inner.put(&key, value.clone(), &self.weakened(expected)).await?;
         if self.fault == Fault::TellsOfRefused && matches!(outcome, PutOutcome::PreconditionFailed(Some(_))) {
-            value.content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);
+            let found = self.inner.get(&key, None).await?;
+            value.content = found.map_or_else(Bytes::new, |value| value.content).into();
             drop(self.inner.put(&key, value, &Precondition::Any).await?);
         }
         Ok(outcome)

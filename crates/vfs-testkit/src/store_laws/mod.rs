@@ -66,6 +66,7 @@ mod pages;
 mod races;
 mod search;
 mod search_fold;
+mod staging;
 mod steps;
 mod target;
 mod times;
@@ -98,6 +99,7 @@ const TABLES: &[&[StoreLaw]] = &[
     races::LAWS,
     transfers::LAWS,
     handles::LAWS,
+    staging::LAWS,
     history::LAWS,
 ];
 

@@ -9,6 +9,7 @@ use vfs_core::Result;
 use vfs_store::{Store, StoreCapabilities, TimestampSource};
 
 use super::StoreLaw;
+use super::staging::STAGED_BYTES;
 
 /// One empty store that a law has for itself, and what the laws need to know beside the trait.
 #[derive(Clone)]
@@ -108,6 +109,10 @@ pub enum StoreNeed {
     Search,
     /// Many changes as one, and knowing which values may hold a text.
     BatchAndSearch,
+    /// Contents that are staged in parts.
+    Staging,
+    /// Many changes as one, and contents that are staged in parts.
+    BatchAndStaging,
     /// Another handle of the same values.
     Second,
     /// Another handle, and many changes as one.
@@ -134,6 +139,10 @@ impl StoreNeed {
         let batch = (target.store.as_batch().is_some(), "it makes one change at a time");
         let changes = (target.store.as_changes().is_some(), "it does not tell of changes");
         let search = (target.store.as_search().is_some(), "it cannot search");
+        let staging = (
+            target.store.as_staging().is_some_and(|staging| staging.max_size() >= STAGED_BYTES as u64),
+            "it stages no contents of several parts",
+        );
         let second = (target.second.is_some(), "there is no other handle of the same values");
         let needs = match self {
             StoreNeed::Nothing => vec![],
@@ -142,6 +151,8 @@ impl StoreNeed {
             StoreNeed::BatchAndChanges => vec![batch, changes],
             StoreNeed::Search => vec![search],
             StoreNeed::BatchAndSearch => vec![batch, search],
+            StoreNeed::Staging => vec![staging],
+            StoreNeed::BatchAndStaging => vec![batch, staging],
             StoreNeed::Second => vec![second],
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],

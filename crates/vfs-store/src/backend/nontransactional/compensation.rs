@@ -17,7 +17,7 @@ pub(super) struct SentValue {
 
 impl SentValue {
     pub(super) fn new(value: &NewValue) -> Self {
-        Self { content: version_of(&value.content), modified_at: value.modified_at }
+        Self { content: value.content.version(), modified_at: value.modified_at }
     }
 
     /// Whether `found` is what was sent. Stores keep times to the microsecond.
@@ -141,5 +141,5 @@ impl TransferredFile {
 /// A value with all that is known of it.
 pub(super) fn moved(content: Bytes, stored: &StoredMeta) -> NewValue {
     let modified_at = stored.modified_at;
-    NewValue { content, created_at: stored.creation_time(), modified_at, id: WriteId::random() }
+    NewValue { content: content.into(), created_at: stored.creation_time(), modified_at, id: WriteId::random() }
 }

@@ -1,0 +1,142 @@
+//! Multipart uploads that are begun before the put that completes them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutMultipartOptions, PutPayload};
+use tokio::sync::Mutex as AsyncMutex;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::BucketStore;
+use super::change::AttemptOutcome;
+use super::http::ChangeAttempts;
+use crate::store::{Key, NewValue, Precondition, PutOutcome, StagedContent, Staging, StagingToken, WriteId};
+
+/// Maximum size of a value that is uploaded in parts, 64 GiB: services take 10,000 parts.
+const MAX_STAGED: u64 = 64 << 30;
+
+/// The uploads of this process that are neither completed nor aborted.
+#[derive(Default)]
+pub(super) struct OpenUploads(Mutex<HashMap<StagingToken, Arc<AsyncMutex<OpenUpload>>>>);
+
+/// An upload with the metadata that it was begun with.
+struct OpenUpload {
+    location: Path,
+    upload: Box<dyn MultipartUpload>,
+    size: u64,
+    id: WriteId,
+    created_at: DateTime<Utc>,
+    modified_at: DateTime<Utc>,
+}
+
+impl OpenUploads {
+    fn get(&self, token: &StagingToken) -> Result<Arc<AsyncMutex<OpenUpload>>> {
+        let uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        uploads.get(token).cloned().ok_or_else(StagingToken::unknown)
+    }
+
+    fn insert(&self, token: StagingToken, upload: OpenUpload) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token, Arc::new(AsyncMutex::new(upload)));
+    }
+
+    fn remove(&self, token: &StagingToken) -> Option<Arc<AsyncMutex<OpenUpload>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token)
+    }
+}
+
+impl fmt::Debug for OpenUploads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenUploads")
+    }
+}
+
+impl BucketStore {
+    /// Completes an upload if the precondition holds.
+    pub(super) async fn put_staged(
+        &self,
+        location: &Path,
+        staged: &StagedContent,
+        expected: &Precondition,
+    ) -> Result<PutOutcome> {
+        let upload = self.inner.uploads.get(&staged.token)?;
+        let mut upload = upload.lock().await;
+        if upload.location != *location || upload.size != staged.size {
+            return Err(StagingToken::unknown());
+        }
+        // A completion that the service refuses ends the upload: what can be known before is looked at.
+        let found = self.look(location).await?.map(|found| found.stored);
+        if !expected.holds(found.as_ref()) {
+            return Ok(PutOutcome::PreconditionFailed(found));
+        }
+        let guard = match self.guard(location, expected).await? {
+            Ok(guard) => guard,
+            Err(found) => return Ok(PutOutcome::PreconditionFailed(found)),
+        };
+        let mut value = NewValue::staged(staged.clone(), upload.created_at);
+        (value.id, value.modified_at) = (upload.id, upload.modified_at);
+        let change = ChangeAttempts::on(guard.clone());
+        let answer = change.make(self.complete(location, &guard, &mut upload.upload)).await;
+        // A service takes one completion of an upload, whatever becomes of it.
+        self.inner.uploads.remove(&staged.token);
+        if answer.as_ref().is_err_and(|fault| fault.is_refusal()) {
+            self.abort(&mut upload.upload).await;
+        }
+        match self.conclude(location, &value, expected, &guard, &change, answer).await? {
+            AttemptOutcome::Over(outcome) => Ok(outcome),
+            AttemptOutcome::Again => {
+                let reason = "another writer changed the file while its upload was completed; write it again";
+                Err(Error::new(ErrorKind::Conflict, reason))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Staging for BucketStore {
+    fn max_size(&self) -> u64 {
+        MAX_STAGED
+    }
+
+    async fn begin(&self, key: &Key, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Result<StagingToken> {
+        let location = self.location(key)?;
+        let service = &self.inner.service;
+        let id = WriteId::random();
+        let attributes = service.labels.without_hash(created_at, modified_at, id);
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let begun = service.limit.of(service.objects.put_multipart_opts(&location, options)).await;
+        let upload = begun.map_err(|fault| self.error(&fault))?;
+        let token = StagingToken::random();
+        self.inner.uploads.insert(token.clone(), OpenUpload { location, upload, size: 0, id, created_at, modified_at });
+        Ok(token)
+    }
+
+    async fn append(&self, token: &StagingToken, offset: u64, part: Bytes) -> Result<()> {
+        let upload = self.inner.uploads.get(token)?;
+        let mut upload = upload.lock().await;
+        let size = offset + part.len() as u64;
+        if size > MAX_STAGED {
+            let reason =
+                format!("the file is larger than the {MAX_STAGED} bytes that an upload of this store can have");
+            return Err(Error::new(ErrorKind::TooLarge, reason));
+        }
+        if upload.size != offset {
+            return Err(StagingToken::unknown());
+        }
+        let sent = upload.upload.put_part(PutPayload::from(part));
+        self.inner.service.limit.of(sent).await.map_err(|fault| self.error(&fault))?;
+        upload.size = size;
+        Ok(())
+    }
+
+    async fn discard(&self, token: &StagingToken) -> Result<()> {
+        if let Some(upload) = self.inner.uploads.remove(token) {
+            self.abort(&mut upload.lock().await.upload).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+-- Contents that were stored in parts, before the change that makes them files.
+CREATE TABLE staged (
+    token text COLLATE "C" PRIMARY KEY,
+    namespace bigint NOT NULL,
+    -- The number of the content in `chunks`.
+    content bigint NOT NULL UNIQUE,
+    -- When the last part was stored.
+    touched_at timestamptz NOT NULL
+);
+
+CREATE INDEX staged_touched ON staged (touched_at);

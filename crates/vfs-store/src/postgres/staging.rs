@@ -1,0 +1,100 @@
+//! Contents in parts, before the change that makes them files.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use deadpool_postgres::Object;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::PostgresStore;
+use super::change::MAKE_NAMESPACE;
+use super::error::PostgresResult;
+use super::read::CHUNK_BYTES;
+use super::server::Server;
+use super::statement::Parameter;
+use crate::store::{Key, StagedContent, Staging, StagingToken};
+
+/// Maximum size of a value that is staged in parts, 1 TiB.
+pub(super) const MAX_STAGED: u64 = 1 << 40;
+
+// An abandoned content is removed with the beginning of another one: one at a time, as a large one takes a while.
+const BEGIN: &str = "WITH idle AS ( \
+                         DELETE FROM staged WHERE token = ( \
+                             SELECT token FROM staged WHERE touched_at < now() - interval '1 day' \
+                             ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED) \
+                         RETURNING namespace, content \
+                     ), removed AS ( \
+                         DELETE FROM chunks USING idle \
+                         WHERE chunks.namespace = idle.namespace AND chunks.content = idle.content \
+                     ) \
+                     INSERT INTO staged (token, namespace, content, touched_at) \
+                     SELECT $1, id, nextval('contents'), now() FROM namespaces WHERE name = $2 \
+                     ON CONFLICT (token) DO NOTHING";
+
+// A part may be sent again after its answer was lost.
+const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE token = $1 RETURNING namespace, content), \
+                      stored AS ( \
+                          INSERT INTO chunks (namespace, content, part, is_text, data) \
+                          SELECT found.namespace, found.content, part, false, data \
+                          FROM found, unnest($2::integer[], $3::bytea[]) AS parts (part, data) \
+                          ON CONFLICT (namespace, content, part) DO UPDATE SET data = excluded.data \
+                      ) \
+                      SELECT content FROM found";
+
+const DISCARD: &str = "WITH found AS (DELETE FROM staged WHERE token = $1 RETURNING namespace, content) \
+                       DELETE FROM chunks USING found \
+                       WHERE chunks.namespace = found.namespace AND chunks.content = found.content";
+
+const CLAIM: &str = "WITH found AS ( \
+                         DELETE FROM staged WHERE token = $1 AND namespace = $2 RETURNING namespace, content) \
+                     SELECT content, coalesce(( \
+                         SELECT sum(length(data)) FROM chunks \
+                         WHERE chunks.namespace = found.namespace AND chunks.content = found.content), 0)::bigint \
+                     FROM found";
+
+/// Returns the number of a staged content, which the transaction makes that of a file.
+pub(super) async fn claim(
+    server: &Server,
+    connection: &Object,
+    namespace: i64,
+    staged: &StagedContent,
+) -> PostgresResult<i64> {
+    let parameters: [Parameter<'_>; 2] = [&staged.token.as_str(), &namespace];
+    let rows = server.sending.query(connection, CLAIM, &parameters).await?;
+    let row = rows.first().ok_or_else(StagingToken::unknown)?;
+    if row.try_get::<_, i64>(1)?.unsigned_abs() != staged.size {
+        return Err(StagingToken::unknown().into());
+    }
+    Ok(row.try_get(0)?)
+}
+
+#[async_trait]
+impl Staging for PostgresStore {
+    fn max_size(&self) -> u64 {
+        MAX_STAGED
+    }
+
+    async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
+        let (server, token, name) = (&self.0.server, StagingToken::random(), key.namespace.as_str());
+        server.rows(MAKE_NAMESPACE, &[&name]).await?;
+        server.rows(BEGIN, &[&token.as_str(), &name]).await?;
+        Ok(token)
+    }
+
+    async fn append(&self, token: &StagingToken, offset: u64, part: Bytes) -> Result<()> {
+        if offset + part.len() as u64 > MAX_STAGED {
+            let message = format!("the file is larger than the {MAX_STAGED} bytes that a Postgres store can hold");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let first = i32::try_from(offset / CHUNK_BYTES as u64).unwrap_or(i32::MAX);
+        let (numbers, chunks): (Vec<i32>, Vec<Option<&[u8]>>) =
+            (first..).zip(part.chunks(CHUNK_BYTES).map(Some)).unzip();
+        let rows = self.0.server.rows(APPEND, &[&token.as_str(), &numbers, &chunks]).await?;
+        if rows.is_empty() { Err(StagingToken::unknown()) } else { Ok(()) }
+    }
+
+    async fn discard(&self, token: &StagingToken) -> Result<()> {
+        self.0.server.rows(DISCARD, &[&token.as_str()]).await?;
+        Ok(())
+    }
+}

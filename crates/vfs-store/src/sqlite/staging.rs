@@ -1,0 +1,108 @@
+//! Contents in parts, before the change that makes them files.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::{Connection, OptionalExtension as _};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::SqliteStore;
+use super::content::{self, MAX_STAGED, PIECE_BYTES};
+use super::error::SqliteResult;
+use super::pool::TransactionEnd;
+use super::reserve::DiskReserve;
+use crate::store::{Key, StagedContent, Staging, StagingToken};
+
+/// Age after which a content without a new part is removed.
+const MAX_IDLE_TIME: TimeDelta = TimeDelta::days(1);
+
+#[async_trait]
+impl Staging for SqliteStore {
+    fn max_size(&self) -> u64 {
+        MAX_STAGED
+    }
+
+    async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
+        let token = StagingToken::in_namespace(&key.namespace);
+        let staged = token.clone();
+        self.stage(None, move |connection| begin(connection, &staged)).await?;
+        Ok(token)
+    }
+
+    async fn append(&self, token: &StagingToken, offset: u64, part: Bytes) -> Result<()> {
+        if offset + part.len() as u64 > MAX_STAGED {
+            let message = format!("the file is larger than the {MAX_STAGED} bytes that a SQLite store can hold");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let token = token.clone();
+        self.stage(None, move |connection| append(connection, &token, offset, &part)).await
+    }
+
+    async fn discard(&self, token: &StagingToken) -> Result<()> {
+        let token = token.clone();
+        let discard = move |connection: &Connection| match find(connection, &token)? {
+            Some(id) => remove(connection, id),
+            None => Ok(()),
+        };
+        self.stage(Some(Arc::clone(&self.inner.reserve)), discard).await
+    }
+}
+
+impl SqliteStore {
+    async fn stage(
+        &self,
+        reserve: Option<Arc<DiskReserve>>,
+        work: impl Fn(&Connection) -> SqliteResult<()> + Send + 'static,
+    ) -> Result<()> {
+        let work = move |connection: &Connection| work(connection).map(TransactionEnd::Commit);
+        self.inner.writer.change(work, reserve, || {}).await
+    }
+}
+
+/// Returns the id of a staged content, which is that of a file from now on.
+pub(super) fn take(connection: &Connection, staged: &StagedContent) -> SqliteResult<i64> {
+    let id = find(connection, &staged.token)?.ok_or_else(StagingToken::unknown)?;
+    let sql = "SELECT coalesce(sum(length(content)), 0) FROM chunks WHERE place >= ?1 AND place < ?2";
+    let (start, end) = (content::place(id, 0), content::place(id + 1, 0));
+    let size: i64 = connection.prepare_cached(sql)?.query_row((start, end), |row| row.get(0))?;
+    if size.unsigned_abs() != staged.size {
+        return Err(StagingToken::unknown().into());
+    }
+    connection.prepare_cached("DELETE FROM staged WHERE id = ?1")?.execute([id])?;
+    Ok(id)
+}
+
+fn begin(connection: &Connection, token: &StagingToken) -> SqliteResult<()> {
+    let now = Utc::now();
+    // One at a time: a large content takes a while to remove.
+    let sql = "SELECT id FROM staged WHERE touched < ?1 ORDER BY touched LIMIT 1";
+    let before = (now - MAX_IDLE_TIME).timestamp_micros();
+    if let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()? {
+        remove(connection, id)?;
+    }
+    let id = content::next_id(connection)?;
+    let mut statement = connection.prepare_cached("INSERT INTO staged (id, token, touched) VALUES (?1, ?2, ?3)")?;
+    statement.execute((id, token.as_str(), now.timestamp_micros()))?;
+    Ok(())
+}
+
+fn append(connection: &Connection, token: &StagingToken, offset: u64, part: &[u8]) -> SqliteResult<()> {
+    let sql = "UPDATE staged SET touched = ?2 WHERE token = ?1 RETURNING id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let id = statement.query_row((token.as_str(), Utc::now().timestamp_micros()), |row| row.get(0)).optional()?;
+    let id = id.ok_or_else(StagingToken::unknown)?;
+    content::write(connection, id, offset / PIECE_BYTES, part)
+}
+
+fn find(connection: &Connection, token: &StagingToken) -> SqliteResult<Option<i64>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM staged WHERE token = ?1")?;
+    Ok(statement.query_row([token.as_str()], |row| row.get(0)).optional()?)
+}
+
+fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
+    content::remove(connection, id)?;
+    connection.prepare_cached("DELETE FROM staged WHERE id = ?1")?.execute([id])?;
+    Ok(())
+}
