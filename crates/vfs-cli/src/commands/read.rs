@@ -14,8 +14,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Size of a chunk in bytes, 4 MiB. Only one chunk is in memory at a time.
-const CHUNK_SIZE: u64 = 4 << 20;
+/// Size of a chunk in bytes, 2 MiB. Only one chunk is in memory at a time.
+const CHUNK_SIZE: u64 = 2 << 20;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: ReadArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;

@@ -17,6 +17,9 @@ use crate::store::{Key, StagedContent, Staging, StagingToken};
 /// Maximum size of a value that is staged in parts, 1 TiB.
 pub(super) const MAX_STAGED: u64 = 1 << 40;
 
+/// How many chunks are sent at once: a statement is copied into the buffer of its connection.
+const CHUNKS_PER_STATEMENT: usize = 2;
+
 // An abandoned content is removed with the beginning of another one: one at a time, as a large one takes a while.
 const BEGIN: &str = "WITH idle AS ( \
                          DELETE FROM staged WHERE token = ( \
@@ -87,10 +90,15 @@ impl Staging for PostgresStore {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let first = i32::try_from(offset / CHUNK_BYTES as u64).unwrap_or(i32::MAX);
-        let (numbers, chunks): (Vec<i32>, Vec<Option<&[u8]>>) =
-            (first..).zip(part.chunks(CHUNK_BYTES).map(Some)).unzip();
-        let rows = self.0.server.rows(APPEND, &[&token.as_str(), &numbers, &chunks]).await?;
-        if rows.is_empty() { Err(StagingToken::unknown()) } else { Ok(()) }
+        let chunks: Vec<(i32, &[u8])> = (first..).zip(part.chunks(CHUNK_BYTES)).collect();
+        for chunks in chunks.chunks(CHUNKS_PER_STATEMENT) {
+            let (numbers, chunks): (Vec<i32>, Vec<Option<&[u8]>>) =
+                chunks.iter().map(|(number, chunk)| (*number, Some(*chunk))).unzip();
+            if self.0.server.rows(APPEND, &[&token.as_str(), &numbers, &chunks]).await?.is_empty() {
+                return Err(StagingToken::unknown());
+            }
+        }
+        Ok(())
     }
 
     async fn discard(&self, token: &StagingToken) -> Result<()> {
