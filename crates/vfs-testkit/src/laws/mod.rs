@@ -8,6 +8,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 use vfs_core::Error;
 
+use crate::harness::{count, flatten};
 use crate::target::{Need, Target};
 use crate::tier::Tier;
 
@@ -126,27 +127,3 @@ const TABLES: &[&[Law]] = &[
 
 /// Every law.
 pub static ALL: &[Law] = &flatten::<_, { count(TABLES) }>(TABLES);
-
-pub(crate) const fn count<T>(tables: &[&[T]]) -> usize {
-    let (mut total, mut table) = (0, 0);
-    while table < tables.len() {
-        total += tables[table].len();
-        table += 1;
-    }
-    total
-}
-
-pub(crate) const fn flatten<T: Copy, const N: usize>(tables: &[&[T]]) -> [T; N] {
-    let mut all = [tables[0][0]; N];
-    let (mut at, mut table) = (0, 0);
-    while table < tables.len() {
-        let mut law = 0;
-        while law < tables[table].len() {
-            all[at] = tables[table][law];
-            at += 1;
-            law += 1;
-        }
-        table += 1;
-    }
-    all
-}

@@ -4,7 +4,8 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-use super::{LawResult, count, flatten};
+use super::LawResult;
+use crate::harness::{count, flatten};
 use crate::namespaces::NamespaceFactory;
 
 /// One check of one numbered behaviour of a namespace.

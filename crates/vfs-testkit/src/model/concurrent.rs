@@ -8,7 +8,7 @@ use vfs_core::{
 };
 
 use crate::target::Target;
-use crate::trials::run;
+use crate::harness::run;
 
 /// Lets `tasks` tasks make `changes` changes each to one file, and looks for every acknowledged one at the end.
 ///

@@ -10,7 +10,7 @@ use vfs_core::{
 use super::reference::{EmptyDirectories, Faults, Reference, edit};
 use super::step::{Step, StepMode};
 use crate::target::Target;
-use crate::trials::run;
+use crate::harness::run;
 
 /// Runs `steps` on `target` and on the reference, and compares each answer and at the end everything.
 ///

@@ -7,7 +7,8 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-use crate::laws::{LawResult, count, flatten};
+use crate::harness::{count, flatten};
+use crate::laws::LawResult;
 use crate::tier::Tier;
 
 /// One check of one numbered behaviour of a shell.

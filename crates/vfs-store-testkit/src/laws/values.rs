@@ -5,11 +5,11 @@ use std::ops::Range;
 use bytes::Bytes;
 use vfs_core::ErrorKind;
 use vfs_store::{ListRequest, Precondition, TransactionSupport};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
-use super::target::SMALL;
-use crate::laws::LawResult;
+use crate::target::SMALL;
 
 store_laws! { "values":
     "SV1" Nothing any_bytes_of_any_size_come_back,

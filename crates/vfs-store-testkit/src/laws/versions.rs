@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use vfs_store::{Key, Precondition};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, key, namespace, noise, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "versions":
     "SX1" Nothing other_content_has_another_version,

@@ -2,11 +2,11 @@
 
 use vfs_core::Result;
 use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Store, Write};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::races::race;
 use super::steps::{all_done, at, delete, done, home, key, nothing_below, path, put, rename, value};
-use crate::laws::LawResult;
 
 store_laws! { "transfers":
     "SY1" Batch what_is_moved_between_two_values_is_always_all_there,

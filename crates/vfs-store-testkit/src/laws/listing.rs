@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use vfs_core::VfsPath;
 use vfs_store::{ListRequest, Precondition};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::races::race;
 use super::steps::{done, key, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "listing":
     "SL1" Nothing a_listing_has_what_is_below_and_no_more,

@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use vfs_store::{ListRequest, NewValue, Precondition, TimestampSource};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, key, moment, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "times":
     "ST1" Nothing a_time_is_kept_to_the_microsecond,

@@ -6,8 +6,10 @@
 use std::fmt;
 
 use futures::future::BoxFuture;
+use vfs_testkit::LawResult;
+use vfs_testkit::harness::{count, flatten};
 
-use crate::laws::{LawResult, count, flatten};
+use crate::target::{StoreNeed, StoreTarget};
 
 /// One check of one numbered behaviour of a store.
 #[derive(Clone, Copy)]
@@ -39,11 +41,11 @@ impl fmt::Debug for StoreLaw {
 /// Lists the laws of a file: for a subject the number, need and name of each.
 macro_rules! store_laws {
     ($subject:literal: $($number:literal $need:ident $name:ident,)+) => {
-        pub(super) const LAWS: &[$crate::store_laws::StoreLaw] = &[$($crate::store_laws::StoreLaw {
+        pub(super) const LAWS: &[$crate::laws::StoreLaw] = &[$($crate::laws::StoreLaw {
             number: $number,
             subject: $subject,
             name: stringify!($name),
-            need: $crate::store_laws::StoreNeed::$need,
+            need: $crate::target::StoreNeed::$need,
             run: |target| Box::pin($name(target)),
         }),+];
     };
@@ -67,16 +69,11 @@ mod races;
 mod search;
 mod search_fold;
 mod steps;
-mod target;
 mod times;
 mod transfers;
-mod trials;
 mod values;
 mod versions;
 mod waking;
-
-pub use target::{MakeStore, StoreFactory, StoreNeed, StoreTarget, Versions};
-pub use trials::store_trials;
 
 const TABLES: &[&[StoreLaw]] = &[
     values::LAWS,

@@ -1,10 +1,10 @@
 //! Moves and copies.
 
 use vfs_store::{ListRequest, Precondition};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{all_done, at, copy, delete, moment, noise, path, put, rename};
-use crate::laws::LawResult;
 
 store_laws! { "moves":
     "SM1" Batch a_move_keeps_all_that_is_known,

@@ -6,10 +6,10 @@ use futures::future::join_all;
 use tokio::sync::Barrier;
 use vfs_core::{Result, Version};
 use vfs_store::{ListRequest, Precondition, PutOutcome, Store, StoredMeta};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, key, list, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "races":
     "SR1" Nothing one_of_many_writers_on_a_version_wins,

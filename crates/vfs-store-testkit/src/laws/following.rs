@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use futures::future::try_join_all;
 use vfs_core::{Result, VfsPath};
 use vfs_store::{ChangePage, ChangeRecord, ListRequest, Namespace, Precondition, Sequence, Store, StoredMeta, Write};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{HANG_TIMEOUT, delete, done, home, key, list, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "following":
     "SF1" BatchAndChanges what_is_told_leads_to_what_is_there,

@@ -2,10 +2,10 @@
 
 use vfs_core::{ErrorKind, VfsPath};
 use vfs_store::{Condition, ListRequest, Precondition};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, key, path, put, refused, value};
-use crate::laws::LawResult;
 
 store_laws! { "names":
     "SN1" Nothing any_name_is_a_name_of_a_value,

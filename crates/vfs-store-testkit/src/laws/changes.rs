@@ -2,11 +2,11 @@
 
 use vfs_core::VfsPath;
 use vfs_store::{ChangePage, ChangeRecord, Precondition, Sequence, StoredMeta, Write};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::following::told;
 use super::steps::{all_done, copy, delete, done, home, key, path, put, refused, rename, value};
-use crate::laws::LawResult;
 
 store_laws! { "changes":
     "SC1" Changes a_namespace_begins_at_nought,

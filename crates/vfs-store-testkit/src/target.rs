@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use vfs_core::Result;
 use vfs_store::{Store, StoreCapabilities, TimestampSource};
 
-use super::StoreLaw;
+use crate::laws::StoreLaw;
 
 /// One empty store that a law has for itself, and what the laws need to know beside the trait.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl StoreTarget {
     }
 
     /// Why `law` does not apply; `None` where it does.
-    pub(super) fn exception_of(&self, law: &StoreLaw) -> Option<&'static str> {
+    pub(crate) fn exception_of(&self, law: &StoreLaw) -> Option<&'static str> {
         let excepted = self.exceptions.iter().find(|(number, _)| *number == law.number);
         law.need.missing_in(self).or(excepted.map(|(_, reason)| *reason))
     }
@@ -125,7 +125,7 @@ pub enum StoreNeed {
 }
 
 /// The largest limit of values that a law goes over, in bytes.
-pub(super) const SMALL: u64 = 16 * 1024 * 1024;
+pub(crate) const SMALL: u64 = 16 * 1024 * 1024;
 
 impl StoreNeed {
     /// Why `target` does not have it; `None` where it does.

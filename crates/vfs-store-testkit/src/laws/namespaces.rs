@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use vfs_core::{CaseMode, Result};
 use vfs_store::{Condition, Key, ListRequest, Namespace, Precondition, TextQuery};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{all_done, delete, done, list, namespace, path, put, refused, state_of, value};
-use crate::laws::LawResult;
 
 store_laws! { "namespaces":
     "SA1" Nothing each_namespace_has_its_own_values,

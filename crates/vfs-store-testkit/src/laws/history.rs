@@ -7,10 +7,10 @@ use vfs_core::{Result, Version, VfsPath};
 use vfs_store::{
     BatchOutcome, Condition, ListRequest, MemoryStore, Precondition, PutOutcome, Store, StoredMeta, Write,
 };
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{home, key, list, moment, path, value};
-use crate::laws::LawResult;
 
 store_laws! { "history":
     "SO1" Nothing any_history_of_changes_ends_as_in_memory,

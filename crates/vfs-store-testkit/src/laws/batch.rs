@@ -1,10 +1,10 @@
 //! Many changes as one.
 
 use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Write};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{all_done, all_refused, at, copy, delete, key, noise, nothing_below, path, put, rename, value};
-use crate::laws::LawResult;
 
 store_laws! { "batch":
     "SB1" Batch writes_are_made_in_their_order,

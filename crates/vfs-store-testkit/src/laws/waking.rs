@@ -6,10 +6,10 @@ use futures::future::{join, poll_immediate, try_join_all};
 use tokio::time::timeout;
 use vfs_core::Result;
 use vfs_store::{Key, Precondition, Sequence, Store};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{HANG_TIMEOUT, all_done, done, home, key, namespace, path, put, rename, value};
-use crate::laws::LawResult;
 
 store_laws! { "waking":
     "SW1" Changes a_change_that_was_made_before_ends_the_wait,

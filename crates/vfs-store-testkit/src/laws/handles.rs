@@ -1,6 +1,7 @@
 //! Two handles of one store, as in two processes.
 
 use vfs_store::{Key, ListRequest, Precondition, Sequence};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::following::told;
@@ -8,7 +9,6 @@ use super::steps::{
     all_done, all_refused, at, done, home, key, list, namespace, noise, nothing_below, path, put, refused, rename,
     value,
 };
-use crate::laws::LawResult;
 
 store_laws! { "handles":
     "SH1" Second what_one_handle_put_the_other_gets,

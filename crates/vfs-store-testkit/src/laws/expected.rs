@@ -2,10 +2,10 @@
 
 use vfs_core::{Result, Version};
 use vfs_store::{ListRequest, Precondition, PutOutcome};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, key, path, refused, value};
-use crate::laws::LawResult;
 
 store_laws! { "expected":
     "SE1" Nothing a_put_is_made_where_what_is_there_is_expected,

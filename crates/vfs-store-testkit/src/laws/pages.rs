@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use vfs_core::Result;
 use vfs_store::{ListRequest, Page, Precondition};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{done, home, key, path};
-use crate::laws::LawResult;
 
 store_laws! { "pages":
     "SP1" Nothing a_page_goes_on_where_its_last_entry_is_gone,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use vfs_core::CaseMode;
 use vfs_store::TextQuery;
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{home, path};
-use crate::laws::LawResult;
 
 store_laws! { "search":
     "SS10" Search random_texts_are_found_as_they_are,

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use vfs_core::{CaseMode, Result};
 use vfs_store::{Precondition, TextQuery, Write};
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{all_done, copy, delete, done, home, key, noise, path, rename, value};
-use crate::laws::LawResult;
 
 store_laws! { "search":
     "SS1" Search a_needle_in_any_place_is_found,

@@ -1,9 +1,10 @@
 //! The laws of stores as named tests.
 
 use libtest_mimic::{Completion, Failed, Trial};
+use vfs_testkit::harness::run_law;
 
-use super::{STORE, StoreFactory, StoreLaw};
-use crate::trials::try_within;
+use crate::laws::{STORE, StoreLaw};
+use crate::target::StoreFactory;
 
 /// Every law of a store as a trial `store::subject::law`, each on a fresh store and a runtime of its own.
 ///
@@ -25,7 +26,7 @@ fn try_law(factory: &StoreFactory, law: StoreLaw) -> Result<Completion, Failed> 
         return Ok(Completion::ignored_with(reason));
     }
     let made = (factory.make)();
-    let ignored = try_within(law.number, async move {
+    let ignored = run_law(law.number, async move {
         let target = made.await?;
         let exception = target.exception_of(&law);
         if exception.is_none() {

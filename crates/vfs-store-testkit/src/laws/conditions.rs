@@ -2,10 +2,10 @@
 
 use vfs_core::Version;
 use vfs_store::Precondition;
+use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{all_done, all_refused, at, delete, nothing_below, path, put, rename};
-use crate::laws::LawResult;
 
 store_laws! { "conditions":
     "SD1" Batch each_condition_holds_or_refuses,
