@@ -35,7 +35,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 pub(crate) const SCRIPT_ROOM: usize = 24 << 10;
 
 /// Most bytes of an answer, which is held in memory: 64 MiB.
-const MOST_ANSWER: u64 = 64 << 20;
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A place and what is known of it.
 #[derive(Debug)]
@@ -51,14 +51,14 @@ pub(crate) struct Place<E> {
 
 /// What an operation was answered, with what else was printed.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ScriptResponse {
     pub(crate) reply: Reply,
     pub(crate) stderr: Bytes,
     /// Whether it is only the beginning, of a script that counts in part.
     pub(crate) is_cut: bool,
 }
 
-impl Answer {
+impl ScriptResponse {
     /// The answer, unless it names a failure.
     pub(crate) fn done(self, path: &VfsPath) -> Result<Reply> {
         match self.reply.failure() {
@@ -115,7 +115,7 @@ impl<E: RemoteExec> Place<E> {
     }
 
     /// Asks for something that changes nothing, and can be given up at any time.
-    pub(crate) async fn ask(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
+    pub(crate) async fn ask(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
         run_until_cancelled(cx, path, self.run(script)).await.flatten().map_err(|error| error.or_path(path))
     }
 
@@ -126,10 +126,10 @@ impl<E: RemoteExec> Place<E> {
 
     /// Most bytes of an answer to a script.
     pub(crate) fn max_answer_bytes(&self) -> u64 {
-        self.execute.transport().max_output_bytes.min(MOST_ANSWER)
+        self.execute.transport().max_output_bytes.min(MAX_ANSWER_BYTES)
     }
 
-    async fn run(&self, mut script: Script) -> Result<Answer> {
+    async fn run(&self, mut script: Script) -> Result<ScriptResponse> {
         script.push("finish");
         let most = self.execute.transport().max_script_bytes;
         if script.text.len() > most {
@@ -146,9 +146,9 @@ impl<E: RemoteExec> Place<E> {
         let _turn = self.scripts.acquire().await.ok();
         let RemoteOutput { stdout, stderr, exit, truncated, .. } = self.execute.run(invocation).await?;
         match Reply::parse(&script.marker, &stdout) {
-            Ok(reply) => Ok(Answer { reply, stderr, is_cut: false }),
+            Ok(reply) => Ok(ScriptResponse { reply, stderr, is_cut: false }),
             Err(_) if truncated && script.counts_in_part => {
-                Ok(Answer { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
+                Ok(ScriptResponse { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
             }
             Err(_) if truncated => {
                 let message = "the answer is more than fits through from the sandbox; ask for less";
@@ -161,7 +161,7 @@ impl<E: RemoteExec> Place<E> {
 
 impl<E: RemoteExec> Place<E> {
     /// Changes something. What was begun goes to its end even where the caller gives up.
-    pub(crate) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
+    pub(crate) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
         cx.check().map_err(|error| error.or_path(path))?;
         let Ok(runtime) = Handle::try_current() else {
             return self.run(script).await.map_err(|error| error.or_path(path));
@@ -185,7 +185,7 @@ impl<E: RemoteExec> Place<E> {
         cx: &OpContext,
         path: &VfsPath,
         mut make: impl FnMut() -> F + Send,
-    ) -> Result<Answer>
+    ) -> Result<ScriptResponse>
     where
         F: Future<Output = Result<Script>> + Send,
     {

@@ -20,7 +20,7 @@ use crate::script::Walk;
 use crate::script::facts::{Facts, special_file};
 use crate::script::reply::Reply;
 use crate::tree::contents::{Contents, LARGE};
-use crate::tree::listing::{Directories, Directory, Hidden, Reach, Start};
+use crate::tree::listing::{Directories, Directory, Hidden, Reach, SearchStart};
 
 /// The files of the place, for one search.
 ///
@@ -61,8 +61,8 @@ impl<E: RemoteExec> RemoteTree<E> {
     pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
         stat::refuse_reserved(path)?;
         let known = match place.list(cx, path, reach).await {
-            Ok(Start::Directory(known)) => known,
-            Ok(Start::File) => HashMap::new(),
+            Ok(SearchStart::Directory(known)) => known,
+            Ok(SearchStart::File) => HashMap::new(),
             Err(error) => match error.kind() {
                 // Of a tree that is too large for one answer each directory is listed as it is reached.
                 ErrorKind::TooLarge | ErrorKind::NotFound | ErrorKind::NotADirectory => HashMap::new(),
@@ -88,7 +88,7 @@ impl<E: RemoteExec> RemoteTree<E> {
             Some(known) => Arc::clone(known),
             None => {
                 let asked = self.wait(self.place.list(&self.cx, &dir.0.path, Reach::Level))?;
-                let Start::Directory(mut listed) = asked else { return Err(Error::of(ErrorKind::NotADirectory)) };
+                let SearchStart::Directory(mut listed) = asked else { return Err(Error::of(ErrorKind::NotADirectory)) };
                 listed.remove(&dir.0.path).unwrap_or_default()
             }
         };
@@ -121,7 +121,7 @@ impl<E: RemoteExec> RemoteTree<E> {
 
     async fn ask_links(&self, dir: &RemoteDir, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
         let mut known = HashMap::new();
-        let names: Vec<_> = directory.link_names().take(MOST_LINKS).collect();
+        let names: Vec<_> = directory.link_names().take(MAX_LINKS).collect();
         for names in names.chunks(LINKS) {
             let mut script = self.place.script(&self.cx, &dir.0.path).await?;
             let mut paths = Vec::with_capacity(names.len());
@@ -133,7 +133,7 @@ impl<E: RemoteExec> RemoteTree<E> {
             let answer = self.place.ask(&self.cx, &dir.0.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
-                let part = crate::place::Answer { reply, stderr: Bytes::new(), is_cut: false };
+                let part = crate::place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
                 let found = part.done(&path).and_then(|reply| facts(&reply, &path));
                 known.insert((*name).to_owned(), found);
             }
@@ -146,7 +146,7 @@ impl<E: RemoteExec> RemoteTree<E> {
 const LINKS: usize = 64;
 
 /// Most links of a directory that are followed before each is asked for.
-const MOST_LINKS: usize = 1024;
+const MAX_LINKS: usize = 1024;
 
 impl<E: RemoteExec> Tree for RemoteTree<E> {
     type Dir = RemoteDir;

@@ -28,20 +28,20 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// A program with its arguments, to which the words of a bootstrap are added.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct ClientProgram {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     /// Turns what the program said into an error.
     pub(super) classify: Classify,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ClientProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("ClientProgram").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl ClientProgram {
     /// Runs a script through the program.
     ///
     /// The work is done by a task of its own, which ends the script and reaps the program even where the caller goes
@@ -52,7 +52,7 @@ impl Client {
         invocation: Invocation,
         held: impl Send + 'static,
     ) -> Result<RemoteOutput> {
-        let (mut running, streams) = Running::start(&self.program, &self.arguments)?;
+        let (mut running, streams) = ClientProcess::start(&self.program, &self.arguments)?;
         let (cancel, cancelled) = oneshot::channel::<()>();
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
@@ -79,12 +79,12 @@ pub(super) struct Streams {
 
 /// A program that is running. Its process group is killed with it.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct ClientProcess {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Running {
+impl ClientProcess {
     /// Starts a program with pipes to all its standard streams.
     pub(super) fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, Streams)> {
         let mut child = Command::new(program)
@@ -128,7 +128,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         // A group whose leader is not reaped cannot be another's.
         if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
@@ -190,7 +190,7 @@ impl Conversation {
     /// Writes the input and reads the outputs to their end, or until the time is over or nobody waits.
     async fn hold(
         self,
-        running: &mut Running,
+        running: &mut ClientProcess,
         time: Duration,
         cancelled: oneshot::Receiver<()>,
     ) -> (Outcome, Farewell) {

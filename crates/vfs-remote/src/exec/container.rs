@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::client::Client;
+use super::client::ClientProgram;
 use super::diagnostics::Said;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 
@@ -151,7 +151,7 @@ impl ContainerExec {
         Ok(Self { config })
     }
 
-    fn client(&self, bootstrap: &Bootstrap) -> Client {
+    fn client(&self, bootstrap: &Bootstrap) -> ClientProgram {
         let config = &self.config;
         let mut arguments = config.engine_arguments.clone();
         arguments.extend(["exec".into(), "--interactive".into()]);
@@ -159,7 +159,7 @@ impl ContainerExec {
         arguments.extend(config.arguments.iter().cloned());
         arguments.extend([config.container.clone().into(), "sh".into(), "-c".into()]);
         arguments.extend(bootstrap.words.iter().map(OsString::from));
-        Client { program: config.program.clone(), arguments, classify }
+        ClientProgram { program: config.program.clone(), arguments, classify }
     }
 }
 

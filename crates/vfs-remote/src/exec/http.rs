@@ -19,7 +19,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 pub use agentkit::Agentkit;
 pub use api::{ApiRequest, RunCodeApi, Sign, Unsigned};
-use client::{Chance, Client};
+use client::{Chance, HttpClient};
 pub use config::{HttpRunConfig, Repeat};
 pub use json::{BearerToken, JsonApi};
 pub use secret::Secret;
@@ -49,7 +49,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone)]
 pub struct HttpRun {
     config: Arc<HttpRunConfig>,
-    client: Client,
+    client: HttpClient,
 }
 
 impl HttpRun {
@@ -60,7 +60,7 @@ impl HttpRun {
     /// `invalid_argument` for an address that is not one of HTTPS, unless [`plain_http`](HttpRunConfig::plain_http)
     /// allows it or it is this machine's own; `internal` where encryption cannot be set up.
     pub fn new(config: HttpRunConfig) -> Result<Self> {
-        let client = Client::new(&config)?;
+        let client = HttpClient::new(&config)?;
         Ok(Self { config: Arc::new(config), client })
     }
 

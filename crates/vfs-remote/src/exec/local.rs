@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::shell_pool::{ReadyShells, Start};
+use self::shell_pool::{ReadyShells, ScriptStart};
 use self::signals::reset_ignored_signals;
 use crate::config::Names;
 use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
@@ -53,7 +53,7 @@ pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
     /// None where it is not known that the command hands its standard input to the shell.
-    ready: Option<Arc<ReadyShells<Running>>>,
+    ready: Option<Arc<ReadyShells<LocalShell>>>,
 }
 
 impl LocalProcess {
@@ -89,7 +89,7 @@ impl LocalProcess {
         candidates.find(|candidate| is_program(candidate)).unwrap_or_else(|| program.into())
     }
 
-    fn start(&self, script: &str) -> Result<Running> {
+    fn start(&self, script: &str) -> Result<LocalShell> {
         let (program, arguments) = self
             .command
             .split_first()
@@ -107,7 +107,7 @@ impl LocalProcess {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
         })?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(Running { child: Some(child), group })
+        Ok(LocalShell { child: Some(child), group })
     }
 }
 
@@ -130,12 +130,12 @@ impl fmt::Display for LocalProcess {
 }
 
 /// A shell and its process group, which end with this.
-struct Running {
+struct LocalShell {
     child: Option<Child>,
     group: Option<Pid>,
 }
 
-impl Running {
+impl LocalShell {
     /// This, unless the shell has ended.
     fn if_running(mut self) -> Option<Self> {
         let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
@@ -171,7 +171,7 @@ fn send(group: Option<Pid>, signal: Signal) {
 }
 
 /// Whoever gives up a call does not wait for its end.
-impl Drop for Running {
+impl Drop for LocalShell {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
         let Ok(runtime) = Handle::try_current() else { return send(Some(group), Signal::KILL) };
@@ -202,10 +202,10 @@ impl RemoteExec for LocalProcess {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
         let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
-        let fed = match ready.map(|ready| ready.take(&script, beginning, Running::if_running)) {
+        let fed = match ready.map(|ready| ready.take(&script, beginning, LocalShell::if_running)) {
             // One that does not take the rest has run nothing.
-            Some(Start::Rest(shell, rest)) => shell.fed(rest).await,
-            Some(Start::Whole) | None => None,
+            Some(ScriptStart::Rest(shell, rest)) => shell.fed(rest).await,
+            Some(ScriptStart::Whole) | None => None,
         };
         let mut running = match fed {
             Some(shell) => shell,
@@ -259,7 +259,7 @@ impl RemoteExec for LocalProcess {
 
 /// Waits for the shell to exit, while what it reads and prints goes on.
 async fn exit(
-    running: &mut Running,
+    running: &mut LocalShell,
     mut traffic: Pin<&mut impl Future<Output = ()>>,
     is_through: &mut bool,
 ) -> io::Result<ExitStatus> {

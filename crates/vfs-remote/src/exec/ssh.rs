@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Semaphore};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::client::Client;
+use super::client::ClientProgram;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 pub use config::{HostKeys, SshConfig};
 use master::Master;
@@ -109,12 +109,12 @@ impl Ssh {
         }
     }
 
-    fn client(&self, master: &Master, bootstrap: &Bootstrap) -> Client {
+    fn client(&self, master: &Master, bootstrap: &Bootstrap) -> ClientProgram {
         let config = &self.shared.config;
         let mut arguments = config.arguments();
         arguments.extend(["-o".into(), "ControlMaster=no".into(), "-S".into(), master.socket()]);
         arguments.extend(["--".into(), config.host.clone().into(), OsString::from(bootstrap.command())]);
-        Client { program: config.program.clone(), arguments, classify: error::classify }
+        ClientProgram { program: config.program.clone(), arguments, classify: error::classify }
     }
 }
 

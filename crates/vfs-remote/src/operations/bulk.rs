@@ -10,7 +10,7 @@ use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
-use crate::place::{Answer, Place, SCRIPT_ROOM};
+use crate::place::{ScriptResponse, Place, SCRIPT_ROOM};
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -18,7 +18,7 @@ use crate::script::{Walk, printable};
 use crate::tree::contents::{BESIDE_FILE, LARGE};
 
 /// Most files of one script.
-const MOST_FILES: usize = 128;
+const MAX_FILES: usize = 128;
 
 pub(crate) async fn upload<E: RemoteExec>(
     place: &Arc<Place<E>>,
@@ -29,7 +29,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     let mut group = Group::default();
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
-        let part = Part::of(&file, room, place.config.max_file_size);
+        let part = WriteScript::of(&file, room, place.config.max_file_size);
         if group.is_full_with(&file, part.as_ref(), room) {
             answers.extend(std::mem::take(&mut group).send(place, cx).await);
         }
@@ -49,9 +49,9 @@ async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: FileU
 }
 
 /// The part of a script that writes one file.
-struct Part(String);
+struct WriteScript(String);
 
-impl Part {
+impl WriteScript {
     /// That of `file`, where it is small enough to stand in a script with others.
     fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
@@ -77,12 +77,12 @@ struct Group {
 impl Group {
     /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
     /// group: an earlier content that has to be sent again must not replace a later one.
-    fn is_full_with(&self, file: &FileUpload, part: Option<&Part>, room: usize) -> bool {
+    fn is_full_with(&self, file: &FileUpload, part: Option<&WriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
-            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MOST_FILES)
+            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: FileUpload, part: Part) {
+    fn add(&mut self, file: FileUpload, part: WriteScript) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);
@@ -134,7 +134,7 @@ pub(crate) async fn downloads<E: RemoteExec>(
 ) -> Vec<FileDownloadResponse> {
     let mut known = HashMap::new();
     if paths.len() > 1 {
-        for group in paths.chunks(MOST_FILES) {
+        for group in paths.chunks(MAX_FILES) {
             // What fails here is asked for one by one, and says why.
             if let Ok(found) = together(place, cx, group).await {
                 known.extend(found);
@@ -201,7 +201,7 @@ impl<E: RemoteExec> Place<E> {
         let mut script = self.script(cx, first).await?;
         self.gather(&mut script, paths);
         script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again");
-        let Answer { reply, .. } = self.ask(cx, first, script).await?;
+        let ScriptResponse { reply, .. } = self.ask(cx, first, script).await?;
         if reply.failure().is_some() {
             return Ok(HashMap::new());
         }

@@ -22,7 +22,7 @@ const BLOCK: u64 = 64 << 10;
 const FIRST: u64 = 17;
 
 /// Most blocks that are asked for at once: 32 MiB.
-const MOST_BLOCKS: u64 = 512;
+const MAX_BLOCKS: u64 = 512;
 
 /// Blocks that are read at once where a window goes on beyond its first part: 4 MiB.
 const READ_AHEAD: u64 = 64;
@@ -32,7 +32,7 @@ pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
 
 /// A part of a file.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct FilePart {
     pub(crate) facts: Facts,
     /// Where it begins.
     pub(crate) start: u64,
@@ -42,11 +42,11 @@ pub(crate) struct Part {
 impl<E: RemoteExec> Place<E> {
     /// How many blocks fit through at once.
     pub(crate) fn most_blocks(&self) -> u64 {
-        (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
+        (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MAX_BLOCKS)
     }
 
     /// Reads `count` blocks from the block `skip` on, of one version of the file at `path`.
-    pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<Part> {
+    pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<FilePart> {
         let mut attempt = 0;
         loop {
             let mut script = self.script_with(cx, path, Abilities::reading).await?;
@@ -66,7 +66,7 @@ impl<E: RemoteExec> Place<E> {
             match told.next() {
                 Some(again) if again.as_ref() != Some(&found) && !is_last => make_way(cx, path, attempt).await?,
                 Some(again) if again.as_ref() != Some(&found) => return Err(keeps_changing(path)),
-                _ => return Ok(Part { facts: found, start: skip * BLOCK, content }),
+                _ => return Ok(FilePart { facts: found, start: skip * BLOCK, content }),
             }
         }
     }
@@ -77,7 +77,7 @@ impl<E: RemoteExec> Place<E> {
             || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max} bytes")).with_path(path);
         for attempt in 1..=ATTEMPTS {
             let most = self.most_blocks();
-            let Part { facts, content, .. } = self.part(cx, path, 0, most).await?;
+            let FilePart { facts, content, .. } = self.part(cx, path, 0, most).await?;
             if facts.size > max || content.len() as u64 > max {
                 return Err(too_large());
             }
@@ -164,7 +164,7 @@ async fn read_large<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     request: &ReadRequest,
-    first: Part,
+    first: FilePart,
 ) -> Result<Option<ReadResult>> {
     let version = first.facts.version();
     let FileKnowledge { mut lines, head } = place.lines.take(&version);
@@ -207,7 +207,7 @@ struct Source<E> {
     path: VfsPath,
     version: Version,
     size: u64,
-    held: Part,
+    held: FilePart,
     /// The first block, which reads of ranges need for the type of the content.
     head: Option<Bytes>,
     has_changed: bool,

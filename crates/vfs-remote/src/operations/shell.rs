@@ -16,7 +16,7 @@ use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
-use crate::script::output::{Printed, joined};
+use crate::script::output::{TruncatedOutput, joined};
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
 
@@ -130,7 +130,7 @@ fn answered(
 ) -> Result<ExecuteResponse> {
     let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
-    let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
+    let begun = TruncatedOutput::after(marker, &stdout, stdout_bytes).zip(TruncatedOutput::after(marker, &stderr, stderr_bytes));
     let mut response = ExecuteResponse::default();
     match (begun, Reply::parse(marker, &stdout)) {
         (_, Ok(reply)) if reply.failure().is_some() => {

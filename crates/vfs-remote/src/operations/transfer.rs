@@ -10,7 +10,7 @@ use vfs_core::{
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};
-use crate::place::{Answer, Place};
+use crate::place::{ScriptResponse, Place};
 use crate::script::facts::Facts;
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -103,7 +103,7 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
 }
 
 /// The answer; a failure names the end that it is about: the target for what stands in its way, else the source.
-fn done(answer: Answer, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
+fn done(answer: ScriptResponse, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
     let label = answer.reply.failure().map(<[u8]>::to_vec).unwrap_or_default();
     let is_walking_target = answer.reply.get(b't').is_some();
     let error = match answer.done(from) {

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode,
 use crate::exec::RemoteExec;
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{Answer, Place, SCRIPT_ROOM};
+use crate::place::{ScriptResponse, Place, SCRIPT_ROOM};
 use crate::script::facts::{Facts, spelled};
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -80,7 +80,7 @@ pub(crate) async fn put<E: RemoteExec>(
     Ok((created, facts))
 }
 
-fn put_done(answer: Answer, path: &VfsPath, mode: &WriteMode) -> Result<Reply> {
+fn put_done(answer: ScriptResponse, path: &VfsPath, mode: &WriteMode) -> Result<Reply> {
     match (answer.reply.failure(), mode) {
         (Some(b"conflict"), _) => Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
         (Some(b"gone" | b"missing"), WriteMode::IfVersion(_)) => Err(Error::conflict(path, None)),

@@ -1,4 +1,4 @@
-//! Writing a file in chunks: they are staged in the place in parts, and one write script publishes them.
+//! Writing a file in chunks, which are staged in parts until one write script publishes them.
 
 use std::sync::Arc;
 

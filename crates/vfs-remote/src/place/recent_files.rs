@@ -8,7 +8,7 @@ use bytes::Bytes;
 use vfs_core::{Version, VfsPath};
 
 /// Most files of which the content is kept.
-const MOST: usize = 64;
+const MAX_RECENT_FILES: usize = 64;
 
 /// The largest content that is kept, in bytes, so that all of them take 4 MiB at most.
 const LARGEST: usize = 64 << 10;
@@ -38,7 +38,7 @@ impl Recent {
     pub(crate) fn keep(&self, path: &VfsPath, version: Version, content: Option<&[u8]>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|seen| seen.path != *path);
-        if kept.len() == MOST {
+        if kept.len() == MAX_RECENT_FILES {
             kept.pop_front();
         }
         // A copy, since a part of an answer would keep all of the answer.
@@ -63,7 +63,7 @@ mod tests {
         let recent = Recent::default();
         let path = |name: usize| VfsPath::root().child(&name.to_string()).expect("a name");
         let content = |name| recent.get(&path(name)).map(|seen| (seen.version, seen.content));
-        for name in 0..=MOST {
+        for name in 0..=MAX_RECENT_FILES {
             recent.keep(&path(name), Version::new(name.to_string()), Some(b"text"));
         }
         assert_eq!(content(0), None, "there is no room for it");

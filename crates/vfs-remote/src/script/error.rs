@@ -96,7 +96,7 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
         Some(kind) => Error::of(kind),
         None => Error::new(ErrorKind::Unavailable, "a command of the operation failed in the sandbox"),
     };
-    error.with_path(path).with_source(Printed::of(stderr))
+    error.with_path(path).with_source(StderrExcerpt::of(stderr))
 }
 
 /// Whether what was printed names a path that is too long.
@@ -144,30 +144,30 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
             format!("the answer of the sandbox was cut short (exit code {code}); what was asked may be done"),
         ),
     };
-    error.with_source(Printed::of(stderr))
+    error.with_source(StderrExcerpt::of(stderr))
 }
 
 /// What a script printed to its standard error, for operators.
 #[derive(Debug)]
-struct Printed(String);
+struct StderrExcerpt(String);
 
 /// The most that is kept of it, in bytes.
-const MOST: usize = 500;
+const MAX_EXCERPT_BYTES: usize = 500;
 
-impl Printed {
+impl StderrExcerpt {
     fn of(stderr: &Bytes) -> Self {
-        let start = stderr.len().saturating_sub(MOST);
+        let start = stderr.len().saturating_sub(MAX_EXCERPT_BYTES);
         Self(String::from_utf8_lossy(&stderr[start..]).trim().to_owned())
     }
 }
 
-impl fmt::Display for Printed {
+impl fmt::Display for StderrExcerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "nothing was printed to standard error" } else { &self.0 })
     }
 }
 
-impl std::error::Error for Printed {}
+impl std::error::Error for StderrExcerpt {}
 
 #[cfg(test)]
 mod tests {

@@ -21,13 +21,13 @@ use crate::tree::listing::Directories;
 pub(crate) const LARGE: u64 = 256 << 10;
 
 /// Most bytes of one answer: 4 MiB.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BATCH_BYTES: u64 = 4 << 20;
 
 /// What an answer has of a file beside its content: twice its facts, a hash with them, and markers.
 pub(crate) const BESIDE_FILE: u64 = 512;
 
 /// Most files of one answer.
-const MOST_FILES: usize = 512;
+const MAX_BATCH_FILES: usize = 512;
 
 /// How many files are fetched at first, before it is known whether they are wanted.
 const FIRST_FILES: usize = 16;
@@ -115,7 +115,7 @@ impl Contents {
     /// `path` and files after it that nobody has fetched. As long as what was fetched was wanted, it is more each time.
     fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch =
-            if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MOST_FILES) };
+            if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MAX_BATCH_FILES) };
         let mut wanted = vec![path.clone()];
         let start = self.files.partition_point(|(at, _)| at < path);
         let (own, after) = match self.files[start..].split_first() {
@@ -198,7 +198,7 @@ impl<E: RemoteExec> Place<E> {
 
     /// Most bytes of a batch of files, each with what is beside it.
     pub(crate) fn max_batch_bytes(&self) -> u64 {
-        self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MOST_BYTES)
+        self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MAX_BATCH_BYTES)
     }
 
     /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, which it goes back to.

@@ -106,7 +106,7 @@ impl Reach {
 
 /// What a search starts at.
 #[derive(Debug)]
-pub(crate) enum Start {
+pub(crate) enum SearchStart {
     /// A directory, and what it holds.
     Directory(Directories),
     /// A file.
@@ -132,7 +132,7 @@ esac"#;
 
 impl<E: RemoteExec> Place<E> {
     /// Lists what is at and below `path`.
-    pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Start> {
+    pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<SearchStart> {
         let mut script: Script = self.script(cx, path).await?;
         script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
         script.walk(Walk::Followed, path).push(LIST);
@@ -144,7 +144,7 @@ impl<E: RemoteExec> Place<E> {
         let has_gaps = match reply.get(b'x') {
             Some(code) => code[..] != *b"0",
             None if is_cut => false,
-            None => return Ok(Start::File),
+            None => return Ok(SearchStart::File),
         };
         if has_gaps && !only_gaps(&stderr) {
             // Names that are too long together are not so in the directory that they are in.
@@ -172,7 +172,7 @@ impl<E: RemoteExec> Place<E> {
             // One of these could perhaps not be read, which whoever goes there will find out.
             directories.retain(|at, directory| at == path || !directory.entries.is_empty());
         }
-        Ok(Start::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
+        Ok(SearchStart::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
     }
 }
 

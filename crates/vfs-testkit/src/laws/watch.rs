@@ -32,7 +32,7 @@ laws! { "watch" in Storage:
 }
 
 /// More changes than feeds commonly remember.
-const MANY: usize = 5_000;
+const CHANGE_COUNT: usize = 5_000;
 
 /// How many of them are made by one copy.
 const FILES: usize = 250;
@@ -214,7 +214,7 @@ async fn a_feed_goes_on_after_a_cursor(t: &Target) -> LawResult {
 async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
     let mut feed = t.watch_path("/");
     let directory = |number: usize| t.path(&format!("/dir-{number}"));
-    let names: Vec<_> = (0..MANY / FILES)
+    let names: Vec<_> = (0..CHANGE_COUNT / FILES)
         .flat_map(|number| (0..FILES).map(move |file| (number, file)))
         .map(|(number, file)| t.path(&format!("/dir-{number}/f{file}")))
         .collect();
@@ -222,7 +222,7 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
     let answers = t.backend.upload_files(&OpContext::new(), uploads).await;
     assert!(answers.iter().all(|answer| answer.error.is_none()), "they are written");
     // A copy of a directory is many changes for the price of few where a store makes them together.
-    for number in 1..MANY / FILES {
+    for number in 1..CHANGE_COUNT / FILES {
         t.copy(CopyRequest::new(directory(0), directory(number))).await?;
     }
     let told = feed.until_now().await?;
@@ -236,7 +236,7 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
             })
             .collect();
         let is_all = told.len() == names.len() && created == names.iter().collect();
-        assert!(is_all, "nothing is missed in silence: {} of {MANY}", told.len());
+        assert!(is_all, "nothing is missed in silence: {} of {CHANGE_COUNT}", told.len());
     }
     let version = t.put("/after", "x").await?;
     feed.expect(t.created("/after", &version)).await?;

@@ -101,7 +101,7 @@ async fn a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing(t: &ShellTa
 
 /// What brings a call to its end.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum StopCause {
     Timeout,
     Cancelling,
     Deadline,
@@ -110,13 +110,13 @@ enum End {
 
 /// Runs `command`, which says by the file `started` that all its processes are there, brings it to its end, and asserts that
 /// all of them end.
-async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
+async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
     let (cx, request) = (cx(), t.command(format!("{HELD} {command}")));
     match how {
-        End::Timeout | End::Deadline => {
+        StopCause::Timeout | StopCause::Deadline => {
             for time in TIMES {
                 let hold = t.hold().await?;
-                if matches!(how, End::Timeout) {
+                if matches!(how, StopCause::Timeout) {
                     t.timed_out(&request, time).await?;
                 } else {
                     let call = t.begin(OpContext::new().with_timeout(time), request.clone());
@@ -129,7 +129,7 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
             }
             panic!("it did not start");
         }
-        End::Cancelling => {
+        StopCause::Cancelling => {
             let hold = t.hold().await?;
             let call = t.begin(cx.clone(), request);
             t.appears("/started").await?;
@@ -137,7 +137,7 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
             t.files.refused(patiently("a cancelled call", call).await.expect("no panic"), ErrorKind::Cancelled);
             hold.released().await
         }
-        End::Dropping => {
+        StopCause::Dropping => {
             let hold = t.hold().await?;
             let call = t.begin(cx, request);
             t.appears("/started").await?;
@@ -152,19 +152,19 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
 const FAMILY: &str = "sleep 60 & (sleep 60; :) & sh -c 'sleep 60 & sleep 60; :' & (sleep 60 &) ;";
 
 async fn a_timeout_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Timeout).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Timeout).await
 }
 
 async fn cancelling_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Cancelling).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Cancelling).await
 }
 
 async fn a_deadline_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Deadline).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Deadline).await
 }
 
 async fn dropping_the_call_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Dropping).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Dropping).await
 }
 
 /// Where a parent waits for a child that is ended and then goes on, all of them do.
@@ -172,7 +172,7 @@ const STUBBORN: &str = "trap '' HUP INT TERM; (while :; do sleep 60; done) & (tr
     echo x >started; while :; do sleep 60; done";
 
 async fn processes_that_ignore_signals_are_ended(t: &ShellTarget) -> LawResult {
-    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+    for how in [StopCause::Timeout, StopCause::Cancelling, StopCause::Dropping] {
         all_end(t, STUBBORN, how).await?;
     }
     Ok(())
@@ -183,7 +183,7 @@ async fn processes_that_left_the_session_are_ended(t: &ShellTarget) -> LawResult
         "setsid sleep 60 & setsid sh -c '(setsid sleep 60 </dev/null >/dev/null 2>&1 &)'; (setsid sh -c 'trap \"\" HUP TERM;
         while :; do sleep 60; done' &); {ON}"
     );
-    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+    for how in [StopCause::Timeout, StopCause::Cancelling, StopCause::Dropping] {
         all_end(t, &command, how).await?;
     }
     Ok(())
@@ -191,7 +191,7 @@ async fn processes_that_left_the_session_are_ended(t: &ShellTarget) -> LawResult
 
 async fn a_stopped_process_is_ended(t: &ShellTarget) -> LawResult {
     let command = "sleep 60 & kill -STOP $!; echo x >started; kill -STOP $$; sleep 60";
-    for how in [End::Timeout, End::Cancelling] {
+    for how in [StopCause::Timeout, StopCause::Cancelling] {
         all_end(t, command, how).await?;
     }
     Ok(())
@@ -245,7 +245,7 @@ const ATTEMPTS: usize = 3;
 
 async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {
     for _ in 0..ATTEMPTS * TIMES.len() {
-        all_end(t, ORDERLY, End::Timeout).await?;
+        all_end(t, ORDERLY, StopCause::Timeout).await?;
         if t.files.has("/ordered").await? {
             return Ok(());
         }

@@ -1,5 +1,6 @@
-//! How a law learns that processes are gone, on this machine or another: each of them holds the same FIFO open, and a
-//! command that reads it ends with the last of them.
+//! Detection of processes that remain, on this machine or another.
+//!
+//! Each process holds the same FIFO open, and a command that reads the FIFO ends with the last of them.
 
 use tokio::task::JoinHandle;
 use vfs_core::{ExecuteResponse, Result};

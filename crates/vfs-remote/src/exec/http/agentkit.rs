@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::api::{ApiRequest, RunCodeApi};
-use super::json::{Printed, broken, completed};
+use super::json::{OutputFields, broken, completed};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
 use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
@@ -148,7 +148,7 @@ struct Report {
     late: bool,
     cut: bool,
     #[serde(flatten)]
-    printed: Printed,
+    printed: OutputFields,
 }
 
 impl RunCodeApi for Agentkit {

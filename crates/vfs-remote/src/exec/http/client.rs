@@ -23,7 +23,7 @@ const MAX_COMPLAINT: u64 = 64 * 1024;
 
 /// Sends requests to one address.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     client: reqwest::Client,
     url: Url,
     host: String,
@@ -61,7 +61,7 @@ impl From<Error> for Fault {
     }
 }
 
-impl Client {
+impl HttpClient {
     pub(super) fn new(config: &HttpRunConfig) -> Result<Self> {
         let refused = || Error::invalid_argument("the service's address must be `https://HOST/PATH`, without a query");
         let url = Url::parse(&config.url).map_err(|_| refused())?;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Handle, Id};
 
 /// Most beginnings of which it is known that they were asked for, with a shell each at most.
-const MOST: usize = 4;
+const MAX_READY_SHELLS: usize = 4;
 
 /// The longest rest of a script that goes to a ready shell, in bytes: it reads them one by one.
 const LONGEST_REST: usize = 4 << 10;
@@ -25,7 +25,7 @@ struct Ready<S> {
 }
 
 /// How a script is best run.
-pub(crate) enum Start<'a, S> {
+pub(crate) enum ScriptStart<'a, S> {
     /// By a shell that has read its beginning: this is the rest.
     Rest(S, &'a str),
     /// As a whole.
@@ -39,14 +39,14 @@ impl<S> ReadyShells<S> {
         script: &'a str,
         beginning: usize,
         alive: impl FnOnce(S) -> Option<S>,
-    ) -> Start<'a, S> {
-        let Some((beginning, rest)) = parts(script, beginning) else { return Start::Whole };
+    ) -> ScriptStart<'a, S> {
+        let Some((beginning, rest)) = parts(script, beginning) else { return ScriptStart::Whole };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = kept.iter_mut().find(|ready| ready.beginning == beginning);
-        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return Start::Whole };
+        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return ScriptStart::Whole };
         match ready.shell.take().and_then(alive) {
-            Some(shell) => Start::Rest(shell, rest),
-            None => Start::Whole,
+            Some(shell) => ScriptStart::Rest(shell, rest),
+            None => ScriptStart::Whole,
         }
     }
 
@@ -57,7 +57,7 @@ impl<S> ReadyShells<S> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.iter().position(|ready| ready.beginning == beginning);
         let Some(mut ready) = known.and_then(|known| kept.remove(known)) else {
-            if kept.len() == MOST {
+            if kept.len() == MAX_READY_SHELLS {
                 kept.pop_front();
             }
             kept.push_back(Ready { beginning: beginning.to_owned(), runtime: None, shell: None });
@@ -110,8 +110,8 @@ mod tests {
 
     fn taken(shells: &ReadyShells<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
         match shells.take(script, 1, |shell| alive.then_some(shell)) {
-            Start::Rest(shell, rest) => Some((shell, rest.to_owned())),
-            Start::Whole => None,
+            ScriptStart::Rest(shell, rest) => Some((shell, rest.to_owned())),
+            ScriptStart::Whole => None,
         }
     }
 
@@ -140,10 +140,10 @@ mod tests {
             assert_eq!(shells.wanted("a", 0), None);
             assert_eq!(shells.wanted("a", 2), None);
         }
-        for kind in 0..=MOST {
+        for kind in 0..=MAX_READY_SHELLS {
             assert_eq!(shells.wanted(&format!("{kind}"), 1), None);
         }
         assert_eq!(shells.wanted("0", 1), None, "it is forgotten");
-        assert!(shells.wanted(&format!("{MOST}"), 1).is_some());
+        assert!(shells.wanted(&format!("{MAX_READY_SHELLS}"), 1).is_some());
     }
 }

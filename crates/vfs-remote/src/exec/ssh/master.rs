@@ -13,7 +13,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::config::SshConfig;
 use super::error;
 use crate::exec::bootstrap::random_marker;
-use crate::exec::client::{Running, Streams};
+use crate::exec::client::{ClientProcess, Streams};
 use crate::exec::diagnostics::Said;
 
 /// Most bytes that are kept of what `ssh` says while it connects.
@@ -44,7 +44,7 @@ impl Master {
         arguments.extend(["-M".into(), "-S".into(), socket(&directory)]);
         let command = format!("exec sh -c 'echo {marker}; read x'");
         arguments.extend(["--".into(), config.host.clone().into(), command.into()]);
-        let (mut running, streams) = Running::start(&config.program, &arguments)?;
+        let (mut running, streams) = ClientProcess::start(&config.program, &arguments)?;
         let Streams { stdin, mut stdout, mut stderr } = streams;
         let (mut words, mut noise) = (Vec::new(), Vec::new());
         let greeting = async {

@@ -3,7 +3,7 @@
 use vfs_core::{CopyRequest, ErrorKind, Operation};
 
 use super::super::LawResult;
-use super::stage::{CASES, DIRECTORY, End, FEW, MANY, Stage};
+use super::stage::{CASES, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, Stage};
 use super::steps::path;
 use crate::meddling::{Calls, Deed, Meddling};
 use crate::namespaces::NamespaceFactory;
@@ -17,10 +17,10 @@ namespace_laws! {
 }
 
 /// Moves with `deed` done at each call of `operations` at `end`, in turn, until there are no more.
-async fn at_each_step(n: &NamespaceFactory, end: End, operations: fn(Operation) -> bool, deed: Deed) -> LawResult {
+async fn at_each_step(n: &NamespaceFactory, end: Side, operations: fn(Operation) -> bool, deed: Deed) -> LawResult {
     for case in &CASES {
         for step in 1.. {
-            assert!(step < MANY, "there is no end to it");
+            assert!(step < MAX_STEPS, "there is no end to it");
             let meddling = Meddling::new(operations, Calls::Only(step), deed.clone());
             let stage = Stage::meddled(n, case, end, &meddling).await?;
             let result = stage.files.rename((case.rename)()).await;
@@ -28,7 +28,7 @@ async fn at_each_step(n: &NamespaceFactory, end: End, operations: fn(Operation) 
             case.assert_told(&what, &result, &stage.state().await?);
             if !meddling.has_struck() {
                 result?;
-                assert!(step > FEW, "{end:?} was hardly asked");
+                assert!(step > MIN_STEPS, "{end:?} was hardly asked");
                 break;
             }
             if let Err(error) = result {
@@ -41,13 +41,13 @@ async fn at_each_step(n: &NamespaceFactory, end: End, operations: fn(Operation) 
 }
 
 async fn a_move_that_fails_at_any_step_at_its_target_is_taken_back(n: &NamespaceFactory) -> LawResult {
-    at_each_step(n, End::Target, |_| true, Deed::FailBefore).await?;
-    at_each_step(n, End::Target, |_| true, Deed::FailAfter).await
+    at_each_step(n, Side::Target, |_| true, Deed::FailBefore).await?;
+    at_each_step(n, Side::Target, |_| true, Deed::FailAfter).await
 }
 
 async fn a_move_that_fails_at_any_step_at_its_source_is_taken_back(n: &NamespaceFactory) -> LawResult {
-    at_each_step(n, End::Source, |_| true, Deed::FailBefore).await?;
-    at_each_step(n, End::Source, |_| true, Deed::FailAfter).await
+    at_each_step(n, Side::Source, |_| true, Deed::FailBefore).await?;
+    at_each_step(n, Side::Source, |_| true, Deed::FailAfter).await
 }
 
 async fn a_move_whose_sources_cannot_be_deleted_is_taken_back(n: &NamespaceFactory) -> LawResult {
@@ -61,7 +61,7 @@ async fn a_move_whose_sources_cannot_be_deleted_is_taken_back(n: &NamespaceFacto
             (Calls::From(3), Deed::FailBefore),
         ] {
             let meddling = Meddling::new(is_delete, calls, deed.clone());
-            let stage = Stage::meddled(n, case, End::Source, &meddling).await?;
+            let stage = Stage::meddled(n, case, Side::Source, &meddling).await?;
             let result = stage.files.rename((case.rename)()).await;
             case.assert_told(&format!("{calls:?} {deed:?}"), &result, &stage.state().await?);
             if meddling.has_struck() {
@@ -74,9 +74,9 @@ async fn a_move_whose_sources_cannot_be_deleted_is_taken_back(n: &NamespaceFacto
 
 async fn a_move_whose_target_goes_away_leaves_the_source_whole(n: &NamespaceFactory) -> LawResult {
     for case in &CASES {
-        for step in 1..MANY {
+        for step in 1..MAX_STEPS {
             let meddling = Meddling::new(|_| true, Calls::From(step), Deed::FailBefore);
-            let stage = Stage::meddled(n, case, End::Target, &meddling).await?;
+            let stage = Stage::meddled(n, case, Side::Target, &meddling).await?;
             let result = stage.files.rename((case.rename)()).await;
             let ([source, target], old, new) = (stage.state().await?, case.unmoved(), case.moved());
             if result.is_ok() {
@@ -98,9 +98,9 @@ async fn a_move_whose_target_goes_away_leaves_the_source_whole(n: &NamespaceFact
 }
 
 async fn a_copy_that_fails_at_any_step_leaves_nothing(n: &NamespaceFactory) -> LawResult {
-    for end in [End::Source, End::Target] {
+    for end in [Side::Source, Side::Target] {
         for deed in [Deed::FailBefore, Deed::FailAfter] {
-            for step in 1..MANY {
+            for step in 1..MAX_STEPS {
                 let meddling = Meddling::new(|_| true, Calls::Only(step), deed.clone());
                 let stage = Stage::meddled(n, &DIRECTORY, end, &meddling).await?;
                 let result = stage.files.copy(CopyRequest::new(path("/s/d"), path("/t/in/d"))).await;

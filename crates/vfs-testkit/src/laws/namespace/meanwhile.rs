@@ -7,7 +7,7 @@ use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode
 
 use super::super::LawResult;
 use super::super::steps::cx;
-use super::stage::{CASES, Case, DIRECTORY, End, FEW, MANY, OVER_A_FILE, Stage};
+use super::stage::{CASES, Case, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, OVER_A_FILE, Stage};
 use super::steps::{Files, path};
 use crate::meddling::{Calls, Deed, Gate, Meddling};
 use crate::namespaces::NamespaceFactory;
@@ -28,18 +28,18 @@ const MEANWHILE: &str = "meanwhile\n";
 async fn written_at_each_step(
     n: &NamespaceFactory,
     case: &Case,
-    end: End,
+    end: Side,
     file: &str,
     check: impl Fn(&str, &Result<RenameResult>, [Files; 2]),
 ) -> LawResult {
     let write = WriteRequest::new(path(file), MEANWHILE).mode(WriteMode::Overwrite);
     for step in 1.. {
-        assert!(step < MANY, "there is no end to it");
+        assert!(step < MAX_STEPS, "there is no end to it");
         let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Write(write.clone()));
         let stage = Stage::meddled(n, case, end, &meddling).await?;
         let result = stage.files.rename((case.rename)()).await;
         if !meddling.has_struck() {
-            assert!(step > FEW, "{end:?} was hardly asked");
+            assert!(step > MIN_STEPS, "{end:?} was hardly asked");
             return result.map(drop);
         }
         check(&format!("step {step}: {result:?}"), &result, stage.state().await?);
@@ -52,7 +52,7 @@ fn holds(files: &Files, file: &str, text: &str) -> bool {
 }
 
 async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/c", |what, result, [source, target]| {
+    written_at_each_step(n, &DIRECTORY, Side::Source, "/d/b/c", |what, result, [source, target]| {
         let moved = |file: &str| format!("/in{file}");
         let is_kept = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
         assert!(is_kept, "{what}: {source:?} {target:?}");
@@ -63,7 +63,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
         assert!(result.is_err() || target.contains_key("/in/d/b/c"), "{what}: {target:?}");
     })
     .await?;
-    written_at_each_step(n, &OVER_A_FILE, End::Source, "/f", |what, result, [source, target]| {
+    written_at_each_step(n, &OVER_A_FILE, Side::Source, "/f", |what, result, [source, target]| {
         let is_kept = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
         assert!(is_kept, "{what}: {source:?} {target:?}");
         // Where the move is refused, the version that it had copied may stay at the target: it is nowhere else by then.
@@ -75,7 +75,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
 }
 
 async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/made", |what, result, [source, mut target]| {
+    written_at_each_step(n, &DIRECTORY, Side::Source, "/d/b/made", |what, result, [source, mut target]| {
         let mut expected = if result.is_ok() { DIRECTORY.moved() } else { DIRECTORY.unmoved() };
         if result.is_ok() && !source.contains_key("/d/b/made") {
             assert_eq!(target.remove("/in/d/b/made").as_deref(), Some(MEANWHILE), "{what}");
@@ -89,7 +89,7 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
-        written_at_each_step(n, case, End::Target, file, |what, result, [source, target]| {
+        written_at_each_step(n, case, Side::Target, file, |what, result, [source, target]| {
             // It stays, unless it was there before the move looked, and the move was asked to replace what is there.
             let may_replace = (case.rename)().mode == TransferMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
@@ -107,8 +107,8 @@ async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) 
 /// Moves up to each call at each end in turn, drops or cancels the move there, and checks what becomes of it.
 async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult {
     for case in &CASES {
-        for end in [End::Source, End::Target] {
-            for step in 1..MANY {
+        for end in [Side::Source, Side::Target] {
+            for step in 1..MAX_STEPS {
                 let gate = Gate::new();
                 let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Wait(Arc::clone(&gate)));
                 let stage = Stage::meddled(n, case, end, &meddling).await?;
@@ -119,7 +119,7 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
                     Either::Left((result, _)) => {
                         case.assert_told(&what, &result, &stage.state().await?);
                         result?;
-                        assert!(step > FEW, "{end:?} was hardly asked");
+                        assert!(step > MIN_STEPS, "{end:?} was hardly asked");
                         break;
                     }
                     Either::Right(((), moving)) => moving,

@@ -40,10 +40,10 @@ pub(super) const OVER_A_FILE: Case = Case {
 pub(super) const CASES: [Case; 2] = [DIRECTORY, OVER_A_FILE];
 
 /// More steps than any of these moves has: one that needs more does not end.
-pub(super) const MANY: u64 = 500;
+pub(super) const MAX_STEPS: u64 = 500;
 
 /// Fewer steps than any of these moves has at either end.
-pub(super) const FEW: u64 = 2;
+pub(super) const MIN_STEPS: u64 = 2;
 
 pub(super) fn files(list: &[(&str, &str)]) -> Files {
     list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
@@ -51,7 +51,7 @@ pub(super) fn files(list: &[(&str, &str)]) -> Files {
 
 /// Which end is meddled with.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(super) enum Side {
     Source,
     Target,
 }
@@ -81,7 +81,7 @@ impl Stage {
         Ok(Self { files: n.mount(&n.backend().backend, &mounts), ends, counting })
     }
 
-    pub(super) async fn meddled(n: &NamespaceFactory, case: &Case, end: End, meddling: &Arc<Meddling>) -> Result<Self> {
+    pub(super) async fn meddled(n: &NamespaceFactory, case: &Case, end: Side, meddling: &Arc<Meddling>) -> Result<Self> {
         Self::set(
             n,
             case,
