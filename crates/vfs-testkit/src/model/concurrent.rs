@@ -1,4 +1,4 @@
-//! Many tasks that change one file, each on the version that it read.
+//! Concurrent edits of one file, each conditional on the version that it read.
 
 use std::sync::Arc;
 

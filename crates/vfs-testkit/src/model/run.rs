@@ -1,4 +1,4 @@
-//! Steps on a backend beside the reference.
+//! Runner of random steps on a backend and the reference.
 
 use std::fmt::Debug;
 

@@ -24,7 +24,7 @@ async fn without_a_request_outputs_are_no_terminal(t: &ShellTarget) -> LawResult
     Ok(())
 }
 
-/// What a terminal shows has its own line ends.
+/// Output of a terminal has line ends of its own.
 fn shown(output: &str) -> String {
     output.replace("\r\n", "\n")
 }
@@ -75,7 +75,7 @@ async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResul
     panic!("it did not start");
 }
 
-/// It controls the command's session, and no other.
+/// The terminal controls the command's session, and no other.
 async fn a_terminal_is_the_commands_own(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("echo shown >/dev/tty").terminal(TerminalSize::default())).await?;
     assert_success(&ended);

@@ -1,4 +1,4 @@
-//! Moves and copies across mounts of which a step fails.
+//! Moves and copies across mounts in which a step fails.
 
 use vfs_core::{CopyRequest, ErrorKind, Operation};
 

@@ -1,4 +1,4 @@
-//! A mount that fails.
+//! Mounts that fail.
 
 use std::sync::Arc;
 

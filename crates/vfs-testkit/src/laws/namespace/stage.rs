@@ -1,4 +1,4 @@
-//! Moves across mounts, set up so that something can come in between.
+//! Setup of moves across mounts with an injected fault.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
