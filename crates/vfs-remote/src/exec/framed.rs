@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_dropped_and_told() {
+    fn output_beyond_the_limit_is_dropped_and_counted() {
         for chunk in 1..20 {
             let framed = read(chunk, 4, b"MARK\n0123456789MARK0\n");
             assert_eq!(framed.ending(), Some("0"));

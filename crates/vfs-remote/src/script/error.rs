@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
+    fn a_loop_of_links_is_distinguished_from_a_name_that_is_too_long() {
         let path = VfsPath::parse("/a").expect("a path");
         for (stderr, expected) in [
             ("cp: './a': Too many levels of symbolic links", "loop"),

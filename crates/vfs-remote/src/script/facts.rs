@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_spelled_as_it_was_told() {
+    fn a_version_is_formatted_as_it_was_printed() {
         let formats =
             [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Zoneless, NO_ZONE), (Flavour::Bsd, BSD)];
         for (flavour, text) in formats {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_and_names_kept() {
+    fn kinds_are_parsed_and_names_unchanged() {
         for (mode, expected) in [
             ("41ed", ChildKind::Directory),
             ("a1ff", ChildKind::Link),

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mv_is_known_by_its_version() {
+    fn a_mv_is_recognised_by_its_version() {
         for (version, expected) in [
             ("mv (GNU coreutils) 9.1\nCopyright", true),
             ("mv (GNU coreutils) 8.30", true),

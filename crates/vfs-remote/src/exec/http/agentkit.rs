@@ -74,7 +74,7 @@ impl Agentkit {
         self
     }
 
-    /// Limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
+    /// Sets the limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
     /// does not publish its bounds.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_ssh_are_told_apart() {
+    fn messages_of_ssh_are_classified() {
         for (words, kind, meaning) in [
             ("ssh: connect to host a port 1: Connection refused", ErrorKind::Unavailable, "refused"),
             (
