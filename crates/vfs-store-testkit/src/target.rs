@@ -146,7 +146,10 @@ impl StoreNeed {
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
             StoreNeed::KeptTimes => {
-                vec![(target.store.capabilities().timestamps == TimestampSource::Caller, "this store sets the times of values")]
+                vec![(
+                    target.store.capabilities().timestamps == TimestampSource::Caller,
+                    "this store sets the times of values",
+                )]
             }
             StoreNeed::VersionsOfContent => {
                 vec![(target.versions == Versions::OfContent, "each change has a version of its own")]

@@ -74,7 +74,10 @@ fn check_entries(below: &VfsPath, limit: Option<u64>, entries: &[FileInfo]) {
 
 fn check_problems(problems: &[Problem]) {
     for problem in problems {
-        assert!(problem.path.starts_with('/') && !problem.message.is_empty(), "a problem has a path and a message: {problem:?}");
+        assert!(
+            problem.path.starts_with('/') && !problem.message.is_empty(),
+            "a problem has a path and a message: {problem:?}"
+        );
     }
 }
 

@@ -308,7 +308,9 @@ fn a_dry_run_says_which_rule_decides_about_a_command() {
         let rules = commands().with_not_understood(setting);
         let effect = |cwd: &str| rules.explain_command(None, &ExecuteRequest::new("echo $(date)").cwd(path(cwd)));
         assert_eq!((effect("/free").effect, effect("/src").effect), (free, src), "{setting:?}");
-        assert!(setting == RuleEffect::Allow || effect("/free").reason.is_some_and(|reason| reason.contains("expansion")));
+        assert!(
+            setting == RuleEffect::Allow || effect("/free").reason.is_some_and(|reason| reason.contains("expansion"))
+        );
     }
     let explained = rules.explain_command(None, &ExecuteRequest::new("sudo id"));
     assert_eq!((explained.name.as_deref(), explained.reason.as_deref()), (Some("never"), Some("a person does that")));

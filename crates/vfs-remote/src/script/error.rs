@@ -141,7 +141,9 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
         ),
         RemoteExit::Exited(code) => Error::new(
             ErrorKind::Unavailable,
-            format!("the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"),
+            format!(
+                "the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"
+            ),
         ),
     };
     error.with_source(StderrExcerpt::of(stderr))

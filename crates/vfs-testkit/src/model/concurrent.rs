@@ -7,8 +7,8 @@ use vfs_core::{
     Backend, EditRequest, Error, ErrorKind, OpContext, ReadRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
 
-use crate::target::Target;
 use crate::harness::run;
+use crate::target::Target;
 
 /// Lets `tasks` tasks make `changes` changes each to one file, and looks for every acknowledged one at the end.
 ///

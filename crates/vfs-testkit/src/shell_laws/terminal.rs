@@ -58,8 +58,9 @@ async fn output_and_exit_of_a_command_in_a_terminal_are_told(t: &ShellTarget) ->
 }
 
 async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResult {
-    let command =
-        format!("{HOLD_PREFIX} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60");
+    let command = format!(
+        "{HOLD_PREFIX} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60"
+    );
     let request = t.command(command).terminal(TerminalSize::default());
     for time in TIMES {
         let hold = t.hold().await?;

@@ -7,9 +7,9 @@ use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode
 
 use super::super::LawResult;
 use super::super::steps::cx;
-use super::stage::{CASES, Case, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, OVER_A_FILE, Stage};
+use super::stage::{CASES, Case, DIRECTORY, MAX_STEPS, MIN_STEPS, OVER_A_FILE, Side, Stage};
 use super::steps::{Files, path};
-use crate::fault_injector::{Calls, InjectedFault, Gate, FaultInjector};
+use crate::fault_injector::{Calls, FaultInjector, Gate, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 use crate::strict::StrictBackend;
 

@@ -81,7 +81,12 @@ impl Stage {
         Ok(Self { files: n.mount(&n.backend().backend, &mounts), ends, counting })
     }
 
-    pub(super) async fn with_faults(n: &NamespaceFactory, case: &Case, end: Side, injector: &Arc<FaultInjector>) -> Result<Self> {
+    pub(super) async fn with_faults(
+        n: &NamespaceFactory,
+        case: &Case,
+        end: Side,
+        injector: &Arc<FaultInjector>,
+    ) -> Result<Self> {
         Self::set(
             n,
             case,
