@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use vfs_core::Result;
 use vfs_store::{BucketConfig, BucketStore};
-use vfs_testkit::StoreTarget;
+use vfs_store_testkit::StoreTarget;
 
 /// In a new bucket of moto's server.
 pub(crate) async fn moto(endpoint: String) -> Result<StoreTarget> {

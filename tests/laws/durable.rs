@@ -11,7 +11,8 @@ use vfs_store::{
     BucketStore, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore, Store,
     StoreBackend, StoreConfig, TransactionSupport,
 };
-use vfs_testkit::{StoreTarget, Target, TargetFactory, Tier};
+use vfs_store_testkit::StoreTarget;
+use vfs_testkit::{Target, TargetFactory, Tier};
 
 use crate::buckets;
 use crate::servers::{Schema, drop_schema};

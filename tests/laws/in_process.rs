@@ -7,7 +7,7 @@ use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
 use vfs_core::Result;
-use vfs_testkit::StoreTarget;
+use vfs_store_testkit::StoreTarget;
 
 use crate::buckets::opened;
 

@@ -24,7 +24,7 @@ use vfs_core::Result;
 use vfs_store::{
     BucketStore, MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore,
 };
-use vfs_testkit::{StoreFactory, StoreTarget, Versions, store_trials};
+use vfs_store_testkit::{StoreFactory, StoreTarget, Versions, store_trials};
 
 use crate::servers::{Schema, drop_schema};
 use crate::{buckets, in_process};

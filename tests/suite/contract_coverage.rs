@@ -34,7 +34,7 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
     for law in vfs_testkit::NAMESPACE {
         in_code.entry(law.number).or_default().insert(format!("namespace::{}", law.name));
     }
-    for law in vfs_testkit::STORE {
+    for law in vfs_store_testkit::STORE {
         in_code.entry(law.number).or_default().insert(format!("{}::{}", law.subject, law.name));
     }
     for law in vfs_testkit::SHELL {

@@ -34,7 +34,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("vfs-virtual-shell", &["vfs-core"]),
-    ("vfs-testkit", &["vfs-core", "vfs-store"]),
+    ("vfs-testkit", &["vfs-core"]),
+    ("vfs-store-testkit", &["vfs-core", "vfs-store", "vfs-testkit"]),
     (
         "vfs-config",
         &[
@@ -104,7 +105,7 @@ const ON_THE_SYSTEM: &[&str] = &["vfs-local", "vfs-shell", "vfs-remote", "vfs-sa
 /// Who needs one thing of it, and by which crate: the signals of a thread, and space on the disk beside a SQLite file.
 const ON_ONE_THING: [(&str, &str); 2] = [("vfs-search", "libc"), ("vfs-store", "rustix")];
 
-fn metadata() -> Metadata {
+pub(crate) fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo knows its workspace")
 }
@@ -130,6 +131,23 @@ fn crates_depend_only_on_what_lies_below_them() {
     }
     for (name, _) in ALLOWED {
         assert!(own.contains(name), "{name} has a row and is not there");
+    }
+}
+
+#[test]
+fn dev_dependencies_on_own_crates_have_no_version() {
+    let metadata = metadata();
+    for package in metadata.packages.iter().filter(|package| !TOPS.contains(&package.name.as_str())) {
+        let own = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+        for dependency in own.filter(|dependency| dependency.kind == DependencyKind::Development) {
+            let (name, of) = (&package.name, &dependency.name);
+            // With a version, the crates could be published only in an order that does not exist.
+            assert_eq!(
+                dependency.req.to_string(),
+                "*",
+                "{name} names a version of {of}; use `{{ path = \"../{of}\" }}`"
+            );
+        }
     }
 }
 

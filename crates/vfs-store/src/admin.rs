@@ -1,4 +1,4 @@
-//! Administration of whole stores over the [`Store`](crate::Store) trait: opening by URL, copy, verification and counts.
+//! Administration of whole stores of any kind: opening by URL, copy, verification and counts.
 
 pub(crate) mod check;
 mod copy;

@@ -5,6 +5,7 @@ mod config;
 mod connection;
 mod error;
 mod head;
+mod limits;
 mod list;
 mod names;
 mod read;
@@ -22,7 +23,7 @@ use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::connection::{RedisClient, Request};
-use self::head::HEAD;
+use self::limits::MAX_VALUE;
 use self::names::KeyNames;
 use self::reply::ReplyParts;
 use self::watch::BlockingConnections;
@@ -34,8 +35,6 @@ use crate::store::{
 
 pub use self::config::RedisConfig;
 
-/// The largest content of one file: a string of Redis has at most 512 MiB, the head of the file included.
-const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
 /// The oldest server whose commands are enough.
 const OLDEST: (u32, u32) = (6, 2);
 /// How many namespaces are asked at once.

@@ -4,14 +4,13 @@
 //!   them as named tests, `backend::operation::law`.
 //! * [`NAMESPACE`] is that of the laws of a namespace, of several backends mounted in one tree; [`namespace_trials`] runs
 //!   them as `name::namespace::law`.
-//! * [`STORE`] is that of the laws of a store, which a store-backed filesystem is built on; [`store_trials`] runs them as
-//!   `store::subject::law`.
 //! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
 //!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
-//! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
+//! * [`StateRunner`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
 //! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
+//! * [`harness`] has what laws of another kind are built on. The laws of stores are in the crate `vfs-store-testkit`.
 //! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
 //! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.
@@ -29,31 +28,30 @@
 
 mod counting;
 mod fake_shell;
+mod fault_injector;
+pub mod harness;
 mod laws;
-mod meddling;
 pub mod model;
 mod namespaces;
 mod ports;
-mod reducing;
 mod shell_laws;
-mod store_laws;
+mod state_runner;
 mod strict;
 mod strict_shell;
 mod target;
 mod tier;
 mod trials;
-mod unlent;
+mod without_tree;
 
 pub use counting::Counting;
 pub use fake_shell::FakeShell;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use ports::server_port;
-pub use reducing::Reducing;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };
-pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Versions, store_trials};
+pub use state_runner::StateRunner;
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
 pub use tier::{Tier, runs_every_law};

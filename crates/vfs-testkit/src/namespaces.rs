@@ -1,4 +1,4 @@
-//! What the laws of a namespace are checked on.
+//! Namespaces under test.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use vfs_core::{Backend, VfsPath};
 
+use crate::harness::run_law;
 use crate::laws::NAMESPACE;
-use crate::trials::try_within;
 
 /// Makes namespaces of one kind, over backends of one kind.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ pub fn namespace_trials(factory: NamespaceFactory) -> Vec<Trial> {
             let factory = factory.clone();
             Trial::test(format!("{}::namespace::{}", factory.name, law.name), move || {
                 let run = law.run;
-                try_within(law.number, async move { run(&factory).await })
+                run_law(law.number, async move { run(&factory).await })
             })
         })
         .collect()

@@ -7,7 +7,7 @@ use std::env;
 /// The tiers are ordered: a target of one tier runs the laws of that tier and of all tiers before it. A law of glob syntax
 /// cannot hold on one store and break on the next, since one implementation serves both; a law of atomic writes can.
 ///
-/// With `VFS_LAWS=all` in the environment, every target runs every law, whatever its tier.
+/// With `VFS_LAWS=all` in the environment, every target runs every law of any tier.
 ///
 /// ```
 /// use vfs_testkit::Tier;
@@ -18,13 +18,13 @@ use std::env;
 pub enum Tier {
     /// One law of each operation: everything is reachable. For combinations of parts that have a target of their own.
     Smoke,
-    /// What a layer between caller and files can break: paths in results and errors, preconditions, cancellation, streams,
+    /// Laws that a layer between caller and files can break: paths in results and errors, preconditions, cancellation, streams,
     /// facets. For every interceptor.
     Wrapper,
-    /// What the place of the files decides: names, versions, atomicity, races, listings, links, change feeds, byte ranges.
+    /// Laws that depend on the place of the files: names, versions, atomicity, races, listings, links, change feeds, byte ranges.
     /// For every store, server and host.
     Storage,
-    /// What one shared implementation decides wherever the files are: glob and grep, text and its edits, path syntax. For one
+    /// Laws of implementations that all places share: glob and grep, text and its edits, path syntax. For one
     /// backend of each kind; the default of every factory.
     Semantics,
 }
@@ -39,7 +39,7 @@ impl Tier {
     }
 }
 
-/// Whether every target runs every law, which `VFS_LAWS=all` in the environment asks for.
+/// Whether every target runs every law, as `VFS_LAWS=all` in the environment requires.
 ///
 /// # Panics
 ///

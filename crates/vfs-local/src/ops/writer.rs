@@ -1,4 +1,4 @@
-//! Writing a file in chunks: they are staged in an unnamed file, whose content one write then publishes.
+//! Writing a file in chunks, which are staged in an unnamed file until one write publishes its content.
 
 use std::iter;
 use std::sync::Arc;

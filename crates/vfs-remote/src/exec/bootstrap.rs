@@ -11,10 +11,10 @@ use crate::exec::Invocation;
 /// itself.
 ///
 /// The left side of the pipeline reads the client's standard input for as long as the client is there. It copies the
-/// script's input, and closes the pipe only when told to `go`, so that input which broke off does not end for the
-/// script. It leaves at `bye`, which comes when the script has ended. Where its input ends before that, nobody waits
+/// script's input, and closes the pipe only at the line `go`, so that input which broke off does not end for the
+/// script. It leaves at `bye`, which comes when the script has ended. If its input ends before that, the caller is gone
 /// for the script any more, and the group is ended. The right side is the script; what its shell says of a script that
-/// a signal ended is nobody's output.
+/// a signal ended is discarded.
 ///
 /// It is written without single quotes, newlines, `!` and doubled backslashes, so that every usual login shell takes it
 /// in single quotes as it is, csh and fish too.
@@ -40,14 +40,14 @@ const MAX_ARGUMENT: usize = 100_000;
 /// One run of a script in a place.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
-    /// What sets the outputs of the script apart from all else; nobody can guess it.
+    /// Random marker that separates the outputs of the script from all else.
     pub(super) marker: String,
-    /// What follows `sh -c` there.
+    /// Arguments of `sh -c` in the place.
     pub(super) words: Vec<String>,
-    /// What is written to standard input first, without waiting for anything.
+    /// First bytes of standard input, written at once.
     pub(super) input: [Bytes; 3],
-    /// What is written when the script has ended.
-    pub(super) farewell: Bytes,
+    /// Bytes written when the script has ended.
+    pub(super) exit_message: Bytes,
 }
 
 impl Bootstrap {
@@ -73,8 +73,8 @@ impl Bootstrap {
             Bytes::from(encoded + "\n")
         };
         let input = [first, stdin.clone(), Bytes::from(format!("{marker}go\n"))];
-        let farewell = Bytes::from(format!("\n{marker}bye\n"));
-        Ok(Self { marker, words, input, farewell })
+        let exit_message = Bytes::from(format!("\n{marker}bye\n"));
+        Ok(Self { marker, words, input, exit_message })
     }
 
     /// The same as one command for a login shell.
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(bootstrap.input[0], "env TOKEN=hunter2 true\n");
     }
 
-    /// What `shell` hands to a program of the login shell's command line, as the bootstrap decodes it.
+    /// Returns the arguments that `shell` passes to a program of the login shell's command line, as the bootstrap decodes them.
     fn through(shell: &[&str], text: &str) -> Vec<u8> {
         let line = format!("exec sh -c 's=$(printf %b_ \"$1\"); printf %s \"${{s%_}}\"' sh '{}'", encode(text));
         let output = Command::new(shell[0])

@@ -19,7 +19,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 pub use agentkit::Agentkit;
 pub use api::{ApiRequest, RunCodeApi, Sign, Unsigned};
-use client::{Chance, Client};
+use client::{Chance, HttpClient};
 pub use config::{HttpRunConfig, Repeat};
 pub use json::{BearerToken, JsonApi};
 pub use secret::Secret;
@@ -34,7 +34,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 ///
 /// * What a request and its answer look like is the [`RunCodeApi`]'s, how a request is signed is the [`Sign`]'s.
 /// * Each call is one request. It is sent again only where it cannot have been run: where no connection was made, and
-///   where the service answered 429. After anything else nobody knows, and it is sent again only if
+///   where the service answered 429. After anything else its effects are unknown, and it is sent again only if
 ///   [`Repeat::Idempotent`] says that this does no harm. A `Retry-After` is waited for if it is not over
 ///   [`longest_wait`](HttpRunConfig::longest_wait).
 /// * The script's timeout is given to the service, which has to end it. An answer that is
@@ -49,7 +49,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone)]
 pub struct HttpRun {
     config: Arc<HttpRunConfig>,
-    client: Client,
+    client: HttpClient,
 }
 
 impl HttpRun {
@@ -60,11 +60,11 @@ impl HttpRun {
     /// `invalid_argument` for an address that is not one of HTTPS, unless [`plain_http`](HttpRunConfig::plain_http)
     /// allows it or it is this machine's own; `internal` where encryption cannot be set up.
     pub fn new(config: HttpRunConfig) -> Result<Self> {
-        let client = Client::new(&config)?;
+        let client = HttpClient::new(&config)?;
         Ok(Self { config: Arc::new(config), client })
     }
 
-    /// What goes through, which is not more than the answer may hold.
+    /// Checks that `invocation` is within the limits of one request and its response.
     fn check(&self, invocation: &Invocation) -> Result<()> {
         let transport = self.transport();
         let is_over = invocation.script.len() > transport.max_script_bytes
@@ -124,7 +124,7 @@ impl RemoteExec for HttpRun {
     }
 }
 
-/// `completed` with no more of each output than `invocation` has use for, whatever the service gave.
+/// `completed` with each output cut to the limit of `invocation`.
 fn within(completed: RemoteOutput, invocation: &Invocation) -> RemoteOutput {
     let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);

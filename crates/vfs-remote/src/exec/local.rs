@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::shell_pool::{ReadyShells, Start};
+use self::shell_pool::{ReadyShells, ScriptStart};
 use self::signals::reset_ignored_signals;
 use crate::config::Names;
 use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
@@ -34,8 +34,8 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 ///
 /// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own, and
 ///   ignores no signal, even if this process does. All of that group is ended with the call, whether it ends, is dropped, or
-///   reaches its timeout: where it did not end by itself it is asked to first, and has 200 ms for it. What left the group is
-///   not ended.
+///   reaches its timeout: where it did not end by itself it first gets a signal to terminate, and has 200 ms to do so. What left
+///   the group is not ended.
 /// * A shell of [`new`](Self::new) that ran scripts of one kind more than once is started ahead for the next one, so that up to
 ///   four idle ones are there until the last clone of this is dropped.
 /// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
@@ -52,8 +52,8 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
-    /// None where it is not known that the command hands its standard input to the shell.
-    ready: Option<Arc<ReadyShells<Running>>>,
+    /// `None` unless the command is known to pass its standard input to the shell.
+    ready: Option<Arc<ReadyShells<LocalShell>>>,
 }
 
 impl LocalProcess {
@@ -72,9 +72,9 @@ impl LocalProcess {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let name = name.into();
-        self.env.retain(|(known, _)| *known != name);
+        self.env.retain(|(other, _)| *other != name);
         self.env.push((name, value.into()));
-        // What clones of this have started is without it.
+        // Shells that clones of this have started lack the variable.
         self.ready = self.ready.map(|_| Arc::default());
         self
     }
@@ -89,7 +89,7 @@ impl LocalProcess {
         candidates.find(|candidate| is_program(candidate)).unwrap_or_else(|| program.into())
     }
 
-    fn start(&self, script: &str) -> Result<Running> {
+    fn start(&self, script: &str) -> Result<LocalShell> {
         let (program, arguments) = self
             .command
             .split_first()
@@ -107,7 +107,7 @@ impl LocalProcess {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
         })?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(Running { child: Some(child), group })
+        Ok(LocalShell { child: Some(child), group })
     }
 }
 
@@ -130,17 +130,17 @@ impl fmt::Display for LocalProcess {
 }
 
 /// A shell and its process group, which end with this.
-struct Running {
+struct LocalShell {
     child: Option<Child>,
     group: Option<Pid>,
 }
 
-impl Running {
+impl LocalShell {
     /// This, unless the shell has ended.
     fn if_running(mut self) -> Option<Self> {
         let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
         if !is_running {
-            // It was waited for, so another group may have this number.
+            // The shell was waited for, so another group may have this number.
             self.group = None;
         }
         is_running.then_some(self)
@@ -170,8 +170,8 @@ fn send(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Whoever gives up a call does not wait for its end.
-impl Drop for Running {
+/// A caller that drops a call does not wait for its end.
+impl Drop for LocalShell {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
         let Ok(runtime) = Handle::try_current() else { return send(Some(group), Signal::KILL) };
@@ -186,7 +186,7 @@ impl Drop for Running {
     }
 }
 
-/// How long a group that was asked to end has for it.
+/// How long a group has to end after the signal to terminate.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// How long what a script left behind may keep its outputs open.
@@ -202,10 +202,10 @@ impl RemoteExec for LocalProcess {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
         let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
-        let fed = match ready.map(|ready| ready.take(&script, beginning, Running::if_running)) {
+        let fed = match ready.map(|ready| ready.take(&script, beginning, LocalShell::if_running)) {
             // One that does not take the rest has run nothing.
-            Some(Start::Rest(shell, rest)) => shell.fed(rest).await,
-            Some(Start::Whole) | None => None,
+            Some(ScriptStart::Rest(shell, rest)) => shell.fed(rest).await,
+            Some(ScriptStart::Whole) | None => None,
         };
         let mut running = match fed {
             Some(shell) => shell,
@@ -222,10 +222,10 @@ impl RemoteExec for LocalProcess {
                 _ = input.write_all(&stdin).await;
             }
             let Some(ready) = ready else { return };
-            if let Some(next) = ready.wanted(&script, beginning) {
+            if let Some(next) = ready.refill_script(&script, beginning) {
                 // Where none can be started, the next script says so.
                 if let Ok(shell) = self.start(&next) {
-                    ready.keep(&script, beginning, shell);
+                    ready.add(&script, beginning, shell);
                 }
             }
         };
@@ -243,7 +243,7 @@ impl RemoteExec for LocalProcess {
             }
             send(running.group.take(), Signal::KILL);
             if !is_through {
-                // What left the group may keep the outputs open.
+                // Processes that left the group may keep the outputs open.
                 _ = timeout(LEFT_OPEN, traffic).await;
             }
             let status = match status {
@@ -259,7 +259,7 @@ impl RemoteExec for LocalProcess {
 
 /// Waits for the shell to exit, while what it reads and prints goes on.
 async fn exit(
-    running: &mut Running,
+    running: &mut LocalShell,
     mut traffic: Pin<&mut impl Future<Output = ()>>,
     is_through: &mut bool,
 ) -> io::Result<ExitStatus> {
@@ -272,7 +272,7 @@ async fn exit(
 }
 
 fn lost(error: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "it is not known how a shell ended").with_source(error)
+    Error::new(ErrorKind::Unavailable, "the exit of a shell is unknown").with_source(error)
 }
 
 fn ending_of(status: ExitStatus) -> RemoteExit {
@@ -283,11 +283,11 @@ fn ending_of(status: ExitStatus) -> RemoteExit {
 }
 
 /// Reads to the end.
-async fn read(mut output: impl AsyncRead + Unpin, kept: &mut HeadTailBuffer) {
+async fn read(mut output: impl AsyncRead + Unpin, buffered: &mut HeadTailBuffer) {
     let mut buffer = vec![0; 64 << 10];
     // An output that cannot be read any more has ended.
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
-        kept.push(&buffer[..count]);
+        buffered.push(&buffer[..count]);
     }
 }
 

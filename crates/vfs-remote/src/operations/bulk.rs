@@ -10,7 +10,7 @@ use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
-use crate::place::{Answer, Place, SCRIPT_ROOM};
+use crate::place::{Place, SCRIPT_ROOM, ScriptResponse};
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -18,7 +18,7 @@ use crate::script::{Walk, printable};
 use crate::tree::contents::{BESIDE_FILE, LARGE};
 
 /// Most files of one script.
-const MOST_FILES: usize = 128;
+const MAX_FILES: usize = 128;
 
 pub(crate) async fn upload<E: RemoteExec>(
     place: &Arc<Place<E>>,
@@ -29,7 +29,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     let mut group = Group::default();
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
-        let part = Part::of(&file, room, place.config.max_file_size);
+        let part = WriteScript::of(&file, room, place.config.max_file_size);
         if group.is_full_with(&file, part.as_ref(), room) {
             answers.extend(std::mem::take(&mut group).send(place, cx).await);
         }
@@ -49,10 +49,10 @@ async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: FileU
 }
 
 /// The part of a script that writes one file.
-struct Part(String);
+struct WriteScript(String);
 
-impl Part {
-    /// That of `file`, where it is small enough to stand in a script with others.
+impl WriteScript {
+    /// Returns the part for `file`, if that is small enough for a script with others.
     fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
         if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
@@ -77,12 +77,12 @@ struct Group {
 impl Group {
     /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
     /// group: an earlier content that has to be sent again must not replace a later one.
-    fn is_full_with(&self, file: &FileUpload, part: Option<&Part>, room: usize) -> bool {
+    fn is_full_with(&self, file: &FileUpload, part: Option<&WriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
-            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MOST_FILES)
+            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: FileUpload, part: Part) {
+    fn add(&mut self, file: FileUpload, part: WriteScript) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);
@@ -107,7 +107,7 @@ impl Group {
             let written = match reply.failure() {
                 None => facts(&reply, &file.path),
                 Some(label) if reply.get(b'k').is_some() => Err(labelled(label, &answer.stderr, &file.path)),
-                // What went wrong the file says better alone; and what was overtaken begins again.
+                // A file that failed is written again alone, for its own error, and so is one that was overtaken.
                 Some(_) => {
                     answers.push(alone(place, cx, file).await);
                     continue;
@@ -132,21 +132,21 @@ pub(crate) async fn downloads<E: RemoteExec>(
     cx: &OpContext,
     paths: Vec<VfsPath>,
 ) -> Vec<FileDownloadResponse> {
-    let mut known = HashMap::new();
+    let mut fetched_files = HashMap::new();
     if paths.len() > 1 {
-        for group in paths.chunks(MOST_FILES) {
-            // What fails here is asked for one by one, and says why.
+        for group in paths.chunks(MAX_FILES) {
+            // A group that fails here is fetched one by one, for the error of each file.
             if let Ok(found) = together(place, cx, group).await {
-                known.extend(found);
+                fetched_files.extend(found);
             }
         }
     }
     let answers: Vec<_> = paths
         .into_iter()
         .map(|path| {
-            let known = known.get(&path).cloned();
+            let fetched_files = fetched_files.get(&path).cloned();
             async move {
-                match known {
+                match fetched_files {
                     Some(answer) => answer,
                     None => download(place, cx, path).await,
                 }
@@ -162,23 +162,23 @@ async fn together<E: RemoteExec>(
     cx: &OpContext,
     group: &[VfsPath],
 ) -> Result<HashMap<VfsPath, FileDownloadResponse>> {
-    let mut wanted: Vec<VfsPath> = group.iter().filter(|path| refuse_reserved(path).is_ok()).cloned().collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let sizes = place.sizes(cx, &wanted).await?;
-    let mut known = HashMap::new();
+    let mut plain: Vec<VfsPath> = group.iter().filter(|path| refuse_reserved(path).is_ok()).cloned().collect();
+    plain.sort_unstable();
+    plain.dedup();
+    let sizes = place.sizes(cx, &plain).await?;
+    let mut fetched_files = HashMap::new();
     let (mut batch, mut bytes) = (Vec::new(), 0);
-    for path in wanted {
+    for path in plain {
         let Some(size) = sizes.get(&path).filter(|size| **size <= LARGE) else { continue };
         if bytes + size + BESIDE_FILE > place.max_batch_bytes() {
-            known.extend(fetched(place, cx, &batch).await?);
+            fetched_files.extend(fetched(place, cx, &batch).await?);
             (batch, bytes) = (Vec::new(), 0);
         }
         bytes += size + BESIDE_FILE;
         batch.push(path);
     }
-    known.extend(fetched(place, cx, &batch).await?);
-    Ok(known)
+    fetched_files.extend(fetched(place, cx, &batch).await?);
+    Ok(fetched_files)
 }
 
 async fn fetched<E: RemoteExec>(
@@ -201,7 +201,7 @@ impl<E: RemoteExec> Place<E> {
         let mut script = self.script(cx, first).await?;
         self.gather(&mut script, paths);
         script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again");
-        let Answer { reply, .. } = self.ask(cx, first, script).await?;
+        let ScriptResponse { reply, .. } = self.query(cx, first, script).await?;
         if reply.failure().is_some() {
             return Ok(HashMap::new());
         }

@@ -16,16 +16,16 @@ use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
-use crate::script::output::{Printed, joined};
+use crate::script::output::{TruncatedOutput, joined};
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
 
-/// What a command may take as its time where it is not limited.
+/// Timeout of a command without a limit.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Says that the command begins: what stands before this is not its own.
 const BEGIN: &str = r#"[ "$n" = . ] || into
-held
+check_cwd
 printf '%s' "$M"
 printf '%s' "$M" >&2"#;
 
@@ -130,7 +130,11 @@ fn answered(
 ) -> Result<ExecuteResponse> {
     let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
-    let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
+    let begun = TruncatedOutput::after(marker, &stdout, stdout_bytes).zip(TruncatedOutput::after(
+        marker,
+        &stderr,
+        stderr_bytes,
+    ));
     let mut response = ExecuteResponse::default();
     match (begun, Reply::parse(marker, &stdout)) {
         (_, Ok(reply)) if reply.failure().is_some() => {
@@ -145,7 +149,7 @@ fn answered(
             // The transport may have dropped something without knowing how much.
             response.truncated = truncated || both.is_cut();
         }
-        // It did not come so far; that it took too long is an answer all the same.
+        // The command did not begin; a timeout is its result all the same.
         (None, _) if exit == RemoteExit::TimedOut => {}
         (None, _) => return Err(unanswered(exit, &stderr).with_path(&req.cwd)),
     }

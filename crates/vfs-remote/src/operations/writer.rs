@@ -1,4 +1,4 @@
-//! Writing a file in chunks: they are staged in the place in parts, and one write script publishes them.
+//! Writing a file in chunks, which are staged in parts until one write script publishes them.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
     async fn commit(&mut self) -> Result<WriteResult> {
         self.check_usable()?;
         let OpenWriterRequest { path, mode, .. } = self.request.clone();
-        let _lock = self.place.turns.of(&self.cx, &path).await?;
+        let _lock = self.place.locks.lock(&self.cx, &path).await?;
         let tail = self.parts.take_rest();
         let content = if self.staged.size() == 0 {
             NewContent::Memory(&tail)

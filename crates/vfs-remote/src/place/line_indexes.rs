@@ -11,11 +11,11 @@ use vfs_core::window::LineIndex;
 /// Maximum number of files in the cache.
 const MAX_FILES: usize = 64;
 
-/// What reads of a large file have learned.
+/// Knowledge from reads of a large file.
 #[derive(Debug, Default)]
 pub(crate) struct FileKnowledge {
     pub(crate) lines: LineIndex,
-    /// The first block, which tells the type of a file's content.
+    /// The first block, which shows the type of a file's content.
     pub(crate) head: Option<Bytes>,
 }
 

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 use crate::exec::RemoteExit;
 use crate::script::facts::special_file;
 
-/// What the tools of the place print of an error, by glibc and by musl, and what it is.
+/// Messages of errors that tools print, by glibc and by musl, with their kinds.
 const MESSAGES: &[(&str, ErrorKind)] = &[
     ("No such file or directory", ErrorKind::NotFound),
     ("nonexistent directory", ErrorKind::NotFound),
@@ -96,7 +96,7 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
         Some(kind) => Error::of(kind),
         None => Error::new(ErrorKind::Unavailable, "a command of the operation failed in the sandbox"),
     };
-    error.with_path(path).with_source(Printed::of(stderr))
+    error.with_path(path).with_source(StderrExcerpt::of(stderr))
 }
 
 /// Whether what was printed names a path that is too long.
@@ -112,7 +112,7 @@ pub(crate) fn only_gaps(stderr: &[u8]) -> bool {
         && lines.all(|line| matches!(kind_of(line.as_bytes()), Some(ErrorKind::NotFound | ErrorKind::PermissionDenied)))
 }
 
-/// What the last line of `stderr` that names an error names.
+/// Returns the error that the last line of `stderr` with one names.
 pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
     let text = String::from_utf8_lossy(stderr);
     text.lines()
@@ -129,7 +129,7 @@ pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
 pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
     let error = match exit {
         RemoteExit::TimedOut => {
-            Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; what was asked may be done")
+            Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; the request may have been carried out")
         }
         RemoteExit::Signalled(signal) => Error::new(
             ErrorKind::Unavailable,
@@ -141,33 +141,35 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
         ),
         RemoteExit::Exited(code) => Error::new(
             ErrorKind::Unavailable,
-            format!("the answer of the sandbox was cut short (exit code {code}); what was asked may be done"),
+            format!(
+                "the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"
+            ),
         ),
     };
-    error.with_source(Printed::of(stderr))
+    error.with_source(StderrExcerpt::of(stderr))
 }
 
-/// What a script printed to its standard error, for operators.
+/// End of the standard error of a script, for operators.
 #[derive(Debug)]
-struct Printed(String);
+struct StderrExcerpt(String);
 
-/// The most that is kept of it, in bytes.
-const MOST: usize = 500;
+/// Upper bound on the excerpt, in bytes.
+const MAX_EXCERPT_BYTES: usize = 500;
 
-impl Printed {
+impl StderrExcerpt {
     fn of(stderr: &Bytes) -> Self {
-        let start = stderr.len().saturating_sub(MOST);
+        let start = stderr.len().saturating_sub(MAX_EXCERPT_BYTES);
         Self(String::from_utf8_lossy(&stderr[start..]).trim().to_owned())
     }
 }
 
-impl fmt::Display for Printed {
+impl fmt::Display for StderrExcerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "nothing was printed to standard error" } else { &self.0 })
     }
 }
 
-impl std::error::Error for Printed {}
+impl std::error::Error for StderrExcerpt {}
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
+    fn a_loop_of_links_is_distinguished_from_a_name_that_is_too_long() {
         let path = VfsPath::parse("/a").expect("a path");
         for (stderr, expected) in [
             ("cp: './a': Too many levels of symbolic links", "loop"),

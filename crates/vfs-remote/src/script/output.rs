@@ -6,28 +6,28 @@ use vfs_core::output::HeadTailBuffer;
 
 use crate::script::Marker;
 
-/// An output of a command, as far as the transport kept it.
+/// An output of a command, as far as the transport returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Printed<'a> {
+pub(crate) struct TruncatedOutput<'a> {
     head: &'a [u8],
     /// How many bytes behind the head are gone.
     missing: u64,
     tail: &'a [u8],
 }
 
-impl<'a> Printed<'a> {
-    /// What stands behind the marker in an output of which `kept` is there, the first and the last half of `total` bytes.
-    /// `None` where there is no marker.
-    pub(crate) fn after(marker: &Marker, kept: &'a Bytes, total: u64) -> Option<Self> {
-        let missing = total.saturating_sub(kept.len() as u64);
-        let (head, tail) = if missing == 0 { (&kept[..], &[][..]) } else { kept.split_at(kept.len() / 2) };
+impl<'a> TruncatedOutput<'a> {
+    /// Returns the output behind the marker. `output` is the first and the last half of `total` bytes. Returns `None` if there
+    /// is no marker.
+    pub(crate) fn after(marker: &Marker, output: &'a Bytes, total: u64) -> Option<Self> {
+        let missing = total.saturating_sub(output.len() as u64);
+        let (head, tail) = if missing == 0 { (&output[..], &[][..]) } else { output.split_at(output.len() / 2) };
         let start = memmem::find(head, marker.as_bytes())? + marker.as_bytes().len();
         Some(Self { head: &head[start..], missing, tail })
     }
 }
 
 /// At most `most` bytes of `outputs`, one behind the other.
-pub(crate) fn joined(outputs: &[Printed<'_>], most: usize) -> HeadTailBuffer {
+pub(crate) fn joined(outputs: &[TruncatedOutput<'_>], most: usize) -> HeadTailBuffer {
     let mut joined = HeadTailBuffer::new(most);
     for output in outputs {
         joined.push(output.head);
@@ -41,8 +41,8 @@ pub(crate) fn joined(outputs: &[Printed<'_>], most: usize) -> HeadTailBuffer {
 mod tests {
     use super::*;
 
-    fn printed(head: &'static str, missing: u64, tail: &'static str) -> Printed<'static> {
-        Printed { head: head.as_bytes(), missing, tail: tail.as_bytes() }
+    fn printed(head: &'static str, missing: u64, tail: &'static str) -> TruncatedOutput<'static> {
+        TruncatedOutput { head: head.as_bytes(), missing, tail: tail.as_bytes() }
     }
 
     #[test]
@@ -50,15 +50,15 @@ mod tests {
         let marker = Marker::random();
         let text = |text: &str| Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("ASCII")));
         let whole = text("banner\nMoutput");
-        assert_eq!(Printed::after(&marker, &whole, whole.len() as u64), Some(printed("output", 0, "")));
+        assert_eq!(TruncatedOutput::after(&marker, &whole, whole.len() as u64), Some(printed("output", 0, "")));
         let cut = text("Mhead-----------------------------------------and the tail of the output, which is longer");
-        let known = Printed::after(&marker, &cut, cut.len() as u64 + 10).expect("it has begun");
-        assert_eq!(joined(&[known], 10).total(), (cut.len() - marker.as_bytes().len()) as u64 + 10);
-        assert_eq!(Printed::after(&marker, &Bytes::from_static(b"not begun"), 9), None);
+        let truncated = TruncatedOutput::after(&marker, &cut, cut.len() as u64 + 10).expect("it has begun");
+        assert_eq!(joined(&[truncated], 10).total(), (cut.len() - marker.as_bytes().len()) as u64 + 10);
+        assert_eq!(TruncatedOutput::after(&marker, &Bytes::from_static(b"not begun"), 9), None);
     }
 
     #[test]
-    fn outputs_are_one_behind_the_other_and_what_is_missing_is_told() {
+    fn outputs_are_concatenated_and_missing_bytes_are_counted() {
         for (outputs, most, expected) in [
             (&[printed("0123456789", 0, "")][..], 10, "0123456789"),
             (&[printed("0123\n", 5, "abcdefgh")], 10, "0123\n[... 8 bytes left out ...]\ndefgh"),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_an_answer_is_told_from_the_whole() {
+    fn every_prefix_of_a_reply_is_distinguished_from_the_whole() {
         let marker = Marker::random();
         let whole = printed(&marker, "banner MeoneMc\0\u{1}bytes vfs:MxM.M");
         assert!(Reply::parse(&marker, &whole).is_ok());
@@ -143,8 +143,8 @@ mod tests {
             let whole = printed.len();
             let parsed = Reply::parse(&marker, &Bytes::from([&printed[..], &end].concat())).expect("it is whole");
             proptest::prop_assert_eq!(parsed.fields.len(), fields.len());
-            for ((_, told), (_, field)) in parsed.fields.iter().zip(&fields) {
-                proptest::prop_assert_eq!(&told[..], &field[..]);
+            for ((_, parsed_field), (_, field)) in parsed.fields.iter().zip(&fields) {
+                proptest::prop_assert_eq!(&parsed_field[..], &field[..]);
             }
             printed.truncate(cut % whole);
             proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(Cut));

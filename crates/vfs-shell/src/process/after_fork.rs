@@ -1,4 +1,4 @@
-//! Code that runs between `fork` and `exec`, and in the supervisor, which never executes another program.
+//! Code that runs between `fork` and `exec`, and in the supervisor, which executes no other program.
 //!
 //! The serving process forks a *supervisor*. The supervisor creates the *program*, which prepares itself in the supervisor's
 //! memory while the supervisor is suspended (`vfork(2)`), and then executes. The supervisor stays: it adopts every

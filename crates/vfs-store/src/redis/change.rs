@@ -1,15 +1,15 @@
 //! Changes, each one call of a script with its conditions.
 
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
+use super::RedisStore;
 use super::connection::{Attempt, Request, start};
 use super::head::{self, EncodedFile};
+use super::limits::{MAX_VALUE, RECEIPT_TTL};
 use super::reply::{self, ReplyParts};
-use super::{MAX_VALUE, RedisStore};
 use crate::store::{
     BatchOutcome, Condition, Namespace, Precondition, StagingToken, ValueContent, Write, WriteId, check_staged,
 };
@@ -17,8 +17,6 @@ use crate::store::{
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
 
-/// How long the outcome of a change is remembered.
-pub(super) const RECEIPT_TTL: Duration = Duration::from_secs(10 * 60);
 /// The most writes and conditions together; a server takes a million arguments.
 const MAX_CHANGE_STEPS: usize = 200_000;
 

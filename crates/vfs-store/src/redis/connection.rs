@@ -11,9 +11,9 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use vfs_core::{Error, Result};
 
-use super::change::RECEIPT_TTL;
 use super::config::RedisConfig;
 use super::error::{RecoveryAction, RequestError};
+use super::limits::RECEIPT_TTL;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use ::redis::Script;
 use vfs_core::{Result, buffer};
 
+use super::RedisStore;
 use super::connection::{Request, start};
+use super::limits::MAX_VALUE;
 use super::reply::{self, ReplyParts};
-use super::{MAX_VALUE, RedisStore};
 use crate::store::{Key, StoredValue};
 
 static READ: LazyLock<Script> =

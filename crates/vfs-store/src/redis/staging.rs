@@ -9,8 +9,9 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result};
 
+use super::RedisStore;
 use super::connection::{Request, start};
-use super::{MAX_VALUE, RedisStore};
+use super::limits::MAX_VALUE;
 use crate::store::{Key, Staging, StagingToken};
 
 static STAGE: LazyLock<Script> =

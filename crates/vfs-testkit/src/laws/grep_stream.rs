@@ -1,4 +1,4 @@
-//! Finding text as it is found.
+//! Text search as a stream.
 
 use futures::StreamExt;
 use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, Result, Truncation};
@@ -60,7 +60,7 @@ async fn a_stream_of_files_gives_files(t: &Target) -> LawResult {
             match event? {
                 GrepEvent::File(file) => files.push(file),
                 GrepEvent::End(_) => {}
-                other => panic!("{other:?} was not asked for"),
+                other => panic!("{other:?} was not requested"),
             }
         }
         assert_eq!(files, collected.files);

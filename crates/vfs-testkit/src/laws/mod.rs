@@ -8,6 +8,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 use vfs_core::Error;
 
+use crate::harness::{count, flatten};
 use crate::target::{Need, Target};
 use crate::tier::Tier;
 
@@ -20,15 +21,15 @@ pub type LawResult = Result<(), Error>;
 pub struct Law {
     /// The behaviour's number in `docs/contract.md`.
     pub number: &'static str,
-    /// The operation that it is about.
+    /// The operation under test.
     pub operation: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
-    /// What a target must have for it to apply.
+    /// The feature that a target must have for the law to apply.
     pub need: Need,
     /// Which targets run it by default.
     pub tier: Tier,
-    /// Checks it; panics or fails where it is broken.
+    /// Checks the behaviour; panics or fails if the target breaks it.
     pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,
 }
 
@@ -126,27 +127,3 @@ const TABLES: &[&[Law]] = &[
 
 /// Every law.
 pub static ALL: &[Law] = &flatten::<_, { count(TABLES) }>(TABLES);
-
-pub(crate) const fn count<T>(tables: &[&[T]]) -> usize {
-    let (mut total, mut table) = (0, 0);
-    while table < tables.len() {
-        total += tables[table].len();
-        table += 1;
-    }
-    total
-}
-
-pub(crate) const fn flatten<T: Copy, const N: usize>(tables: &[&[T]]) -> [T; N] {
-    let mut all = [tables[0][0]; N];
-    let (mut at, mut table) = (0, 0);
-    while table < tables.len() {
-        let mut law = 0;
-        while law < tables[table].len() {
-            all[at] = tables[table][law];
-            at += 1;
-            law += 1;
-        }
-        table += 1;
-    }
-    all
-}

@@ -1,10 +1,11 @@
-//! The laws of a namespace: of several backends that are mounted in one tree.
+//! The laws of a namespace: several backends mounted in one tree.
 
 use std::fmt;
 
 use futures::future::BoxFuture;
 
-use super::{LawResult, count, flatten};
+use super::LawResult;
+use crate::harness::{count, flatten};
 use crate::namespaces::NamespaceFactory;
 
 /// One check of one numbered behaviour of a namespace.
@@ -13,7 +14,7 @@ use crate::namespaces::NamespaceFactory;
 pub struct NamespaceLaw {
     /// The behaviour's number in `docs/contract.md`.
     pub number: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
     /// Checks it; panics or fails where it is broken.
     pub run: for<'a> fn(&'a NamespaceFactory) -> BoxFuture<'a, LawResult>,
@@ -36,6 +37,7 @@ macro_rules! namespace_laws {
     };
 }
 
+mod caller_paths;
 mod fixed;
 mod interrupted;
 mod limits;
@@ -44,18 +46,17 @@ mod moves;
 mod problems;
 mod reach;
 mod routing;
-mod speech;
 mod stage;
 mod steps;
-mod told;
-mod unlent;
+mod updates;
 mod visibility;
+mod without_tree;
 
 const TABLES: &[&[NamespaceLaw]] = &[
     routing::LAWS,
     fixed::LAWS,
-    speech::LAWS,
-    told::LAWS,
+    caller_paths::LAWS,
+    updates::LAWS,
     limits::LAWS,
     reach::LAWS,
     visibility::LAWS,
@@ -63,7 +64,7 @@ const TABLES: &[&[NamespaceLaw]] = &[
     moves::LAWS,
     interrupted::LAWS,
     meanwhile::LAWS,
-    unlent::LAWS,
+    without_tree::LAWS,
 ];
 
 /// Every law of a namespace.

@@ -1,4 +1,4 @@
-//! What the contract says of each step, over two ordered collections.
+//! Reference implementation of each step, over two ordered collections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ pub(super) struct Reference {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) directories: BTreeSet<String>,
     empty: EmptyDirectories,
-    /// Directories that are there whatever happens, and can neither go nor be replaced.
-    held: BTreeSet<String>,
+    /// Directories that always exist, and can be neither removed nor replaced.
+    fixed: BTreeSet<String>,
 }
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {
@@ -34,12 +34,12 @@ fn is_below(path: &str, directory: &str) -> bool {
 
 impl Reference {
     pub(super) fn new(empty: EmptyDirectories, mounts: &[String]) -> Self {
-        let held: BTreeSet<_> =
+        let fixed: BTreeSet<_> =
             mounts.iter().flat_map(|mount| parents(mount).chain([mount.as_str()])).map(str::to_owned).collect();
-        Self { files: BTreeMap::new(), directories: held.clone(), empty, held }
+        Self { files: BTreeMap::new(), directories: fixed.clone(), empty, fixed }
     }
 
-    /// What keeps `path` from being named at all: a file above it.
+    /// Returns the error if `path` cannot exist because a file is above it.
     fn above(&self, path: &str) -> Faults {
         let blocked = parents(path).any(|parent| self.files.contains_key(parent));
         if blocked { vec![ErrorKind::NotADirectory] } else { Vec::new() }
@@ -65,7 +65,7 @@ impl Reference {
         self.files.insert(path.to_owned(), content);
     }
 
-    /// What keeps a file from being written at `path`, apart from a file there.
+    /// Returns the error of a write at `path`, apart from that of an existing file.
     pub(super) fn not_writable(&self, path: &str) -> Faults {
         if self.directories.contains(path) { vec![ErrorKind::IsADirectory] } else { self.above(path) }
     }
@@ -86,14 +86,14 @@ impl Reference {
 
     fn drop_empty(&mut self) {
         if self.empty == EmptyDirectories::Go {
-            let (files, held) = (&self.files, &self.held);
+            let (files, fixed) = (&self.files, &self.fixed);
             let has_file = |directory: &String| files.keys().any(|file| is_below(file, directory));
-            self.directories.retain(|directory| held.contains(directory) || has_file(directory));
+            self.directories.retain(|directory| fixed.contains(directory) || has_file(directory));
         }
     }
 
     pub(super) fn delete(&mut self, path: &str, recursive: bool) -> Result<u64, Faults> {
-        if self.held.contains(path) {
+        if self.fixed.contains(path) {
             return Err(vec![ErrorKind::InvalidArgument]);
         }
         if self.directories.contains(path) {
@@ -110,7 +110,7 @@ impl Reference {
 
     /// Removes the directory at `path` if nothing is in it, and says how many files went, which is none.
     pub(super) fn delete_empty(&mut self, path: &str) -> Result<u64, Faults> {
-        if self.held.contains(path) {
+        if self.fixed.contains(path) {
             return Err(vec![ErrorKind::InvalidArgument]);
         }
         if self.files.contains_key(path) {
@@ -123,7 +123,7 @@ impl Reference {
         Ok(0)
     }
 
-    /// What keeps `from` from being moved or copied to `to`.
+    /// Returns the error of a move or copy of `from` to `to`.
     fn not_transferable(&self, from: &str, to: &str, overwrite: bool) -> Faults {
         let mut faults = Vec::new();
         if from == to || is_below(to, from) {
@@ -144,7 +144,7 @@ impl Reference {
                 faults.push(ErrorKind::IsADirectory);
             } else if to_is_directory && self.subtree(to).0.len() + self.subtree(to).1.len() > 1 {
                 faults.push(ErrorKind::NotEmpty);
-            } else if self.held.contains(to) {
+            } else if self.fixed.contains(to) {
                 faults.push(ErrorKind::InvalidArgument);
             }
         }
@@ -167,7 +167,7 @@ impl Reference {
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str, overwrite: bool) -> Result<(), Faults> {
-        if self.held.contains(from) {
+        if self.fixed.contains(from) {
             let mut faults = self.not_transferable(from, to, overwrite);
             faults.push(ErrorKind::InvalidArgument);
             return Err(faults);
@@ -177,7 +177,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What a listing of `path` shows.
+    /// Returns the entries that a listing of `path` shows.
     pub(super) fn ls(&self, path: &str, recursive: bool) -> Result<Vec<String>, Faults> {
         if !self.directories.contains(path) {
             let fault = if self.files.contains_key(path) { vec![ErrorKind::NotADirectory] } else { self.missing(path) };

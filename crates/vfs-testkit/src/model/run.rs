@@ -1,4 +1,4 @@
-//! Steps on a backend beside the reference.
+//! Runner of random steps on a backend and the reference.
 
 use std::fmt::Debug;
 
@@ -9,8 +9,8 @@ use vfs_core::{
 
 use super::reference::{EmptyDirectories, Faults, Reference, edit};
 use super::step::{Step, StepMode};
+use crate::harness::run;
 use crate::target::Target;
-use crate::trials::run;
 
 /// Runs `steps` on `target` and on the reference, and compares each answer and at the end everything.
 ///
@@ -22,8 +22,8 @@ pub fn check(target: &Target, steps: &[Step]) {
         let capabilities = target.backend.capabilities(&target.base);
         let empty = if capabilities.empty_directories { EmptyDirectories::Stay } else { EmptyDirectories::Go };
         let below = |path: &VfsPath| path.strip_prefix(&target.base).map(|name| format!("/{name}"));
-        let held: Vec<_> = target.mounts.iter().filter_map(below).collect();
-        let mut pair = Pair { target, reference: Reference::new(empty, &held), cx: OpContext::new() };
+        let fixed: Vec<_> = target.mounts.iter().filter_map(below).collect();
+        let mut pair = Pair { target, reference: Reference::new(empty, &fixed), cx: OpContext::new() };
         for (number, step) in steps.iter().enumerate() {
             pair.take(step, &format!("step {number}, {step:?}")).await;
         }

@@ -1,11 +1,11 @@
-//! How a command is ended before it ends by itself.
+//! Timeouts, cancellation and orphans of commands.
 
 use std::time::Duration;
 
 use vfs_core::{ErrorKind, ExecuteResponse, OpContext};
 
 use super::ShellTarget;
-use super::hold::HELD;
+use super::hold::HOLD_PREFIX;
 use super::steps::{HANG_TIMEOUT, TIMES, assert_success, cx, patiently};
 use crate::laws::LawResult;
 
@@ -29,7 +29,7 @@ shell_laws! { "ending":
     "XT17" has(Processes) what_a_command_says_when_it_is_asked_to_end_is_kept,
 }
 
-/// Makes a file when everything before it runs, and goes on for a minute.
+/// Makes a file when everything before it runs, and runs for a minute.
 const ON: &str = "echo x >started; sleep 60";
 
 async fn a_timeout_is_told_and_what_was_printed_is_kept(t: &ShellTarget) -> LawResult {
@@ -57,7 +57,7 @@ async fn a_command_within_its_time_is_left_alone(t: &ShellTarget) -> LawResult {
 const BEATING: &str = "while :; do echo x >>beat; sleep 0.05; done";
 
 /// Ten beats of [`BEATING`], elsewhere.
-const TEN_BEATS: &str = "n=0; while test $n -lt 10; do echo x >>pace; sleep 0.05; n=$((n + 1)); done";
+const TEN_BEATS: &str = "n=0; while test $n -lt 10; do echo x >>beats; sleep 0.05; n=$((n + 1)); done";
 
 /// Asserts that the file of [`BEATING`] grows no more, and was there.
 async fn assert_still(t: &ShellTarget) -> LawResult {
@@ -99,9 +99,9 @@ async fn a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing(t: &ShellTa
     Ok(())
 }
 
-/// What brings a call to its end.
+/// The cause that ends a call.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum StopCause {
     Timeout,
     Cancelling,
     Deadline,
@@ -110,13 +110,13 @@ enum End {
 
 /// Runs `command`, which says by the file `started` that all its processes are there, brings it to its end, and asserts that
 /// all of them end.
-async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
-    let (cx, request) = (cx(), t.command(format!("{HELD} {command}")));
+async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
+    let (cx, request) = (cx(), t.command(format!("{HOLD_PREFIX} {command}")));
     match how {
-        End::Timeout | End::Deadline => {
+        StopCause::Timeout | StopCause::Deadline => {
             for time in TIMES {
                 let hold = t.hold().await?;
-                if matches!(how, End::Timeout) {
+                if matches!(how, StopCause::Timeout) {
                     t.timed_out(&request, time).await?;
                 } else {
                     let call = t.begin(OpContext::new().with_timeout(time), request.clone());
@@ -129,7 +129,7 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
             }
             panic!("it did not start");
         }
-        End::Cancelling => {
+        StopCause::Cancelling => {
             let hold = t.hold().await?;
             let call = t.begin(cx.clone(), request);
             t.appears("/started").await?;
@@ -137,7 +137,7 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
             t.files.refused(patiently("a cancelled call", call).await.expect("no panic"), ErrorKind::Cancelled);
             hold.released().await
         }
-        End::Dropping => {
+        StopCause::Dropping => {
             let hold = t.hold().await?;
             let call = t.begin(cx, request);
             t.appears("/started").await?;
@@ -152,19 +152,19 @@ async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
 const FAMILY: &str = "sleep 60 & (sleep 60; :) & sh -c 'sleep 60 & sleep 60; :' & (sleep 60 &) ;";
 
 async fn a_timeout_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Timeout).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Timeout).await
 }
 
 async fn cancelling_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Cancelling).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Cancelling).await
 }
 
 async fn a_deadline_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Deadline).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Deadline).await
 }
 
 async fn dropping_the_call_ends_every_process(t: &ShellTarget) -> LawResult {
-    all_end(t, &format!("{FAMILY} {ON}"), End::Dropping).await
+    all_end(t, &format!("{FAMILY} {ON}"), StopCause::Dropping).await
 }
 
 /// Where a parent waits for a child that is ended and then goes on, all of them do.
@@ -172,7 +172,7 @@ const STUBBORN: &str = "trap '' HUP INT TERM; (while :; do sleep 60; done) & (tr
     echo x >started; while :; do sleep 60; done";
 
 async fn processes_that_ignore_signals_are_ended(t: &ShellTarget) -> LawResult {
-    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+    for how in [StopCause::Timeout, StopCause::Cancelling, StopCause::Dropping] {
         all_end(t, STUBBORN, how).await?;
     }
     Ok(())
@@ -183,7 +183,7 @@ async fn processes_that_left_the_session_are_ended(t: &ShellTarget) -> LawResult
         "setsid sleep 60 & setsid sh -c '(setsid sleep 60 </dev/null >/dev/null 2>&1 &)'; (setsid sh -c 'trap \"\" HUP TERM;
         while :; do sleep 60; done' &); {ON}"
     );
-    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+    for how in [StopCause::Timeout, StopCause::Cancelling, StopCause::Dropping] {
         all_end(t, &command, how).await?;
     }
     Ok(())
@@ -191,7 +191,7 @@ async fn processes_that_left_the_session_are_ended(t: &ShellTarget) -> LawResult
 
 async fn a_stopped_process_is_ended(t: &ShellTarget) -> LawResult {
     let command = "sleep 60 & kill -STOP $!; echo x >started; kill -STOP $$; sleep 60";
-    for how in [End::Timeout, End::Cancelling] {
+    for how in [StopCause::Timeout, StopCause::Cancelling] {
         all_end(t, command, how).await?;
     }
     Ok(())
@@ -216,7 +216,7 @@ async fn outputs_that_are_closed_are_not_the_end(t: &ShellTarget) -> LawResult {
 
 async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     for command in ["yes", "yes >&2", "yes & yes >&2 & yes", "cat /dev/zero"] {
-        let request = t.command(format!("{HELD} {command}")).max_output_bytes(10_000);
+        let request = t.command(format!("{HOLD_PREFIX} {command}")).max_output_bytes(10_000);
         let mut flooded = 0;
         for time in TIMES {
             let hold = t.hold().await?;
@@ -236,21 +236,21 @@ async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Puts things in order when it is asked to end, and says so. It waits in `wait`, which a signal interrupts at once.
+/// Cleans up on a request to end, and prints that it did. It waits in `wait`, which a signal interrupts at once.
 const ORDERLY: &str = "trap 'echo in order; echo x >ordered; exit 5' TERM; echo x >started; sleep 60 & wait";
 
-/// How often an [orderly](ORDERLY) command is ended before a law says that it was not asked. A command that gets no
+/// How often an [orderly](ORDERLY) command is ended before a law reports that no signal came. A command that gets no
 /// processor within the grace of its shell is killed like any other, which says nothing of the shell.
 const ATTEMPTS: usize = 3;
 
 async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {
     for _ in 0..ATTEMPTS * TIMES.len() {
-        all_end(t, ORDERLY, End::Timeout).await?;
+        all_end(t, ORDERLY, StopCause::Timeout).await?;
         if t.files.has("/ordered").await? {
             return Ok(());
         }
     }
-    panic!("it was not asked to end");
+    panic!("the command got no signal to end");
 }
 
 async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) -> LawResult {
@@ -261,5 +261,5 @@ async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) ->
             return Ok(());
         }
     }
-    panic!("what it said is lost: {last:?}");
+    panic!("its last output is lost: {last:?}");
 }

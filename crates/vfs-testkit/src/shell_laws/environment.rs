@@ -1,4 +1,4 @@
-//! The variables that a command has.
+//! Environment variables of commands.
 
 use std::process::{Command, exit};
 
@@ -20,7 +20,7 @@ shell_laws! { "environment":
 /// In the environment of a process that checks laws; every command may see it that inherits.
 const PLAIN: (&str, &str) = ("VFS_LAWS_PLAIN", "for all to see");
 
-/// In the environment, too: what nobody may see.
+/// Another variable of the environment, which no command may see.
 const SECRET: &str = "not-for-commands-4711";
 
 /// The names of variables that hold it.
@@ -60,7 +60,7 @@ fn is_planted() -> bool {
         && SECRETS.iter().all(|name| std::env::var(name).is_ok_and(|value| value == SECRET))
 }
 
-/// What every shell sets by itself, or may be set to give to every command.
+/// Variables that every shell sets itself, or passes to every command.
 const USUAL: [&str; 15] = [
     "PATH", "PWD", "OLDPWD", "SHLVL", "_", "HOME", "SHELL", "TERM", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR",
     "TZ", "HOSTNAME",

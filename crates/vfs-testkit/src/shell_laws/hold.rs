@@ -1,5 +1,6 @@
-//! How a law learns that processes are gone, on this machine or another: each of them holds the same FIFO open, and a
-//! command that reads it ends with the last of them.
+//! Detection of processes that remain, on this machine or another.
+//!
+//! Each process holds the same FIFO open, and a command that reads the FIFO ends with the last of them.
 
 use tokio::task::JoinHandle;
 use vfs_core::{ExecuteResponse, Result};
@@ -8,10 +9,10 @@ use super::ShellTarget;
 use super::steps::{assert_success, cx, patiently};
 use crate::laws::LawResult;
 
-/// Begins a command whose processes are to be told of. Descriptor 9 is open in all that it starts.
-pub(super) const HELD: &str = "exec 9>hold;";
+/// First words of a command whose processes are to be detected. All of them inherit descriptor 9.
+pub(super) const HOLD_PREFIX: &str = "exec 9>hold;";
 
-/// Waits for the end of all processes that were started by a command which began with [`HELD`]. Serves one such command:
+/// Waits for the end of all processes that were started by a command which began with [`HOLD_PREFIX`]. Serves one such command:
 /// the wait also ends with a command that is ended early, and the next would find no reader.
 pub(super) struct Hold(JoinHandle<Result<ExecuteResponse>>);
 

@@ -1,4 +1,4 @@
-//! The short calls that the laws of shells are written in.
+//! Short calls for the laws of shells.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(super) const TIMES: [Duration; 3] = [Duration::from_millis(700), Duration::f
 /// Makes a command wait until a test has written the file `go`.
 pub(super) const WAIT: &str = "until test -e go; do sleep 0.05; done";
 
-/// What a shell may add to output that it has cut, in bytes, to say so.
+/// Upper bound on the note that a shell adds to truncated output, in bytes.
 pub(super) const NOTE: usize = 300;
 
 /// A context with nothing set.
@@ -53,7 +53,7 @@ pub(super) fn lines(count: usize) -> String {
     (0..count).map(|number| format!("line {number:06}\n")).collect()
 }
 
-/// Asserts that a command ended well, and shows what it said if it did not.
+/// Asserts that a command succeeded, and shows its output if it did not.
 #[track_caller]
 pub(super) fn assert_success(ended: &ExecuteResponse) {
     let is_success = ended.exit_code == Some(0) && ended.signal.is_none() && !ended.timed_out;
@@ -82,7 +82,7 @@ impl ShellTarget {
         self.execute(self.command(command)).await
     }
 
-    /// What `command` prints to its standard output, where it ends well.
+    /// Returns the standard output of `command`, which must succeed.
     pub(super) async fn printed(&self, command: &str) -> Result<String> {
         let ended = self.run(command).await?;
         assert_success(&ended);
@@ -112,13 +112,13 @@ impl ShellTarget {
         panic!("the command was not started: {request:?}");
     }
 
-    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `pace`, a command that
+    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `delay`, a command that
     /// takes several of the steps that would change the answer: what has not changed meanwhile stands still, however slow
     /// the machine is.
     pub(super) async fn settled<T: PartialEq, F>(
         &self,
         what: &str,
-        pace: &str,
+        delay: &str,
         mut look: impl FnMut() -> F,
     ) -> Result<T>
     where
@@ -127,7 +127,7 @@ impl ShellTarget {
         let start = Instant::now();
         let mut before = look().await?;
         loop {
-            assert_success(&self.run(pace).await?);
+            assert_success(&self.run(delay).await?);
             let now = look().await?;
             if now == before {
                 return Ok(now);

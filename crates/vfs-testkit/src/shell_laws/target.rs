@@ -1,4 +1,4 @@
-//! What the laws of shells are checked on.
+//! Shells under test, and the features that laws need from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct ShellTarget {
     exceptions: Vec<(&'static str, &'static str)>,
 }
 
-/// What one shell can do and another cannot.
+/// Features that not every shell has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShellFeature {
@@ -38,9 +38,9 @@ pub enum ShellFeature {
     InheritedEnvironment,
     /// Commands are processes of a system, with its base tools: `mkfifo`, `kill`, `chmod`, `yes`.
     Processes,
-    /// What left the command's session with `setsid` is ended with it.
+    /// Processes that left the command's session with `setsid` are ended with the command.
     Sessions,
-    /// The signal that ended a command is told.
+    /// The signal that ended a command is reported.
     Signals,
     /// Both outputs together are in the order of arrival.
     Order,
@@ -76,7 +76,7 @@ impl ShellFeature {
             ShellFeature::InheritedEnvironment => "it passes no environment on",
             ShellFeature::Processes => "its commands are no processes",
             ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
-            ShellFeature::Signals => "it does not tell of signals",
+            ShellFeature::Signals => "it does not report signals",
             ShellFeature::Order => "it knows both outputs only apart",
             ShellFeature::SamePaths => "commands know the files under other paths",
             ShellFeature::Links => "there are no links here",
@@ -93,7 +93,7 @@ impl ShellFeature {
             ShellFeature::InheritedEnvironment => "it passes its environment on",
             ShellFeature::Processes => "its commands are processes",
             ShellFeature::Sessions => "it reaches other sessions",
-            ShellFeature::Signals => "it tells of signals",
+            ShellFeature::Signals => "it reports signals",
             ShellFeature::Order => "it knows the order of outputs",
             ShellFeature::SamePaths => "commands know the backend's paths",
             ShellFeature::Links => "there are links here",
@@ -133,7 +133,7 @@ impl ShellTarget {
     }
 }
 
-/// What a law needs from a shell.
+/// The features that a law needs from a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, reason = "tables of laws read as sentences")]
 #[non_exhaustive]
@@ -184,7 +184,7 @@ impl ShellFactory {
         Self { name: name.into(), absent: None, tier: Tier::Semantics, make: Arc::new(move || Box::pin(make())) }
     }
 
-    /// Runs only the laws of `tier` and the tiers before it, unless the environment asks for all.
+    /// Runs only the laws of `tier` and the tiers before it, unless the environment requires all.
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;

@@ -3,7 +3,7 @@
 use libtest_mimic::{Completion, Failed, Trial};
 
 use super::{SHELL, ShellFactory, ShellLaw};
-use crate::trials::try_within;
+use crate::harness::run_law;
 
 /// Every law of the factory's [tier](crate::Tier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
 /// its own.
@@ -27,7 +27,7 @@ fn try_law(factory: &ShellFactory, law: ShellLaw) -> Result<Completion, Failed> 
         return Ok(Completion::ignored_with(reason.clone()));
     }
     let made = (factory.make)();
-    let ignored = try_within(law.number, async move {
+    let ignored = run_law(law.number, async move {
         let target = made.await?;
         let exception = target.exception_of(&law);
         if exception.is_none() {

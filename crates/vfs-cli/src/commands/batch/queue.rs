@@ -1,4 +1,4 @@
-//! Bounded read-ahead queue of requests, so that a cancellation takes effect while earlier requests run.
+//! Bounded read-ahead queue of requests, so that a cancellation is seen while earlier requests run.
 
 use std::io::{self, BufReader};
 use std::sync::Arc;

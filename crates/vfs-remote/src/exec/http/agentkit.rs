@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::api::{ApiRequest, RunCodeApi};
-use super::json::{Printed, broken, completed};
+use super::json::{OutputFields, broken, completed};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
 use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
 /// Runs `sh -c` of a script for a service that runs Python only.
 ///
-/// The outputs go through files, so that a process which the script leaves behind keeps nobody waiting.
+/// The outputs go through files, so that a process which the script leaves behind does not delay the response.
 const RUNNER: &str = include_str!("runner.py");
 
 /// How much longer than the script its Python may run, in seconds.
@@ -74,8 +74,8 @@ impl Agentkit {
         self
     }
 
-    /// What goes through. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
-    /// does not tell its bounds.
+    /// Sets the limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
+    /// does not publish its bounds.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
@@ -141,14 +141,14 @@ struct ToolResult {
     result: String,
 }
 
-/// What the Python printed last.
+/// The last line of the Python program.
 #[derive(Deserialize)]
 struct Report {
     code: Option<i32>,
     late: bool,
     cut: bool,
     #[serde(flatten)]
-    printed: Printed,
+    printed: OutputFields,
 }
 
 impl RunCodeApi for Agentkit {
@@ -218,8 +218,7 @@ fn not_run(result: &Value) -> Error {
     let name = outputs.iter().find_map(|output| output["ename"].as_str()).unwrap_or_default();
     let name = one_line(name, 80);
     let reason = if name.is_empty() { String::new() } else { format!(" ({name})") };
-    let message =
-        format!("the service's Python did not bring the command to its end{reason}; what it did is not known");
+    let message = format!("the service's Python did not bring the command to its end{reason}; its effects are unknown");
     Error::new(ErrorKind::Unavailable, message)
 }
 

@@ -41,7 +41,7 @@ impl JsonApi {
         Self::default()
     }
 
-    /// A service that takes and gives what `transport` says.
+    /// Sets the limits of the service.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
@@ -65,7 +65,7 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RunResponse {
     #[serde(default)]
     exit_code: Option<i32>,
     #[serde(default)]
@@ -75,12 +75,12 @@ struct Answer {
     #[serde(default)]
     truncated: bool,
     #[serde(flatten)]
-    printed: Printed,
+    printed: OutputFields,
 }
 
 /// The outputs of a script, in base64, and how long they were where they are cut.
 #[derive(Deserialize)]
-pub(super) struct Printed {
+pub(super) struct OutputFields {
     stdout: String,
     stderr: String,
     #[serde(default)]
@@ -116,7 +116,7 @@ impl RunCodeApi for JsonApi {
     }
 
     fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
-        let answer: Answer = serde_json::from_slice(body).map_err(|_| broken())?;
+        let answer: RunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
         let exit = match (answer.exit_code, answer.signal, answer.timed_out) {
             (Some(code), None, false) => RemoteExit::Exited(code),
             (None, Some(signal), false) => RemoteExit::Signalled(signal),
@@ -132,7 +132,7 @@ impl RunCodeApi for JsonApi {
 }
 
 /// An answer whose outputs are base64.
-pub(super) fn completed(exit: RemoteExit, printed: &Printed, truncated: bool) -> Result<RemoteOutput> {
+pub(super) fn completed(exit: RemoteExit, printed: &OutputFields, truncated: bool) -> Result<RemoteOutput> {
     let bytes = |text: &str| STANDARD.decode(text).map_err(|_| broken());
     let mut completed = RemoteOutput::new(exit, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
     completed.stdout_bytes = completed.stdout_bytes.max(printed.stdout_bytes);
@@ -182,10 +182,10 @@ mod tests {
             r#"{"exit_code":3,"signal":9,"timed_out":true,"truncated":true,"#,
             r#""stdout":"aGk=","stderr":"eW8=","stdout_bytes":20,"stderr_bytes":30}"#
         );
-        let Answer { exit_code, signal, timed_out, truncated, printed } =
+        let RunResponse { exit_code, signal, timed_out, truncated, printed } =
             serde_json::from_str(json).expect("an answer");
         assert_eq!((exit_code, signal, timed_out, truncated), (Some(3), Some(9), true, true));
-        let Printed { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
+        let OutputFields { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
         assert_eq!((stdout.as_str(), stderr.as_str(), stdout_bytes, stderr_bytes), ("aGk=", "eW8=", 20, 30));
         let complaint: Complaint = serde_json::from_str(r#"{"error":"too busy"}"#).expect("a complaint");
         assert_eq!(complaint.error, "too busy");

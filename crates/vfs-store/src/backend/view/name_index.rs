@@ -26,13 +26,13 @@ pub(crate) struct NameIndexes {
 /// Index of one namespace.
 #[derive(Default)]
 pub(super) struct NameIndex {
-    state: Mutex<IndexState>,
+    state: Mutex<NameIndexState>,
     /// Held while all names are listed: other searches wait for the result.
     pub(super) loading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-enum IndexState {
+enum NameIndexState {
     #[default]
     Empty,
     /// The files as of a change.
@@ -53,7 +53,7 @@ impl NameIndexes {
 
     /// Returns `true` if the names are cached, which may be out of date.
     pub(crate) fn has_names(&self, namespace: &Namespace) -> bool {
-        matches!(*lock(&self.index(namespace).state), IndexState::Loaded(..))
+        matches!(*lock(&self.index(namespace).state), NameIndexState::Loaded(..))
     }
 
     /// Records that `path` has too many files.
@@ -75,7 +75,7 @@ impl NameIndex {
     /// Returns the cached names and the last change that they include.
     pub(super) fn cached(&self) -> Option<(Sequence, Directories)> {
         match &*lock(&self.state) {
-            IndexState::Loaded(position, names) => Some((*position, names.clone())),
+            NameIndexState::Loaded(position, names) => Some((*position, names.clone())),
             _ => None,
         }
     }
@@ -86,26 +86,26 @@ impl NameIndex {
 
     fn is_too_large_below(&self, path: &VfsPath) -> bool {
         let state = lock(&self.state);
-        matches!(&*state, IndexState::TooLarge(at, of) if at.elapsed() < TOO_LARGE_TTL && of.starts_with(path))
+        matches!(&*state, NameIndexState::TooLarge(at, of) if at.elapsed() < TOO_LARGE_TTL && of.starts_with(path))
     }
 
     /// Caches `names`, unless newer names are cached.
     pub(super) fn store(&self, position: Sequence, names: &Directories) {
         let mut state = lock(&self.state);
-        if !matches!(&*state, IndexState::Loaded(newer, _) if *newer >= position) {
-            *state = IndexState::Loaded(position, names.clone());
+        if !matches!(&*state, NameIndexState::Loaded(newer, _) if *newer >= position) {
+            *state = NameIndexState::Loaded(position, names.clone());
         }
     }
 
     pub(super) fn mark_too_large(&self, path: &VfsPath) {
-        *lock(&self.state) = IndexState::TooLarge(Instant::now(), path.clone());
+        *lock(&self.state) = NameIndexState::TooLarge(Instant::now(), path.clone());
     }
 
     /// Removes the names if they are still those of `position`.
     pub(super) fn invalidate(&self, position: Sequence) {
         let mut state = lock(&self.state);
-        if matches!(&*state, IndexState::Loaded(at, _) if *at == position) {
-            *state = IndexState::Empty;
+        if matches!(&*state, NameIndexState::Loaded(at, _) if *at == position) {
+            *state = NameIndexState::Empty;
         }
     }
 }

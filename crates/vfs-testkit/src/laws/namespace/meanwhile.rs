@@ -1,4 +1,4 @@
-//! Moves across mounts while others write, and moves that are left on the way.
+//! Moves across mounts beside writes of other callers, and cancelled moves.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode
 
 use super::super::LawResult;
 use super::super::steps::cx;
-use super::stage::{CASES, Case, DIRECTORY, End, FEW, MANY, OVER_A_FILE, Stage};
+use super::stage::{CASES, Case, DIRECTORY, MAX_STEPS, MIN_STEPS, OVER_A_FILE, Side, Stage};
 use super::steps::{Files, path};
-use crate::meddling::{Calls, Deed, Gate, Meddling};
+use crate::fault_injector::{Calls, FaultInjector, Gate, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 use crate::strict::StrictBackend;
 
@@ -28,18 +28,18 @@ const MEANWHILE: &str = "meanwhile\n";
 async fn written_at_each_step(
     n: &NamespaceFactory,
     case: &Case,
-    end: End,
+    end: Side,
     file: &str,
     check: impl Fn(&str, &Result<RenameResult>, [Files; 2]),
 ) -> LawResult {
     let write = WriteRequest::new(path(file), MEANWHILE).mode(WriteMode::Overwrite);
     for step in 1.. {
-        assert!(step < MANY, "there is no end to it");
-        let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Write(write.clone()));
-        let stage = Stage::meddled(n, case, end, &meddling).await?;
+        assert!(step < MAX_STEPS, "there is no end to it");
+        let injector = FaultInjector::new(|_| true, Calls::Only(step), InjectedFault::Write(write.clone()));
+        let stage = Stage::with_faults(n, case, end, &injector).await?;
         let result = stage.files.rename((case.rename)()).await;
-        if !meddling.has_struck() {
-            assert!(step > FEW, "{end:?} was hardly asked");
+        if !injector.has_fired() {
+            assert!(step > MIN_STEPS, "{end:?} had hardly a call");
             return result.map(drop);
         }
         check(&format!("step {step}: {result:?}"), &result, stage.state().await?);
@@ -52,7 +52,7 @@ fn holds(files: &Files, file: &str, text: &str) -> bool {
 }
 
 async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/c", |what, result, [source, target]| {
+    written_at_each_step(n, &DIRECTORY, Side::Source, "/d/b/c", |what, result, [source, target]| {
         let moved = |file: &str| format!("/in{file}");
         let is_kept = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
         assert!(is_kept, "{what}: {source:?} {target:?}");
@@ -63,7 +63,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
         assert!(result.is_err() || target.contains_key("/in/d/b/c"), "{what}: {target:?}");
     })
     .await?;
-    written_at_each_step(n, &OVER_A_FILE, End::Source, "/f", |what, result, [source, target]| {
+    written_at_each_step(n, &OVER_A_FILE, Side::Source, "/f", |what, result, [source, target]| {
         let is_kept = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
         assert!(is_kept, "{what}: {source:?} {target:?}");
         // Where the move is refused, the version that it had copied may stay at the target: it is nowhere else by then.
@@ -75,7 +75,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
 }
 
 async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/made", |what, result, [source, mut target]| {
+    written_at_each_step(n, &DIRECTORY, Side::Source, "/d/b/made", |what, result, [source, mut target]| {
         let mut expected = if result.is_ok() { DIRECTORY.moved() } else { DIRECTORY.unmoved() };
         if result.is_ok() && !source.contains_key("/d/b/made") {
             assert_eq!(target.remove("/in/d/b/made").as_deref(), Some(MEANWHILE), "{what}");
@@ -89,8 +89,8 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
-        written_at_each_step(n, case, End::Target, file, |what, result, [source, target]| {
-            // It stays, unless it was there before the move looked, and the move was asked to replace what is there.
+        written_at_each_step(n, case, Side::Target, file, |what, result, [source, target]| {
+            // The file stays, unless it was there before the move checked its target, and the move overwrites.
             let may_replace = (case.rename)().mode == TransferMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
             assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");
@@ -107,19 +107,19 @@ async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) 
 /// Moves up to each call at each end in turn, drops or cancels the move there, and checks what becomes of it.
 async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult {
     for case in &CASES {
-        for end in [End::Source, End::Target] {
-            for step in 1..MANY {
+        for end in [Side::Source, Side::Target] {
+            for step in 1..MAX_STEPS {
                 let gate = Gate::new();
-                let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Wait(Arc::clone(&gate)));
-                let stage = Stage::meddled(n, case, end, &meddling).await?;
+                let injector = FaultInjector::new(|_| true, Calls::Only(step), InjectedFault::Wait(Arc::clone(&gate)));
+                let stage = Stage::with_faults(n, case, end, &injector).await?;
                 let cx = OpContext::new();
                 let moving = stage.files.backend.rename(&cx, (case.rename)());
                 let what = format!("left at step {step} of {end:?}");
                 let moving = match select(moving, Box::pin(gate.reached())).await {
                     Either::Left((result, _)) => {
-                        case.assert_told(&what, &result, &stage.state().await?);
+                        case.assert_outcome(&what, &result, &stage.state().await?);
                         result?;
-                        assert!(step > FEW, "{end:?} was hardly asked");
+                        assert!(step > MIN_STEPS, "{end:?} had hardly a call");
                         break;
                     }
                     Either::Right(((), moving)) => moving,
@@ -135,7 +135,7 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
                 cx.cancel_token().cancel();
                 gate.open();
                 let result = moving.await;
-                case.assert_told(&what, &result, &stage.state().await?);
+                case.assert_outcome(&what, &result, &stage.state().await?);
                 if let Err(error) = result {
                     assert_eq!(error.kind(), ErrorKind::Cancelled, "{what}: {error:?}");
                 }
@@ -175,7 +175,7 @@ async fn a_move_that_is_dropped_after_any_time_is_whole_or_not_there(n: &Namespa
             let state = stage.settled(&whole).await?;
             assert!(whole.contains(&state), "after {polls} polls: {state:?}");
             if let Some(result) = result {
-                case.assert_told(&format!("after {polls} polls"), &result, &state);
+                case.assert_outcome(&format!("after {polls} polls"), &result, &state);
             }
         }
     }

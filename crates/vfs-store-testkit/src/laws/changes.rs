@@ -1,0 +1,195 @@
+//! Records of changes.
+
+use vfs_core::VfsPath;
+use vfs_store::{ChangePage, ChangeRecord, Precondition, Sequence, StoredMeta, Write};
+use vfs_testkit::LawResult;
+
+use super::StoreTarget;
+use super::following::records_after;
+use super::steps::{all_done, copy, delete, done, home, key, path, put, refused, rename, value};
+
+store_laws! { "changes":
+    "SC1" Changes a_namespace_begins_at_nought,
+    "SC2" Changes each_change_is_told_as_what_it_is,
+    "SC3" Changes what_was_not_made_is_not_told,
+    "SC4" BatchAndChanges a_batch_is_told_in_its_order,
+    "SC5" Changes changes_are_numbered_without_gaps,
+    "SC6" Changes a_page_has_no_more_than_asked_for,
+    "SC7" Changes at_the_end_there_is_nothing,
+    "SC8" BatchAndChanges the_newest_4096_are_remembered,
+    "SC9" Changes the_same_content_again_is_told,
+}
+
+async fn a_namespace_begins_at_nought(t: &StoreTarget) -> LawResult {
+    let changes = t.store.as_changes().expect("the law needs it");
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(0));
+    assert_eq!(records_after(&*t.store, &home(), 0, 10).await?, []);
+    t.put("/a", "x").await?;
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(1));
+    Ok(())
+}
+
+fn words(record: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
+    match record {
+        ChangeRecord::Created(path, stored) => ("created", path, Some(stored)),
+        ChangeRecord::Changed(path, stored) => ("changed", path, Some(stored)),
+        ChangeRecord::Removed(path) => ("removed", path, None),
+        ChangeRecord::Moved { to, stored, .. } => ("moved", to, Some(stored)),
+        other => panic!("{other:?} is no change that there is"),
+    }
+}
+
+/// A value is created, replaced and removed; each record has its metadata.
+async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
+    let created = t.put("/d/a", "one").await?;
+    let changed = t.put("/d/a", "two").await?;
+    let other = t.put("/d/a\n%", "other").await?;
+    done(t.store.delete(&key("/d/a"), &Precondition::Any).await?);
+    let again = t.put("/d/a", "again").await?;
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
+    let expected = [
+        ("created", "/d/a", Some(&created)),
+        ("changed", "/d/a", Some(&changed)),
+        ("created", "/d/a\n%", Some(&other)),
+        ("removed", "/d/a", None),
+        ("created", "/d/a", Some(&again)),
+    ];
+    for ((_, record), (what, path, stored)) in records.iter().zip(expected) {
+        assert_eq!(words(record), (what, &super::steps::path(path), stored));
+    }
+    assert_eq!(records.len(), expected.len(), "{records:?}");
+    Ok(())
+}
+
+/// Refused puts and deletes leave no trace.
+async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
+    t.put("/a", "x").await?;
+    let wrong = Precondition::Version("no version".into());
+    for expected in [&wrong, &Precondition::Absent] {
+        assert!(refused(t.store.put(&key("/a"), value("y"), expected).await?).is_some());
+        assert!(refused(t.store.delete(&key("/a"), expected).await?).is_some());
+    }
+    assert!(refused(t.store.delete(&key("/missing"), &Precondition::Any).await?).is_none());
+    assert!(refused(t.store.put(&key("/missing"), value("y"), &wrong).await?).is_none());
+    t.put("/b", "x").await?;
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
+    assert_eq!(
+        records.iter().map(|(position, record)| (position.0, words(record).1.as_str())).collect::<Vec<_>>(),
+        [(1, "/a"), (2, "/b")]
+    );
+    Ok(())
+}
+
+/// One change for each write; a copy is a put, and a move is one change that names both paths.
+async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
+    t.put("/a", "a").await?;
+    t.put("/b", "b").await?;
+    let writes = vec![
+        put("/c", "c"),
+        put("/a", "new"),
+        rename("/a", "/d/a"),
+        copy("/b", "/e"),
+        copy("/b", "/c"),
+        rename("/d/a", "/b"),
+        delete("/c"),
+    ];
+    let answers = all_done(t.batch(&[], writes).await?);
+    let records = records_after(&*t.store, &home(), 2, 3).await?;
+    let expected = [
+        ("created", "/c"),
+        ("changed", "/a"),
+        ("moved", "/d/a"),
+        ("created", "/e"),
+        ("changed", "/c"),
+        ("moved", "/b"),
+        ("removed", "/c"),
+    ];
+    for (((_, record), (what, at)), answer) in records.iter().zip(expected).zip(&answers) {
+        let (kind, to, stored) = words(record);
+        assert_eq!((kind, to), (what, &path(at)));
+        stored.iter().for_each(|stored| t.assert_same(stored, answer, at));
+    }
+    assert_eq!(records.len(), expected.len(), "{records:?}");
+    let sources = records.iter().filter_map(|(_, record)| {
+        if let ChangeRecord::Moved { from, .. } = record { Some(from.as_str()) } else { None }
+    });
+    assert_eq!(sources.collect::<Vec<_>>(), ["/a", "/d/a"]);
+    Ok(())
+}
+
+/// Each has the number after that of the one before it, whatever was refused between them.
+async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
+    let changes = t.store.as_changes().expect("the law needs it");
+    for n in 1..=40_u64 {
+        t.put(&format!("/{}", n % 7), "x").await?;
+        assert!(refused(t.store.put(&key("/1"), value("y"), &Precondition::Absent).await?).is_some());
+        drop(t.store.delete(&key("/missing"), &Precondition::Any).await?);
+        assert_eq!(changes.last_sequence(&home()).await?, Sequence(n));
+    }
+    assert_eq!(records_after(&*t.store, &home(), 0, 7).await?.len(), 40);
+    Ok(())
+}
+
+/// From every place on, with every limit: the same changes.
+async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
+    for n in 0..12 {
+        t.put(&format!("/{n}"), "x").await?;
+    }
+    let all = records_after(&*t.store, &home(), 0, 100).await?;
+    for seen in 0..=12 {
+        for limit in (1..=13).chain([1 << 31, 1 << 32, usize::MAX]) {
+            let rest = records_after(&*t.store, &home(), seen, limit).await?;
+            assert_eq!(rest, all[usize::try_from(seen).expect("it is small")..], "{limit} after {seen}");
+        }
+    }
+    Ok(())
+}
+
+async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
+    let changes = t.store.as_changes().expect("the law needs it");
+    for n in 0..3 {
+        let end = changes.last_sequence(&home()).await?;
+        match changes.since(&home(), end, 10).await? {
+            ChangePage::Changes { changes, next, has_more } => {
+                assert_eq!((changes, next, has_more), (vec![], end, false))
+            }
+            forgotten => panic!("{forgotten:?} at {end:?}, after {n} changes"),
+        }
+        t.put("/a", "x").await?;
+    }
+    Ok(())
+}
+
+/// A subscriber that is further behind gets all changes, or the sequence from which to continue. No change is lost silently.
+async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
+    let changes = t.store.as_changes().expect("the law needs it");
+    for round in 0..10 {
+        let write = |n| Write::Put(path(&format!("/d/{n}")), value(format!("{round}")));
+        all_done(t.batch(&[], (0..500).map(write).collect()).await?);
+    }
+    assert_eq!(changes.last_sequence(&home()).await?, Sequence(5000));
+    let rest = records_after(&*t.store, &home(), 5000 - 4096, 1000).await?;
+    assert_eq!(rest.len(), 4096);
+    let go_on = match changes.since(&home(), Sequence(0), 1000).await? {
+        ChangePage::Expired(position) => position,
+        ChangePage::Changes { changes, .. } => {
+            assert_eq!(changes.first().map(|(position, _)| *position), Some(Sequence(1)), "the first are left out");
+            assert_eq!(records_after(&*t.store, &home(), 0, 1000).await?.len(), 5000);
+            Sequence(5000)
+        }
+        other => panic!("{other:?} is no page that there is"),
+    };
+    assert_eq!(go_on, Sequence(5000), "what is listed from here on holds all before");
+    t.put("/new", "x").await?;
+    assert_eq!(records_after(&*t.store, &home(), go_on.0, 10).await?.len(), 1);
+    Ok(())
+}
+
+/// A put of what is there already may change its times.
+async fn the_same_content_again_is_told(t: &StoreTarget) -> LawResult {
+    t.put("/a", "same").await?;
+    t.put("/a", "same").await?;
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
+    assert_eq!(records.iter().map(|(_, record)| words(record).0).collect::<Vec<_>>(), ["created", "changed"]);
+    Ok(())
+}

@@ -1,0 +1,405 @@
+//! Broken stores with one fault each, which the laws must detect.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::SubsecRound;
+use futures::FutureExt;
+use tokio::task::yield_now;
+use vfs_core::{CaseMode, Result, VfsPath};
+use vfs_store::{
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Key, ListDepth, ListRequest, MemoryStore,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    StoredMeta, StoredValue, TextQuery, Write,
+};
+
+use super::steps::moment;
+use super::{STORE, StoreLaw, StoreTarget};
+
+/// The fault of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Nothing,
+    IgnoresConditions,
+    IgnoresVersions,
+    ChecksThenActs,
+    SaysThatMissingIsDeleted,
+    CutsTimes,
+    FoldsNames,
+    TakesRangesToTheirEnd,
+    DropsTheLastOfAPage,
+    RepeatsTheFirstOfAPage,
+    ShowsLookAlikes,
+    ReadsPatterns,
+    SortsWithoutCase,
+    MakesBatchesOneByOne,
+    ChecksConditionsBeforeBatches,
+    CountsThePathAsBelow,
+    MovesByCopying,
+    TellsOfRefused,
+    SkipsChanges,
+    ForgetsEarly,
+    WakesNobody,
+    MissesOverCuts,
+    MissesNonAsciiCase,
+    MissesBinary,
+    MixesUpMany,
+}
+
+/// A store in memory with a fault, which yields in every operation.
+#[derive(Debug, Clone)]
+struct BrokenStore {
+    inner: MemoryStore,
+    fault: Fault,
+}
+
+impl BrokenStore {
+    fn key(&self, key: &Key) -> Key {
+        match self.fault {
+            Fault::FoldsNames => Key::new(key.namespace.clone(), super::steps::path(&key.path.as_str().to_lowercase())),
+            _ => key.clone(),
+        }
+    }
+
+    fn batches(&self) -> &dyn Batch {
+        self.inner.as_batch().expect("a store in memory has them")
+    }
+
+    fn changes(&self) -> &dyn Changes {
+        self.inner.as_changes().expect("a store in memory has them")
+    }
+
+    /// Whether a change would be made, by a look of its own.
+    async fn would(&self, key: &Key, expected: &Precondition) -> Result<Option<PutOutcome>> {
+        let found = self.inner.head(key).await?;
+        yield_now().await;
+        Ok((!expected.holds(found.as_ref())).then_some(PutOutcome::PreconditionFailed(found)))
+    }
+
+    fn weakened(&self, expected: &Precondition) -> Precondition {
+        match (self.fault, expected) {
+            (Fault::IgnoresConditions | Fault::ChecksThenActs, _)
+            | (Fault::IgnoresVersions, Precondition::Version(_)) => Precondition::Any,
+            _ => expected.clone(),
+        }
+    }
+
+    /// The values below a path in which `_` is any letter.
+    async fn matching(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        let is_below = |path: &VfsPath| {
+            let (path, pattern) = (path.as_str().as_bytes(), request.below.as_str().as_bytes());
+            path.get(pattern.len()) == Some(&b'/') && path.iter().zip(pattern).all(|(a, b)| a == b || *b == b'_')
+        };
+        let mut page = self.inner.list(namespace, &ListRequest::all(VfsPath::root()).limit(usize::MAX)).await?;
+        page.entries.retain(|entry| is_below(&entry.path));
+        Ok(page)
+    }
+
+    async fn look_alikes(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        let mut page = self.inner.list(namespace, request).await?;
+        for other in self.inner.namespaces().await? {
+            if other.as_str().starts_with(namespace.as_str()) {
+                page.entries.extend(self.inner.list(&other, request).await?.entries);
+            }
+        }
+        page.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        page.entries.dedup_by(|a, b| a.path == b.path);
+        Ok(page)
+    }
+}
+
+impl fmt::Display for BrokenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "broken({:?})", self.fault)
+    }
+}
+
+#[async_trait]
+impl Store for BrokenStore {
+    fn capabilities(&self) -> StoreCapabilities {
+        self.inner.capabilities()
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
+        yield_now().await;
+        self.inner.head(&self.key(key)).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
+        yield_now().await;
+        let range = match self.fault {
+            Fault::TakesRangesToTheirEnd => range.map(|range| range.start..range.end.saturating_add(1)),
+            _ => range,
+        };
+        self.inner.get(&self.key(key), range).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        yield_now().await;
+        let mut stats = self.inner.stat_many(namespace, paths).await?;
+        if self.fault == Fault::MixesUpMany {
+            stats.reverse();
+        }
+        Ok(stats)
+    }
+
+    async fn get_many(
+        &self,
+        namespace: &Namespace,
+        paths: &[VfsPath],
+        max_size: u64,
+    ) -> Result<Vec<Option<StoredValue>>> {
+        yield_now().await;
+        let mut values = self.inner.get_many(namespace, paths, max_size).await?;
+        if self.fault == Fault::MixesUpMany {
+            values.reverse();
+        }
+        Ok(values)
+    }
+
+    async fn put(&self, key: &Key, mut value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
+        yield_now().await;
+        let key = self.key(key);
+        if self.fault == Fault::CutsTimes {
+            value.created_at = value.created_at.trunc_subsecs(3);
+            value.modified_at = value.modified_at.trunc_subsecs(3);
+        }
+        if self.fault == Fault::ChecksThenActs
+            && let Some(refused) = self.would(&key, expected).await?
+        {
+            return Ok(refused);
+        }
+        let outcome = self.inner.put(&key, value.clone(), &self.weakened(expected)).await?;
+        if self.fault == Fault::TellsOfRefused && matches!(outcome, PutOutcome::PreconditionFailed(Some(_))) {
+            let found = self.inner.get(&key, None).await?;
+            value.content = found.map_or_else(Bytes::new, |value| value.content).into();
+            drop(self.inner.put(&key, value, &Precondition::Any).await?);
+        }
+        Ok(outcome)
+    }
+
+    async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
+        yield_now().await;
+        let key = self.key(key);
+        if self.fault == Fault::ChecksThenActs
+            && let Some(refused) = self.would(&key, expected).await?
+        {
+            return Ok(refused);
+        }
+        match self.inner.delete(&key, &self.weakened(expected)).await? {
+            PutOutcome::PreconditionFailed(None) if self.fault == Fault::SaysThatMissingIsDeleted => {
+                Ok(PutOutcome::Applied(StoredMeta::new(0, "none".into(), moment(0))))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        yield_now().await;
+        if self.fault == Fault::ReadsPatterns && request.depth == ListDepth::All {
+            return self.matching(namespace, request).await;
+        }
+        if self.fault == Fault::ShowsLookAlikes {
+            return self.look_alikes(namespace, request).await;
+        }
+        let mut page = self.inner.list(namespace, request).await?;
+        match self.fault {
+            Fault::DropsTheLastOfAPage if page.next.is_some() => drop(page.entries.pop()),
+            Fault::RepeatsTheFirstOfAPage if request.from.is_some() => {
+                let first = self.inner.list(namespace, &ListRequest::all(request.below.clone()).limit(1)).await?;
+                page.entries = first.entries.into_iter().chain(page.entries).take(request.limit).collect();
+            }
+            Fault::SortsWithoutCase => page.entries.sort_by_key(|entry| entry.path.as_str().to_lowercase()),
+            _ => {}
+        }
+        Ok(page)
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        self.inner.namespaces().await
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        Some(self)
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        Some(self)
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Batch for BrokenStore {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        yield_now().await;
+        if let Fault::ChecksConditionsBeforeBatches | Fault::MakesBatchesOneByOne = self.fault {
+            if let refused @ BatchOutcome::PreconditionFailed(..) =
+                self.batches().batch(namespace, conditions, vec![]).await?
+            {
+                return Ok(refused);
+            }
+            yield_now().await;
+        }
+        match self.fault {
+            Fault::ChecksConditionsBeforeBatches => self.batches().batch(namespace, &[], writes).await,
+            Fault::MakesBatchesOneByOne => {
+                let mut all = Vec::new();
+                for write in writes {
+                    match self.batches().batch(namespace, &[], vec![write]).await? {
+                        BatchOutcome::Applied(stored) => all.extend(stored),
+                        refused => return Ok(refused),
+                    }
+                    yield_now().await;
+                }
+                Ok(BatchOutcome::Applied(all))
+            }
+            Fault::MovesByCopying => {
+                let split = |write| match write {
+                    Write::Move { from, to } => {
+                        vec![Write::Copy { from: from.clone(), to, at: moment(1) }, Write::Delete(from)]
+                    }
+                    other => vec![other],
+                };
+                self.batches().batch(namespace, conditions, writes.into_iter().flat_map(split).collect()).await
+            }
+            Fault::CountsThePathAsBelow => {
+                let at = conditions.iter().filter_map(|condition| match condition {
+                    Condition::NothingBelow(path) if !path.is_root() => {
+                        Some(Condition::At(path.clone(), Precondition::Absent))
+                    }
+                    _ => None,
+                });
+                let all: Vec<_> = conditions.iter().cloned().chain(at).collect();
+                self.batches().batch(namespace, &all, writes).await
+            }
+            _ => self.batches().batch(namespace, conditions, writes).await,
+        }
+    }
+}
+
+#[async_trait]
+impl Changes for BrokenStore {
+    async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
+        yield_now().await;
+        self.changes().last_sequence(namespace).await
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
+        yield_now().await;
+        let newest = self.changes().last_sequence(namespace).await?;
+        if self.fault == Fault::ForgetsEarly && seen.0 + 1000 < newest.0 {
+            return Ok(ChangePage::Expired(newest));
+        }
+        let mut page = self.changes().since(namespace, seen, limit).await?;
+        if let (Fault::SkipsChanges, ChangePage::Changes { changes, .. }) = (self.fault, &mut page) {
+            changes.retain(|(position, _)| position.0 % 5 != 3);
+        }
+        Ok(page)
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
+        yield_now().await;
+        if self.fault == Fault::WakesNobody && self.changes().last_sequence(namespace).await? == seen {
+            std::future::pending::<()>().await;
+        }
+        self.changes().changed(namespace, seen).await
+    }
+}
+
+#[async_trait]
+impl Search for BrokenStore {
+    async fn candidates(
+        &self,
+        namespace: &Namespace,
+        prefix: &VfsPath,
+        query: &TextQuery,
+    ) -> Result<Option<CandidateKeys>> {
+        yield_now().await;
+        let search = self.inner.as_search().expect("a store in memory has it");
+        let Some(found) = search.candidates(namespace, prefix, query).await? else { return Ok(None) };
+        let mut retained = CandidateKeys::new();
+        for path in found {
+            let key = Key::new(namespace.clone(), path);
+            let content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);
+            let holds = |part: &[u8], needle: &str| String::from_utf8_lossy(part).contains(needle);
+            let is_kept = match self.fault {
+                Fault::MissesOverCuts => {
+                    content.chunks(65_536).any(|part| query.texts.iter().any(|needle| holds(part, needle)))
+                }
+                Fault::MissesNonAsciiCase if query.case != CaseMode::Sensitive => {
+                    let text = content.to_ascii_lowercase();
+                    query.texts.iter().any(|needle| holds(&text, &needle.to_ascii_lowercase()))
+                }
+                Fault::MissesBinary => std::str::from_utf8(&content).is_ok(),
+                _ => true,
+            };
+            if is_kept {
+                retained.insert(key.path);
+            }
+        }
+        Ok(Some(retained))
+    }
+}
+
+/// Whether `law` holds for a store with the `fault`. Time passes by itself where everyone waits.
+fn holds(law: &StoreLaw, fault: Fault) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime can be built").block_on(async {
+        let store = BrokenStore { inner: MemoryStore::new(), fault };
+        let target = StoreTarget::new(store.clone()).with_second(store);
+        let outcome = AssertUnwindSafe((law.run)(&target)).catch_unwind().await;
+        matches!(outcome, Ok(Ok(())))
+    })
+}
+
+fn law(number: &str) -> &'static StoreLaw {
+    STORE.iter().find(|law| law.number == number).unwrap_or_else(|| panic!("{number} is no law"))
+}
+
+#[test]
+fn a_fault_breaks_the_laws_that_are_about_it() {
+    let faults: &[(Fault, &[&str])] = &[
+        (Fault::IgnoresConditions, &["SE1", "SE2", "SE3", "SR1", "SR2", "SH3", "SO1"]),
+        (Fault::IgnoresVersions, &["SE1", "SE4", "SR4", "SR7"]),
+        (Fault::ChecksThenActs, &["SR1", "SR2", "SR4"]),
+        (Fault::SaysThatMissingIsDeleted, &["SV3", "SE2", "SR3"]),
+        (Fault::CutsTimes, &["ST1", "ST2"]),
+        (Fault::FoldsNames, &["SN1", "SN3", "SL1"]),
+        (Fault::TakesRangesToTheirEnd, &["SV4", "SV5"]),
+        (Fault::DropsTheLastOfAPage, &["SL2", "SL7", "SP3"]),
+        (Fault::RepeatsTheFirstOfAPage, &["SL2", "SP3"]),
+        (Fault::ShowsLookAlikes, &["SA1", "SA2", "SA3"]),
+        (Fault::ReadsPatterns, &["SN4", "SL1"]),
+        (Fault::SortsWithoutCase, &["SL3"]),
+        (Fault::MakesBatchesOneByOne, &["SB3", "SB4", "SF3", "SY1", "SY4"]),
+        (Fault::ChecksConditionsBeforeBatches, &["SY2", "SY5", "SY6"]),
+        (Fault::CountsThePathAsBelow, &["SD2", "SD5"]),
+        (Fault::MovesByCopying, &["SM1", "SC4", "SB2"]),
+        (Fault::TellsOfRefused, &["SC3", "SC5"]),
+        (Fault::SkipsChanges, &["SC2", "SC5", "SF1", "SF2"]),
+        (Fault::ForgetsEarly, &["SC8"]),
+        (Fault::WakesNobody, &["SW2", "SW3", "SW4"]),
+        (Fault::MissesOverCuts, &["SS2"]),
+        (Fault::MissesNonAsciiCase, &["SS11", "SS12"]),
+        (Fault::MissesBinary, &["SS4"]),
+        (Fault::MixesUpMany, &["SV10", "SV11"]),
+    ];
+    let pairs = faults.iter().flat_map(|(fault, numbers)| numbers.iter().map(move |number| (*fault, *number)));
+    let missed: Vec<_> = pairs.filter(|(fault, number)| holds(law(number), *fault)).collect();
+    assert_eq!(missed, [], "these laws hold for stores with these faults");
+}
+
+#[test]
+fn every_law_holds_where_everyone_comes_in_between() {
+    let target = StoreTarget::new(MemoryStore::new()).with_second(MemoryStore::new());
+    for law in STORE.iter().filter(|law| target.exception_of(law).is_none()) {
+        assert!(holds(law, Fault::Nothing), "{} ({})", law.number, law.name);
+    }
+}

@@ -1,0 +1,212 @@
+//! Replicas that follow the records of changes.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use vfs_core::{Result, VfsPath};
+use vfs_store::{ChangePage, ChangeRecord, ListRequest, Namespace, Precondition, Sequence, Store, StoredMeta, Write};
+use vfs_testkit::LawResult;
+
+use super::StoreTarget;
+use super::steps::{HANG_TIMEOUT, delete, done, home, key, list, path, value};
+
+store_laws! { "following":
+    "SF1" BatchAndChanges what_is_told_leads_to_what_is_there,
+    "SF2" Changes every_change_of_many_writers_is_told_once,
+    "SF3" BatchAndChanges batches_of_many_writers_are_told_together,
+    "SF4" Changes who_is_told_sees_what_was_told,
+}
+
+/// Returns all changes after `seen`, read in pages of `limit`, which must be well formed.
+pub(super) async fn records_after(
+    store: &dyn Store,
+    namespace: &Namespace,
+    seen: u64,
+    limit: usize,
+) -> Result<Vec<(Sequence, ChangeRecord)>> {
+    let mut all = Vec::new();
+    let mut seen = Sequence(seen);
+    loop {
+        let page = store.as_changes().expect("the law needs it").since(namespace, seen, limit).await?;
+        let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?} after {seen:?}") };
+        assert!(changes.len() <= limit, "{} are more than {limit}", changes.len());
+        assert!(!has_more || !changes.is_empty(), "there is more and nothing of it comes after {seen:?}");
+        for (position, _) in &changes {
+            assert_eq!(position.0, seen.0 + 1, "numbers have no gaps");
+            seen = *position;
+        }
+        assert_eq!(next, seen, "where to go on is after the last");
+        all.extend(changes);
+        if !has_more {
+            return Ok(all);
+        }
+    }
+}
+
+/// Applies a record to `state`, and asserts that it can be applied.
+fn apply(record: ChangeRecord, state: &mut BTreeMap<VfsPath, StoredMeta>) {
+    match record {
+        ChangeRecord::Created(path, stored) => {
+            assert!(state.insert(path.clone(), stored).is_none(), "{path} was created and there before");
+        }
+        ChangeRecord::Changed(path, stored) => {
+            assert!(state.insert(path.clone(), stored).is_some(), "{path} was changed and not there before");
+        }
+        ChangeRecord::Removed(path) => {
+            assert!(state.remove(&path).is_some(), "{path} was removed and not there before")
+        }
+        ChangeRecord::Moved { from, to, stored } => {
+            assert_eq!(state.remove(&from).as_ref(), Some(&stored), "what was moved is what was there");
+            state.insert(to, stored);
+        }
+        other => panic!("{other:?} is no change that there is"),
+    }
+}
+
+async fn listed(t: &StoreTarget) -> Result<BTreeMap<VfsPath, StoredMeta>> {
+    let listing = list(&*t.store, &home(), &ListRequest::all(path("/"))).await?;
+    Ok(listing.entries.into_iter().map(|entry| (entry.path, entry.stored)).collect())
+}
+
+fn assert_leads_to(t: &StoreTarget, replica: BTreeMap<VfsPath, StoredMeta>, there: &BTreeMap<VfsPath, StoredMeta>) {
+    assert_eq!(replica.keys().collect::<Vec<_>>(), there.keys().collect::<Vec<_>>());
+    for (path, stored) in replica {
+        t.assert_same(&stored, &there[&path], path.as_str());
+    }
+}
+
+/// After any history of puts, deletes, moves and copies, alone and in batches, and from any place in it.
+async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
+    let mut random = fastrand::Rng::with_seed(17);
+    let mut state = BTreeMap::new();
+    let mut seen = 0;
+    for round in 0..120 {
+        let at = |random: &mut fastrand::Rng| format!("/{}", ["a", "b", "c", "a/b", "a/c", "a-b"][random.usize(..6)]);
+        let (from, to) = (at(&mut random), at(&mut random));
+        let content = format!("{round}");
+        match random.u8(..6) {
+            0..=2 => drop(t.put(&to, content).await?),
+            3 => drop(t.store.delete(&key(&to), &Precondition::Any).await?),
+            4 => drop(t.batch(&[], vec![super::steps::rename(&from, &to), super::steps::copy(&to, &from)]).await?),
+            _ => {
+                let writes = vec![Write::Put(path(&to), value(content)), super::steps::copy(&to, &from), delete(&to)];
+                drop(t.batch(&[], writes).await?);
+            }
+        }
+        if random.u8(..10) == 0 {
+            let new = records_after(&*t.store, &home(), seen, random.usize(1..9)).await?;
+            seen += new.len() as u64;
+            new.into_iter().for_each(|(_, record)| apply(record, &mut state));
+            assert_leads_to(t, state.clone(), &listed(t).await?);
+        }
+    }
+    let mut whole = BTreeMap::new();
+    records_after(&*t.store, &home(), 0, 7).await?.into_iter().for_each(|(_, record)| apply(record, &mut whole));
+    assert_leads_to(t, whole, &listed(t).await?);
+    Ok(())
+}
+
+/// Follows the changes from the first on while they are made, until there are `count` of them.
+async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
+    let changes = store.as_changes().expect("the law needs it");
+    let mut all = Vec::new();
+    while all.len() < count {
+        let seen = Sequence(all.len() as u64);
+        let waited = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
+        waited.unwrap_or_else(|_| panic!("nothing comes after {seen:?}, and {count} changes were made"))?;
+        all.extend(records_after(store, &home(), seen.0, 10).await?.into_iter().map(|(_, record)| record));
+    }
+    Ok(all)
+}
+
+const TASKS: usize = 8;
+const ROUNDS: usize = 25;
+
+/// All subscribers see one order, without gaps at any moment, over each handle.
+async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult {
+    let followers: Vec<_> = (0..3)
+        .map(|turn| {
+            let store = t.handle(turn);
+            tokio::spawn(async move { follow(&*store, TASKS * ROUNDS).await })
+        })
+        .collect();
+    let writers = (0..TASKS).map(|task| {
+        let store = t.handle(task);
+        tokio::spawn(async move {
+            for round in 0..ROUNDS {
+                let at = key(&format!("/{}", (task + round) % 5));
+                done(store.put(&at, value(format!("{task} {round}")), &Precondition::Any).await?);
+            }
+            Ok::<_, vfs_core::Error>(())
+        })
+    });
+    for writer in try_join_all(writers).await.expect("no task panicked") {
+        writer?;
+    }
+    let mut orders = Vec::new();
+    for follower in followers {
+        orders.push(follower.await.expect("the task did not panic")?);
+    }
+    assert!(orders.windows(2).all(|pair| pair[0] == pair[1]), "subscribers saw different orders");
+    let mut state = BTreeMap::new();
+    assert_eq!(orders[0].len(), TASKS * ROUNDS);
+    orders.swap_remove(0).into_iter().for_each(|record| apply(record, &mut state));
+    assert_leads_to(t, state, &listed(t).await?);
+    Ok(())
+}
+
+/// The changes of one batch come one after another, with none of another batch between them.
+async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult {
+    let writers = (0..TASKS).map(|task| {
+        let store = t.handle(task);
+        tokio::spawn(async move {
+            for round in 0..10 {
+                let write = |n| Write::Put(path(&format!("/{task}/{round}/{n}")), value("x"));
+                let made = store
+                    .as_batch()
+                    .expect("the law needs it")
+                    .batch(&home(), &[], (0..3).map(write).collect())
+                    .await?;
+                super::steps::all_done(made);
+            }
+            Ok::<_, vfs_core::Error>(())
+        })
+    });
+    for writer in try_join_all(writers).await.expect("no task panicked") {
+        writer?;
+    }
+    let records = records_after(&*t.store, &home(), 0, 50).await?;
+    assert_eq!(records.len(), TASKS * 30);
+    for batch in records.chunks(3) {
+        let paths: Vec<_> = batch
+            .iter()
+            .filter_map(|(_, record)| if let ChangeRecord::Created(path, _) = record { Some(path) } else { None })
+            .collect();
+        assert_eq!(paths.iter().map(|path| path.name()).collect::<Vec<_>>(), [Some("0"), Some("1"), Some("2")]);
+        assert!(paths.iter().all(|path| path.parent() == paths[0].parent()), "{paths:?}");
+    }
+    Ok(())
+}
+
+/// A change with a record is visible to every read, and a visible change has a record.
+async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
+    let writer = t.handle(1);
+    let task = tokio::spawn(async move {
+        for n in 0..100 {
+            done(writer.put(&key(&format!("/{n}")), value("x"), &Precondition::Absent).await?);
+        }
+        Ok::<_, vfs_core::Error>(())
+    });
+    let mut seen = 0;
+    while seen < 100 {
+        let there = listed(t).await?.len() as u64;
+        let position = t.store.as_changes().expect("the law needs it").last_sequence(&home()).await?;
+        assert!(position.0 >= there, "{there} are there and {} have a record", position.0);
+        for (position, record) in records_after(&*t.store, &home(), seen, 10).await? {
+            seen = position.0;
+            let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} was never made") };
+            t.assert_same(&t.head(path.as_str()).await?.expect("the record says so"), &stored, "recorded");
+        }
+    }
+    task.await.expect("the task did not panic")
+}

@@ -1,0 +1,54 @@
+//! The laws of stores as named tests.
+
+use libtest_mimic::{Completion, Failed, Trial};
+use vfs_testkit::harness::run_law;
+
+use crate::laws::{STORE, StoreLaw};
+use crate::target::StoreFactory;
+
+/// Every law of a store as a trial `store::subject::law`, each on a fresh store and a runtime of its own.
+///
+/// A law that needs what the store does not have is shown as ignored, with the reason. One that has not ended after
+/// ten minutes fails.
+pub fn store_trials(factory: StoreFactory) -> Vec<Trial> {
+    STORE
+        .iter()
+        .map(|law| {
+            let factory = factory.clone();
+            let name = format!("{}::{}::{}", factory.name, law.subject, law.name);
+            Trial::ignorable_test(name, move || try_law(&factory, *law))
+        })
+        .collect()
+}
+
+fn try_law(factory: &StoreFactory, law: StoreLaw) -> Result<Completion, Failed> {
+    if let Some(reason) = factory.absent {
+        return Ok(Completion::ignored_with(reason));
+    }
+    let made = (factory.make)();
+    let ignored = run_law(law.number, async move {
+        let target = made.await?;
+        let exception = target.exception_of(&law);
+        if exception.is_none() {
+            (law.run)(&target).await?;
+        }
+        Ok(exception)
+    })?;
+    Ok(ignored.map_or(Completion::Completed, Completion::ignored_with))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_have_names_and_numbers_of_their_own() {
+        let count = |mut words: Vec<String>| {
+            words.sort_unstable();
+            words.dedup();
+            words.len()
+        };
+        assert_eq!(count(STORE.iter().map(|law| format!("{}::{}", law.subject, law.name)).collect()), STORE.len());
+        assert_eq!(count(STORE.iter().map(|law| law.number.to_owned()).collect()), STORE.len());
+    }
+}
