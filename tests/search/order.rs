@@ -29,20 +29,15 @@ fn needle() -> GrepRequest {
 
 /// Searches that end by themselves.
 fn whole_searches() -> Vec<GrepRequest> {
-    let with = |change: fn(&mut GrepRequest)| {
-        let mut request = needle();
-        change(&mut request);
-        request
-    };
     vec![
         needle().context(2, 1),
         needle().output(GrepOutput::Files),
         needle().output(GrepOutput::Counts),
         needle().case(CaseMode::Insensitive).hidden().no_ignore(),
         GrepRequest::regex(r"^line \d*7 is (needle|hay)").glob("*a*"),
-        with(|request| request.invert = true).glob("/order/**"),
-        with(|request| request.links = LinkMode::Follow),
-        with(|request| request.multiline = true).output(GrepOutput::Counts),
+        needle().invert().glob("/order/**"),
+        needle().links(LinkMode::Follow),
+        needle().multiline().output(GrepOutput::Counts),
         GrepRequest::literal("nothing has this"),
     ]
 }

@@ -9,7 +9,7 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    GrepRequest, GrepResult, HiddenNames, IgnoreMode, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
     RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
     WriteResult, deferred_stream, read_multi_modal,
@@ -118,12 +118,12 @@ fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
 }
 
 fn reach_of_glob(req: &GlobRequest) -> Reach {
-    let all = everything(req.hidden, req.no_ignore);
+    let all = everything(req.hidden, req.ignore);
     SearchScope::of_glob(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 
 fn reach_of_grep(req: &GrepRequest) -> Reach {
-    let all = everything(req.hidden, req.no_ignore);
+    let all = everything(req.hidden, req.ignore);
     // What is wrong with the request is for the search to say.
     SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
@@ -133,7 +133,7 @@ fn reach_of_ls(req: &LsRequest) -> Reach {
         Some(0 | 1) => Reach::Level,
         // One level more, so that it is known what is left out.
         Some(levels) => Reach::Levels(levels.saturating_add(1)),
-        None => everything(HiddenNames::Include, true),
+        None => everything(HiddenNames::Include, IgnoreMode::Disregard),
     }
 }
 
@@ -266,7 +266,7 @@ impl<E: RemoteExec> TreeProvider for SandboxBackend<E> {
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),
-            (None, TreeUse::Grep) => everything(HiddenNames::Skip, false),
+            (None, TreeUse::Grep) => everything(HiddenNames::Skip, IgnoreMode::Apply),
             (None, _) => Reach::Level,
         };
         Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))

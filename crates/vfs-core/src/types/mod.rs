@@ -23,10 +23,10 @@ mod writer;
 
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
 pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
-pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, LinkMode};
+pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, IgnoreMode, LinkMode};
 pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
-    Pattern,
+    LineSelection, MatchBoundary, MatchSpan, Pattern,
 };
 pub use line_text::LineText;
 pub use ls::{LsRequest, LsResult};

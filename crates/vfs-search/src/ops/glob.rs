@@ -80,7 +80,7 @@ impl SearchVisitor for GlobVisitor {
             return Err(only_directories());
         }
         let options = WalkOptions {
-            visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
+            visibility: Visibility { hidden: req.hidden, ignore: req.ignore },
             links: req.links,
             max_depth: None,
             directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },

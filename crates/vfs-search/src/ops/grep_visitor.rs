@@ -29,7 +29,7 @@ impl SearchVisitor for CompiledQuery {
     }
 
     fn options(&self) -> WalkOptions {
-        let visibility = Visibility { hidden: self.hidden, no_ignore: self.no_ignore };
+        let visibility = Visibility { hidden: self.hidden, ignore: self.ignore };
         WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
     }
 

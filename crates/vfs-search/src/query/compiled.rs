@@ -2,7 +2,9 @@
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use vfs_core::tree::Sought;
-use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames, LinkMode, Result};
+use vfs_core::{
+    BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames, IgnoreMode, LineSelection, LinkMode, Result,
+};
 
 use crate::query::file_filter::FileFilter;
 use crate::query::matcher::LineMatcher;
@@ -37,7 +39,7 @@ pub(crate) struct CompiledQuery {
     pub(crate) context_limit: usize,
     pub(crate) filter: FileFilter,
     pub(crate) hidden: HiddenNames,
-    pub(crate) no_ignore: bool,
+    pub(crate) ignore: IgnoreMode,
     pub(crate) links: LinkMode,
     pub(crate) output: GrepOutput,
     pub(crate) binary: BinaryMode,
@@ -73,11 +75,11 @@ impl CompiledQuery {
             context_limit: CONTEXT_LIMIT,
             filter: FileFilter::new(req)?,
             hidden: req.hidden,
-            no_ignore: req.no_ignore,
+            ignore: req.ignore,
             links: req.links,
             output: req.output,
             binary: req.binary,
-            invert: req.invert,
+            invert: req.selection == LineSelection::NonMatching,
             before: if shows_lines { req.before } else { 0 },
             after: if shows_lines { req.after } else { 0 },
             limit: req.limit,

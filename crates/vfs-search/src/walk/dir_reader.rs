@@ -168,7 +168,7 @@ impl<T: Tree> DirReader<'_, T> {
         let listing = match &names {
             Some(names) => {
                 // Ignore files are looked up with the other names, but only for their rules.
-                let rules = IgnoreFiles::NAMES.iter().filter(|_| !self.options.visibility.no_ignore);
+                let rules = IgnoreFiles::NAMES.iter().filter(|_| self.options.visibility.applies_rules());
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
                 self.tree.list_only(&context.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
             }
