@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, Layer, LinkMode, LsRequest,
-    OpContext, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LinkMode, LsRequest, OpContext,
+    RenameRequest, Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
@@ -285,7 +285,7 @@ fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
                 guarded.grep(&cx, GrepRequest::regex("a").path(path(at))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path(at), path("/got"))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at)).overwrite()).await.err(),
-                guarded.upload_files(&cx, vec![FileUpload::new(path(at), "x")]).await.remove(0).cause,
+                guarded.upload_files(&cx, vec![UploadRequest::new(path(at), "x")]).await.remove(0).cause,
                 guarded.download_files(&cx, vec![path(at)]).await.remove(0).cause,
                 guarded.write(&cx, if_version(at)).await.err(),
             ];

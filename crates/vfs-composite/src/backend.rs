@@ -11,11 +11,11 @@ use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, IgnoreMode, LsRequest, LsResult, MapPaths, MultiModalReader, OpContext,
-    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Shell, Snapshots, StatRequest, StreamingShell, TransferMode, TreeProvider, TreeUse, UnaryRequest, VfsPath,
-    Watch, WriteRequest, WriteResult, deferred_stream, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, IgnoreMode, LsRequest, LsResult, MapPaths, MultiModalReader, OpContext, OpenTreeRequest,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
+    Shell, Snapshots, StatRequest, StreamingShell, TransferMode, TreeProvider, TreeUse, UnaryRequest, UploadRequest,
+    VfsPath, Watch, WriteRequest, WriteResult, deferred_stream, edit,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -299,11 +299,11 @@ impl Backend for CompositeBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         let table = self.table();
         if table.is_mount_or_ancestor(&req.path) {
             cx.check()?;
-            return Ok(Resolved::at(req.path));
+            return Ok(ResolveResult::at(req.path));
         }
         let path = req.path.clone();
         let resolved = table.route(&path).send(cx, req).await?;
@@ -410,7 +410,7 @@ impl Backend for CompositeBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.upload_grouped(cx, files).await
     }
 

@@ -10,10 +10,11 @@ use futures::stream::{self, BoxStream, SelectAll};
 use vfs_core::change_log::ChangeLog;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
-    FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, MapPaths as _,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, Request as _, Result,
-    Shell, StopJobRequest, StreamingShell, TreeProvider, UnaryRequest as _, VfsPath, Watch, WatchEvent, WatchRequest,
+    Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse,
+    FileUploadResponse, GrepEvent, GrepRequest, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, MapPaths as _,
+    MultiModalReadRequest, MultiModalReadResult, MultiModalReader, OpContext, OpenTreeRequest, Request as _, Result,
+    Shell, StopJobRequest, StreamingShell, TreeProvider, UnaryRequest as _, UploadRequest, VfsPath, Watch, WatchEvent,
+    WatchRequest,
 };
 
 use crate::backend::CompositeBackend;
@@ -96,7 +97,7 @@ fn missing_response() -> Error {
 }
 
 impl CompositeBackend {
-    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let (groups, failures) = group_by_mount(self, cx, files, |file| &mut file.path).await;
         let failed = |index: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[index]), error);
@@ -165,17 +166,17 @@ impl Shell for CompositeBackend {
         response.map_paths(&mount.mapping)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
@@ -204,7 +205,7 @@ impl StreamingShell for CompositeBackend {
 
 #[async_trait]
 impl MultiModalReader for CompositeBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         let table = self.table();
         table.real_path(cx, &req.read.path, FinalLink::Follow).await?;
         let mount = table.route(&req.read.path);

@@ -11,6 +11,20 @@
 //!
 //! Implementers of backends find helpers in [`tree`], [`change_log`], [`output`], [`timer`] and [`buffer`].
 //!
+//! # Requests and results
+//!
+//! One rule names and shapes them:
+//!
+//! * The operation `x` takes an `XRequest`. It returns an `XResult`, its stream has items of `XEvent`, and its handle is named for
+//!   what it does, such as [`FileWriter`].
+//! * A description of one thing is an `Info`, also in lists: [`FileInfo`], [`JobInfo`], [`SnapshotInfo`]. The results of agent tools
+//!   that have a name elsewhere keep it: [`ExecuteResponse`], [`FileUploadResponse`], [`FileDownloadResponse`].
+//! * A request is built by `new` with its required fields, and by setters. A mode is an enum, also if its JSON is a truth value.
+//! * Requests, results and events, and the enums of modes and reasons, are `#[non_exhaustive]`: a new field or variant breaks no
+//!   caller. Not so values that are complete by definition: coordinates ([`ByteRange`], [`TerminalSize`], [`Submatch`]), wrappers of
+//!   one value ([`GrepStreamRequest`], ids), and enums that divide a whole, which callers match in full ([`Content`], [`FileText`],
+//!   [`LineKind`], [`FileOperationError`]).
+//!
 //! ```
 //! use vfs_core::{Backend, BackendExt, Result};
 //!
@@ -52,7 +66,7 @@ pub use context::OpContext;
 pub use error::{Error, ErrorDetail, ErrorKind, NoMatchHint, PathFault, Result, SimilarLine};
 pub use ext::BackendExt;
 pub use facets::{
-    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Snapshots, TreeProvider, Watch,
+    FilePart, MultiModalReadRequest, MultiModalReadResult, MultiModalReader, PartKind, Snapshots, TreeProvider, Watch,
     read_multi_modal,
 };
 pub use operation::{
@@ -64,7 +78,7 @@ pub use path::VfsPath;
 pub use path_mapping::{MapPaths, PathMapping};
 pub use remove_empty_dirs::remove_empty_dirs;
 pub use shell::{
-    BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
-    JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,
+    BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, JobId, JobInfo,
+    JobOutputRequest, JobOutputResult, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,
 };
 pub use types::*;

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vfs_core::{
-    ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest,
-    HiddenNames, IgnoreMode, LineSelection, LsRequest, MatchBoundary, MatchSpan, MultiModalReadRequest, ReadRequest,
-    RenameRequest, Replacement, StatRequest, TerminalSize, VfsPath, WriteRequest,
+    ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepRequest, HiddenNames,
+    IgnoreMode, LineSelection, LsRequest, MatchBoundary, MatchSpan, MultiModalReadRequest, ReadRequest, RenameRequest,
+    Replacement, StatRequest, TerminalSize, UploadRequest, VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -40,7 +40,7 @@ fn omitted_fields_have_defaults_and_unknown_fields_are_errors() {
     check(json!({"pattern": "*.rs"}), GlobRequest::new("*.rs"));
     check(json!({"pattern": "x"}), GrepRequest::literal("x"));
     check(json!({"pattern": {"regex": "x+"}}), GrepRequest::regex("x+"));
-    check(json!({"path": "/a", "content": "x"}), FileUpload::new(path("/a"), "x"));
+    check(json!({"path": "/a", "content": "x"}), UploadRequest::new(path("/a"), "x"));
     check(json!({"command": "ls"}), ExecuteRequest::new("ls"));
     check(json!({"read": {"path": "/a"}}), MultiModalReadRequest::new(ReadRequest::new(path("/a"))));
     assert_eq!(serde_json::from_value::<LsRequest>(json!({})).ok(), Some(LsRequest::new(VfsPath::root())));

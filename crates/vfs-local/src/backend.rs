@@ -13,10 +13,10 @@ use futures::stream::BoxStream;
 use tokio::task::coop::consume_budget;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult, MultiModalReader,
+    OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch, WatchEvent,
     WatchRequest, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
 };
 use vfs_search::Pool;
@@ -216,7 +216,7 @@ impl fmt::Display for LocalBackend {
 
 #[async_trait]
 impl MultiModalReader for LocalBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         read_multi_modal(self, cx, req).await
     }
 }
@@ -253,7 +253,7 @@ impl Backend for LocalBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         match self.try_fast_path(cx, &req.path, |local_fs| local_fs.resolve_fast_path(&req.path)).await? {
             Some(resolved) => Ok(resolved),
             None => self.run_blocking(cx, req.path.clone(), move |local_fs, _| local_fs.resolve(&req.path)).await,
@@ -326,7 +326,7 @@ impl Backend for LocalBackend {
         Some(self)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let uploaded = self.run_blocking(cx, VfsPath::root(), move |local_fs, cx| {
             Ok(files.into_iter().map(|file| local_fs.upload(file, cx)).collect())

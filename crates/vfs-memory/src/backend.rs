@@ -8,13 +8,13 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
-    DiffRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest,
-    WriteResult,
+    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
+    DiffResult, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, ForgetRequest,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest,
+    MultiModalReadResult, MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
+    Snapshots, SnapshotsRequest, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest,
+    WriteMode, WriteRequest, WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
@@ -171,9 +171,9 @@ impl Backend for MemoryBackend {
         ops::stat(&self.inner.files.load(), cx, req)
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check()?;
-        Ok(Resolved::at(req.path))
+        Ok(ResolveResult::at(req.path))
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -223,8 +223,8 @@ impl Backend for MemoryBackend {
         vfs_search::grep_stream_on(self.inner.config.pool(), Arc::new(self.tree()), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        let upload = |file: FileUpload| {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+        let upload = |file: UploadRequest| {
             let req = WriteRequest::from(file);
             let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
             FileUploadResponse::of_write(req.path, written)
@@ -264,7 +264,7 @@ impl TreeProvider for MemoryBackend {
 
 #[async_trait]
 impl MultiModalReader for MemoryBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         vfs_core::read_multi_modal(self, cx, req).await
     }
 }
@@ -282,7 +282,7 @@ impl Snapshots for MemoryBackend {
         Ok(self.inner.snapshots.insert(MemoryBackend::snapshot(self), req))
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, _req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         cx.check()?;
         Ok(self.inner.snapshots.list())
     }
@@ -298,7 +298,7 @@ impl Snapshots for MemoryBackend {
         self.inner.snapshots.forget(&req.id)
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         cx.check()?;
         let from = self.inner.snapshots.get(&req.from)?;
         let to = match &req.to {

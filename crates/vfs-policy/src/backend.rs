@@ -10,15 +10,15 @@ use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
+    Backend, Capabilities, Change, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
-    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest,
-    JobsRequest, Layer, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
-    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest,
-    StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
-    WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
+    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, ForgetRequest, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, JobInfo, JobOutputRequest, JobOutputResult,
+    JobsRequest, Layer, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult, MultiModalReader, OpContext,
+    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    ResolveResult, RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest,
+    StatRequest, StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest,
+    UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
 };
 use vfs_search::Pool;
 
@@ -220,7 +220,7 @@ impl Backend for PolicyBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         let path = req.path.clone();
         let answer = self.send_at(cx, req).await;
         match self.refusal(cx, &path, &answer).await {
@@ -304,7 +304,7 @@ impl Backend for PolicyBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         for (place, file) in files.into_iter().enumerate() {
@@ -397,15 +397,15 @@ impl Shell for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         self.send(cx, req).await
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         self.send(cx, req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         self.send(cx, req).await
     }
 }
@@ -422,7 +422,7 @@ impl StreamingShell for PolicyBackend {
 
 #[async_trait]
 impl MultiModalReader for PolicyBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         self.send_at(cx, req).await
     }
 }
@@ -441,8 +441,8 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
-        self.send(cx, SnapshotsRequest).await
+    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+        self.send(cx, req).await
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
@@ -454,7 +454,7 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         self.require_full_access(cx).await?;
         self.send(cx, req).await
     }

@@ -8,11 +8,11 @@ use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, HiddenNames, IgnoreMode, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, HiddenNames, IgnoreMode, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult,
     MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
-    WriteResult, deferred_stream, read_multi_modal,
+    RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider, TreeUse, UploadRequest,
+    VfsPath, WriteRequest, WriteResult, deferred_stream, read_multi_modal,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -169,7 +169,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         stat::stat(&self.place, cx, req.path).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         stat::resolve(&self.place, cx, req.path).await
     }
 
@@ -233,7 +233,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         events.inspect(move |_| _ = &guard).boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         bulk::upload(&self.place, cx, files).await
     }
 
@@ -256,7 +256,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
 
 #[async_trait]
 impl<E: RemoteExec> MultiModalReader for SandboxBackend<E> {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         read_multi_modal(self, cx, req).await
     }
 }

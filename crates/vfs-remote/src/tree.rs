@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, IgnoreMode, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, IgnoreMode, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
@@ -228,7 +228,7 @@ impl<E: RemoteExec> Tree for RemoteTree<E> {
         Ok(Opened::reader(rest, size))
     }
 
-    fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<ResolveResult> {
         self.wait(stat::resolve(&self.place, &self.cx, dir.0.path.child(name)?))
     }
 }

@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem,
-    Resolved, Result, Version, VfsPath,
+    ResolveResult, Result, Version, VfsPath,
 };
 
 use crate::engine::ordered_queue::Tuning;
@@ -230,8 +230,8 @@ impl Tree for TestTree {
         }
     }
 
-    fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
-        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(Resolved::at)
+    fn resolve(&self, dir: &String, name: &str) -> Result<ResolveResult> {
+        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(ResolveResult::at)
     }
 
     fn known(&self, dir: &String, name: &str, kind: ChildKind) -> Option<Sketch> {

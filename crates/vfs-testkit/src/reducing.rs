@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest,
-    EditResult, FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations,
-    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
+    EditResult, FileData, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations, OpContext,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
+    Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest,
+    WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.
@@ -109,7 +110,7 @@ impl Backend for Reducing {
         self.now().stat(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.now().resolve(cx, req).await
     }
 
@@ -137,8 +138,8 @@ impl Backend for Reducing {
         let mode = req.mode;
         let mut result = self.now().edit(cx, req).await?;
         match mode {
-            EditMode::Apply => self.reduce(&mut result.files_update),
             EditMode::DryRun => assert_eq!(result.files_update, None, "a dry run changes nothing"),
+            _ => self.reduce(&mut result.files_update),
         }
         Ok(result)
     }
@@ -176,7 +177,7 @@ impl Backend for Reducing {
         self.now().grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let _turn = self.one_at_a_time.lock().await;
         let mut answers = self.now().upload_files(cx, files).await;
         let written = answers.iter_mut().filter(|answer| answer.error.is_none());

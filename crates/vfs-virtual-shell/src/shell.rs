@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::timer::Timer;
 use vfs_core::{
-    BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest,
-    JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
+    BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest,
+    JobOutputResult, JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
 };
 
 use crate::backend::{ShellInner, VirtualShell};
@@ -45,15 +45,15 @@ impl Shell for VirtualShell {
         response.map_err(|error| error.or_path(&cwd))
     }
 
-    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<JobInfo>> {
         Ok(self.0.jobs.list(cx))
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         self.0.jobs.output(cx, req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         self.0.jobs.stop(cx, &req.id).await
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use vfs_core::{
-    CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, FileUpload,
-    GlobRequest, GrepRequest, LinkMode, LsRequest, MultiModalReadRequest, OpenTreeRequest, ReadRequest, RenameRequest,
-    ResolveRequest, StatRequest, TreeUse, UnaryRequest as _, VfsPath, WatchRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, GlobRequest,
+    GrepRequest, LinkMode, LsRequest, MultiModalReadRequest, OpenTreeRequest, ReadRequest, RenameRequest,
+    ResolveRequest, StatRequest, TreeUse, UnaryRequest as _, UploadRequest, VfsPath, WatchRequest, WriteMode,
+    WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};
@@ -163,7 +164,7 @@ attacks! {
     }
     an_upload(lab, out) {
         let targets = ["/secrets/new", "/public/link", "/public/dir/new", "/.env", "/alias/secrets/new"];
-        let files = targets.iter().map(|at| FileUpload::new(path(at), "x")).collect();
+        let files = targets.iter().map(|at| UploadRequest::new(path(at), "x")).collect();
         for answer in lab.files.upload_files(&lab.cx, files).await {
             out.refused(&answer.cause.map_or(Ok(answer.version), Err));
         }

@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use vfs_core::{
-    Backend, CancelToken, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, Job, JobId, OpContext,
+    Backend, CancelToken, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, JobId, JobInfo, OpContext,
 };
 
 use super::job_directory::JobDirectory;
@@ -42,7 +42,7 @@ pub(crate) async fn run_monitored(
     backend: &dyn Backend,
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {
-    let mut job = Job::new(JobId::new(id), request.command.clone(), Utc::now());
+    let mut job = JobInfo::new(JobId::new(id), request.command.clone(), Utc::now());
     let directory = JobRegistry::open_or_create().await?.create_job(&job.id).await?;
     let mut monitor = match JobMonitor::start(&job, &directory, cx, backend, request).await {
         Ok(monitor) => monitor,
@@ -74,7 +74,7 @@ struct JobMonitor {
 impl JobMonitor {
     /// Starts the command, and reports that to the parent process.
     async fn start(
-        job: &Job,
+        job: &JobInfo,
         directory: &JobDirectory,
         cx: OpContext,
         backend: &dyn Backend,

@@ -11,9 +11,9 @@ use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Interceptor,
-    Layer, LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, RequestRef, RestoreRequest,
-    Result, ResultStream, SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Intercepted, Interceptor, Layer,
+    LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, RequestRef, RestoreRequest, Result,
+    ResultStream, SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, UploadRequest, WriteMode,
     WriteRequest,
 };
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
@@ -77,7 +77,7 @@ async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
             files.copy(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
         }
         Step::Read { path: at, .. } => {
-            let upload = FileUpload::new(path(at), "uploaded");
+            let upload = UploadRequest::new(path(at), "uploaded");
             files.upload_files(cx, vec![upload]).await.remove(0).cause.map_or(Ok(()), Err)
         }
         _ => Ok(()),

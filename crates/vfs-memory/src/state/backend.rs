@@ -9,11 +9,11 @@ use rpds::RedBlackTreeMapSync;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult,
     MultiModalReader, Mutations, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult,
+    RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch,
+    WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
@@ -161,7 +161,7 @@ impl StateBackend {
         Ok(((!change.is_empty()).then_some(update), result))
     }
 
-    fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+    fn upload(&self, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
         let req = WriteRequest::from(file);
         let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
         let (update, written) =
@@ -195,9 +195,9 @@ impl Backend for StateBackend {
         ops::stat(&self.session.load().files, cx, req)
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check()?;
-        Ok(Resolved::at(req.path))
+        Ok(ResolveResult::at(req.path))
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -262,7 +262,7 @@ impl Backend for StateBackend {
         vfs_search::grep_stream_on(self.config.pool(), Arc::new(self.tree()), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         // The files of one request must be consistent with each other, also in a backend that never changes.
         let target = match self.mutations {
             Mutations::InPlace => self.clone(),
@@ -305,7 +305,7 @@ impl TreeProvider for StateBackend {
 
 #[async_trait]
 impl MultiModalReader for StateBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         vfs_core::read_multi_modal(self, cx, req).await
     }
 }

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::runtime::Handle;
 use vfs_core::{
-    Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
-    OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
+    Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult,
+    JobsRequest, OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
 };
 use vfs_shell::{CommandRunner, ShellConfig};
 
@@ -89,19 +89,19 @@ impl Shell for SandboxCommands {
         Ok(with_leftovers(cx, Arc::clone(&self.sandbox().setup), map_full_output(&self.outputs, response)?).await)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         let jobs = self.commands.jobs(cx, req).await;
         self.tidy().await;
         jobs
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         let output = self.commands.job_output(cx, req).await;
         self.tidy().await;
         output
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         let job = self.commands.stop_job(cx, req).await;
         self.tidy().await;
         job

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Resolved,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult,
     Result, StatRequest, UnaryRequest as _, VfsPath,
 };
 
@@ -45,7 +45,7 @@ impl BackendTree {
     }
 
     /// Returns `path` without links.
-    fn resolve_path(&self, path: VfsPath) -> Result<Resolved> {
+    fn resolve_path(&self, path: VfsPath) -> Result<ResolveResult> {
         self.block_on(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
 
@@ -143,7 +143,7 @@ impl Tree for BackendTree {
         answer.content.map(Opened::from).ok_or_else(missing)
     }
 
-    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<ResolveResult> {
         self.resolve_path(dir.path.child(name)?)
     }
 }
@@ -159,8 +159,8 @@ mod tests {
     use futures::stream::BoxStream;
     use vfs_core::{
         Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-        FileDownloadResponse, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-        GrepResult, LinkMode, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, Version, WriteRequest,
+        FileDownloadResponse, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult,
+        LinkMode, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, UploadRequest, Version, WriteRequest,
         WriteResult,
     };
 
@@ -215,10 +215,10 @@ mod tests {
                     Ok(info(&req.path))
                 }
 
-                async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+                async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
                     match self.failure.filter(|_| req.path.name() == Some("file")) {
                         Some(kind) => Err(Error::at(kind, &req.path)),
-                        None => Ok(Resolved::at(real(&req.path))),
+                        None => Ok(ResolveResult::at(real(&req.path))),
                     }
                 }
 
@@ -232,7 +232,7 @@ mod tests {
                     paths.into_iter().map(file).collect()
                 }
 
-                async fn upload_files(&self, _: &OpContext, _: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+                async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
                     Vec::new()
                 }
 

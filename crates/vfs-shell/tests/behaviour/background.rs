@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vfs_core::{
-    ErrorKind, ExecuteRequest, Job, JobId, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
+    ErrorKind, ExecuteRequest, JobId, JobInfo, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
 };
 use vfs_shell::ShellConfig;
 
@@ -15,16 +15,16 @@ impl Place {
         response.job.expect("it goes on")
     }
 
-    async fn jobs(&self) -> Vec<Job> {
+    async fn jobs(&self) -> Vec<JobInfo> {
         self.backend.shell().jobs(&OpContext::new(), JobsRequest::new()).await.expect("listed")
     }
 
-    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::JobOutput {
+    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::JobOutputResult {
         let request = JobOutputRequest::new(id.clone()).from(cursor).wait(HANG_TIMEOUT);
         self.backend.shell().job_output(&OpContext::new(), request).await.expect("known")
     }
 
-    async fn stop(&self, id: &JobId) -> Job {
+    async fn stop(&self, id: &JobId) -> JobInfo {
         self.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(id.clone())).await.expect("known")
     }
 

@@ -14,8 +14,8 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
     edit::check(req).map_err(|error| error.or_path(path))?;
     let max = view.shared.max_file_size();
     let lock = match req.mode {
-        EditMode::Apply => Some(view.lock_key(path).await?),
         EditMode::DryRun => None,
+        _ => Some(view.lock_key(path).await?),
     };
     let mut last = None;
     for attempt in 0..view.shared.config.edit_attempts {

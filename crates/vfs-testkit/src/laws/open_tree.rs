@@ -7,8 +7,8 @@ use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vfs_core::tree::{ChildKind, DynDirectory, Located, Opened, SharedTree, Tree as _};
 use vfs_core::{
-    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LsRequest, OpenTreeRequest, ResolveRequest, Resolved, Result,
-    TreeUse, VfsPath,
+    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LsRequest, OpenTreeRequest, ResolveRequest, ResolveResult,
+    Result, TreeUse, VfsPath,
 };
 
 use super::LawResult;
@@ -42,7 +42,7 @@ async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 's
 #[derive(Debug)]
 struct Entry {
     info: FileInfo,
-    real: Resolved,
+    real: ResolveResult,
     /// What a file holds.
     content: Option<Bytes>,
 }

@@ -8,8 +8,8 @@ use futures::future::{Either, select};
 use futures::stream::{self, BoxStream, StreamExt};
 use vfs_core::{
     Backend, BaseEnvironment, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput,
-    Job, JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
-    TerminalSize, VfsPath,
+    JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest,
+    StreamingShell, TerminalSize, VfsPath,
 };
 use vfs_shell::LocalShellBackend;
 
@@ -217,7 +217,7 @@ impl Shell for Bent {
         Ok(ended)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         match self.fault {
             Fault::ListsNoJobs => Ok(Vec::new()),
             Fault::ShowsJobsToAll => self.shell().jobs(&OpContext::new(), req).await,
@@ -225,7 +225,7 @@ impl Shell for Bent {
         }
     }
 
-    async fn job_output(&self, cx: &OpContext, mut req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, mut req: JobOutputRequest) -> Result<JobOutputResult> {
         match self.fault {
             Fault::TakesAnyCursor => {
                 let all = self.shell().job_output(cx, JobOutputRequest::new(req.id.clone())).await?;
@@ -238,7 +238,7 @@ impl Shell for Bent {
         let all = JobOutputRequest::new(req.id.clone()).from(req.cursor);
         let answer = self.shell().job_output(cx, req).await;
         match (self.fault, answer) {
-            (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutput::default()),
+            (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutputResult::default()),
             (Fault::TellsTheExitEarly, Ok(mut told)) => {
                 told.exit = self.shell().job_output(cx, all).await?.exit;
                 Ok(told)
@@ -247,7 +247,7 @@ impl Shell for Bent {
         }
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         if self.fault == Fault::StopsInWordOnly {
             let jobs = self.shell().jobs(cx, JobsRequest::new()).await?;
             let mut job = jobs.into_iter().find(|job| job.id == req.id).expect("the law stops what it began");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, ResolveResult, Result, VfsPath};
 
 use super::state::OverlayState;
 
@@ -163,7 +163,7 @@ impl OverlayDirectory {
             return Ok(None);
         }
         // If a link leads outside or in a circle, the base reports it.
-        let Ok(Resolved { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
+        let Ok(ResolveResult { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
         if target == self.path.child(name)? {
             return Ok(None);
         }
@@ -277,9 +277,9 @@ impl DynDirectory for OverlayDirectory {
         }
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         match self.side(name)? {
-            Side::Upper(_) => self.path.child(name).map(Resolved::at),
+            Side::Upper(_) => self.path.child(name).map(ResolveResult::at),
             Side::Base(dir) => dir.resolve(name),
         }
     }
@@ -324,7 +324,7 @@ mod tests {
             dir.open(name, kind)
         }
 
-        fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved> {
+        fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult> {
             dir.resolve(name)
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use vfs_core::{
-    Backend, Error, ErrorKind, ExecuteRequest, Job, JobId, JobsRequest, OpContext, Result, RunMode, Shell,
+    Backend, Error, ErrorKind, ExecuteRequest, JobId, JobInfo, JobsRequest, OpContext, Result, RunMode, Shell,
     StopJobRequest,
 };
 
@@ -31,7 +31,7 @@ pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output
 
 #[derive(Serialize)]
 struct JobList {
-    jobs: Vec<Job>,
+    jobs: Vec<JobInfo>,
 }
 
 impl CommandRunner {
