@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub set_times: bool,
     /// The maximum size, in bytes, of a file that is written, edited or downloaded in one call.
     pub max_file_size: u64,
-    /// The maximum size, in bytes, of a file that a [`FileWriter`](crate::FileWriter) writes.
+    /// The maximum size, in bytes, of a file that a [`FileWriter`] writes.
     #[serde(default)]
     pub max_streamed_size: u64,
 }

@@ -1,4 +1,4 @@
-//! Chunked reads of one version of a file.
+//! Reads and writes of files in chunks.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, Result};
 use crate::operation::ResultStream;
+pub use crate::types::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};
 use crate::types::{ReadRequest, ReadResult, Version};
 
 /// The default size of a chunk, 4 MiB.

@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use crate::path_mapping::{MapPaths, PathMapping};
+
 use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 
 /// A valid absolute path in the namespace of a backend.

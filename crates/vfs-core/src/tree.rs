@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::path::VfsPath;
 use crate::types::{FileInfo, Problem, ResolveResult};
 
+pub use crate::facets::TreeProvider;
+pub use crate::types::{OpenTreeRequest, TreeUse};
+
 pub use self::shared::{DynDirectory, DynTree, SharedTree};
 pub use self::sketch::{Sketch, Sketcher, Sought};
 

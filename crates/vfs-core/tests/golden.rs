@@ -8,6 +8,20 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vfs_core::backend::*;
+use vfs_core::chunks::*;
+use vfs_core::edit::*;
+use vfs_core::error::*;
+use vfs_core::multi_modal::*;
+use vfs_core::operation::*;
+use vfs_core::search::*;
+use vfs_core::shell::*;
+use vfs_core::snapshots::*;
+use vfs_core::state::*;
+use vfs_core::text::*;
+use vfs_core::transfer::*;
+use vfs_core::tree::*;
+use vfs_core::watch::*;
 use vfs_core::*;
 
 macro_rules! golden {

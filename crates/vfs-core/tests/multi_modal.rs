@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::stream::BoxStream;
+use vfs_core::multi_modal::*;
 use vfs_core::*;
 
 /// A backend that has one file, and nothing but reading and downloading.

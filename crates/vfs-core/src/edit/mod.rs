@@ -11,11 +11,10 @@ mod replace;
 pub(crate) use self::diff::rename_in_diff;
 
 pub use self::diff::{diff, diff_files};
+pub use crate::types::{DiffOutput, EditMode, NewLineEndings, Occurrences, Replacement};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
-#[cfg(doc)]
-use crate::types::NewLineEndings;
-use crate::types::{EditRequest, Replacement};
+use crate::types::EditRequest;
 
 /// The result of replacements in the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
