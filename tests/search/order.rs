@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use vfs_core::{
-    Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LineKind, LinkMode, OpContext, Truncation,
-    VfsPath,
-};
+use vfs_core::search::{LineKind, LinkMode};
+use vfs_core::{Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Truncation, VfsPath};
 use vfs_local::LocalConfig;
 use vfs_memory::{MemoryBackend, MemoryConfig};
 use vfs_search::{Pool, grep_stream_on};

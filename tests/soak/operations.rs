@@ -4,10 +4,12 @@ use std::fmt::Debug;
 
 use fastrand::Rng;
 use futures::{Stream, StreamExt as _};
+use vfs_core::search::LineKind;
+use vfs_core::snapshots::{ForgetRequest, RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, ForgetRequest, GlobRequest,
-    GrepEvent, GrepMatch, GrepOutput, GrepRequest, LineKind, LsRequest, OpContext, Problem, ReadRequest, RenameRequest,
-    RestoreRequest, Result, SnapshotRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepEvent, GrepMatch,
+    GrepOutput, GrepRequest, LsRequest, OpContext, Problem, ReadRequest, RenameRequest, Result, StatRequest,
+    UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::content::{LARGE, LINE, WORDS, directory, file, is_whole, mark, text};

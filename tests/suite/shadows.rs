@@ -9,11 +9,14 @@ use futures::StreamExt as _;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
+use vfs_core::multi_modal::MultiModalReadRequest;
+use vfs_core::search::LinkMode;
+use vfs_core::snapshots::SnapshotRequest;
+use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt as _, Change, CopyRequest, DeleteRequest, Error, ErrorKind, GlobRequest, GrepRequest,
-    Layer as _, LinkMode, LsRequest, MultiModalReadRequest, MultiModalReader as _, OpContext, ReadRequest,
-    RenameRequest, ResolveRequest, Result, SnapshotRequest, Snapshots as _, StatRequest, UploadRequest, Watch as _,
-    WatchRequest,
+    Backend, BackendExt as _, CopyRequest, DeleteRequest, Error, ErrorKind, GlobRequest, GrepRequest, Layer as _,
+    LsRequest, MultiModalReader as _, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Snapshots as _,
+    StatRequest, UploadRequest, Watch as _,
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;

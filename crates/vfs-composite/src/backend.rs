@@ -8,14 +8,17 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
+use vfs_core::operation::{UnaryRequest, deferred_stream};
+use vfs_core::path::MapPaths;
+use vfs_core::search::IgnoreMode;
+use vfs_core::transfer::TransferMode;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, IgnoreMode, LsRequest, LsResult, MapPaths, MultiModalReader, OpContext, OpenTreeRequest,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
-    Shell, Snapshots, StatRequest, StreamingShell, TransferMode, TreeProvider, TreeUse, UnaryRequest, UploadRequest,
-    VfsPath, Watch, WriteRequest, WriteResult, deferred_stream, edit,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, SearchScope};
 

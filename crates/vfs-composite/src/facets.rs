@@ -8,13 +8,16 @@ use futures::StreamExt as _;
 use futures::future::{join_all, ready};
 use futures::stream::{self, BoxStream, SelectAll};
 use vfs_core::change_log::ChangeLog;
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{Request as _, UnaryRequest as _};
+use vfs_core::path::MapPaths as _;
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse,
-    FileUploadResponse, GrepEvent, GrepRequest, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, MapPaths as _,
-    MultiModalReadRequest, MultiModalReadResult, MultiModalReader, OpContext, OpenTreeRequest, Request as _, Result,
-    Shell, StopJobRequest, StreamingShell, TreeProvider, UnaryRequest as _, UploadRequest, VfsPath, Watch, WatchEvent,
-    WatchRequest,
+    Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUploadResponse,
+    GrepEvent, GrepRequest, MultiModalReader, OpContext, Result, Shell, StreamingShell, TreeProvider, UploadRequest,
+    VfsPath, Watch,
 };
 
 use crate::backend::CompositeBackend;
@@ -210,7 +213,7 @@ impl MultiModalReader for CompositeBackend {
         table.real_path(cx, &req.read.path, FinalLink::Follow).await?;
         let mount = table.route(&req.read.path);
         if table.is_mount_or_ancestor(&req.read.path) || mount.backend.as_multi_modal().is_none() {
-            return vfs_core::read_multi_modal(self, cx, req).await;
+            return vfs_core::multi_modal::read_multi_modal(self, cx, req).await;
         }
         mount.send(cx, req).await
     }

@@ -2,10 +2,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use vfs_core::{
-    DiffResult, ErrorKind, MapPaths as _, OpContext, Operation, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots as _, VfsPath,
-};
+use vfs_core::path::MapPaths as _;
+use vfs_core::snapshots::{DiffResult, RestoreRequest, SnapshotInfo, SnapshotRequest};
+use vfs_core::{ErrorKind, OpContext, Operation, Result, Snapshots as _, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, UndoReport};
 
@@ -140,7 +139,7 @@ impl LayerHandle<CheckpointedBackend> {
             self.layer.restore(cx, request).await.map_err(|error| self.mapping.error(error))?;
             Ok(id)
         };
-        let describe = |id: &vfs_core::SnapshotId| (Outcome::Ok, id.as_str().to_owned());
+        let describe = |id: &vfs_core::snapshots::SnapshotId| (Outcome::Ok, id.as_str().to_owned());
         self.record(cx, Operation::Restore.into(), work.boxed(), describe).await.map(drop)
     }
 

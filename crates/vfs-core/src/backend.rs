@@ -118,7 +118,7 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
 
     /// Opens a writer for a file of any size, which is written in chunks and becomes visible with one commit.
     ///
-    /// A backend that stores files in memory may return a [`BufferedWriter`](crate::BufferedWriter).
+    /// A backend that stores files in memory may return a [`BufferedWriter`](crate::chunks::BufferedWriter).
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>>;
 
     /// Replaces text in a file; either all replacements of the request are made, or none.

@@ -32,7 +32,8 @@ const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 /// ```
 /// use std::sync::Arc;
 /// use futures::TryStreamExt as _;
-/// use vfs_core::{Backend, OpContext, ReadRequest, Result, VfsPath, read_chunks};
+/// use vfs_core::chunks::read_chunks;
+/// use vfs_core::{Backend, OpContext, ReadRequest, Result, VfsPath};
 ///
 /// async fn size(files: Arc<dyn Backend>, path: VfsPath) -> Result<usize> {
 ///     let chunks = read_chunks(files, OpContext::new(), ReadRequest::new(path));

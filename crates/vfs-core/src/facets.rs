@@ -215,7 +215,7 @@ pub trait Snapshots: Send + Sync {
 /// * The feed starts when `watch` is called, not when the stream is first polled. It ends with an error: when the context is
 ///   cancelled, its deadline passes, or the backend can no longer observe changes.
 ///
-/// [`Change::Overflow`]: crate::Change::Overflow
+/// [`Change::Overflow`]: crate::watch::Change::Overflow
 pub trait Watch: Send + Sync {
     /// Returns the stream of changes at and below the request's path.
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>>;

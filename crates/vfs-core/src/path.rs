@@ -283,7 +283,8 @@ impl PathFault {
     /// Returns the error for this fault, `invalid_path`, without a path.
     ///
     /// ```
-    /// use vfs_core::{ErrorDetail, ErrorKind, PathFault};
+    /// use vfs_core::error::{ErrorDetail, PathFault};
+    /// use vfs_core::ErrorKind;
     ///
     /// let error = PathFault::LinkLoop.error();
     /// assert_eq!(error.kind(), ErrorKind::InvalidPath);

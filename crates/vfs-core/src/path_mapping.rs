@@ -24,7 +24,8 @@ use crate::types::{
 /// [`to_outer`](Self::to_outer). Other paths of the backend do not exist in the caller's namespace.
 ///
 /// ```
-/// use vfs_core::{PathMapping, VfsPath};
+/// use vfs_core::path::PathMapping;
+/// use vfs_core::VfsPath;
 ///
 /// let mount = PathMapping::new(VfsPath::parse("/memories")?, VfsPath::root());
 /// let inner = mount.to_inner(&VfsPath::parse("/memories/plan.md")?)?;

@@ -4,10 +4,14 @@ use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use vfs_core::edit::Replacement;
+use vfs_core::multi_modal::MultiModalReadRequest;
+use vfs_core::search::{HiddenNames, IgnoreMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::shell::TerminalSize;
+use vfs_core::window::ByteRange;
 use vfs_core::{
-    ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepRequest, HiddenNames,
-    IgnoreMode, LineSelection, LsRequest, MatchBoundary, MatchSpan, MultiModalReadRequest, ReadRequest, RenameRequest,
-    Replacement, StatRequest, TerminalSize, UploadRequest, VfsPath, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepRequest, LsRequest, ReadRequest,
+    RenameRequest, StatRequest, UploadRequest, VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {

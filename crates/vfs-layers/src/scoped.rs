@@ -6,15 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{Request as _, UnaryRequest};
+use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::tree::{
+    ChildKind, DynDirectory, DynTree, Listing, Located, OpenTreeRequest, Opened, SharedTree, Sketch, Tree as _, TreeUse,
+};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MapPaths, MultiModalReadRequest, MultiModalReadResult,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, PathMapping, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, Request as _, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, TreeUse, UnaryRequest, UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest,
-    WriteRequest, WriteResult, edit,
+    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -258,7 +262,7 @@ impl Backend for ScopedBackend {
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let mut responses = Vec::with_capacity(paths.len());
         for path in paths {
-            let response = self.send_file(cx, &path, vfs_core::DownloadRequest::new(path.clone())).await;
+            let response = self.send_file(cx, &path, vfs_core::transfer::DownloadRequest::new(path.clone())).await;
             responses.push(response.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }
         responses

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LinkMode, LsRequest,
-    OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode,
-    WriteRequest,
+    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
+    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
 

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
-    DiffResult, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest,
-    MultiModalReadResult, MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots, SnapshotsRequest, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest,
-    WriteMode, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Snapshots, StatRequest, TreeProvider,
+    UploadRequest, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
@@ -265,7 +269,7 @@ impl TreeProvider for MemoryBackend {
 #[async_trait]
 impl MultiModalReader for MemoryBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
-        vfs_core::read_multi_modal(self, cx, req).await
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::Utc;
-use vfs_core::{DiffResult, Error, ErrorKind, FileChange, Result, SnapshotId, SnapshotInfo, SnapshotRequest, VfsPath};
+use vfs_core::snapshots::{DiffResult, FileChange, SnapshotId, SnapshotInfo, SnapshotRequest};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::file::File;
 use crate::map::FileMap;

@@ -8,17 +8,22 @@ use futures::StreamExt as _;
 use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, deferred_stream};
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::watch::{Change, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, Capabilities, Change, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
-    DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
-    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, ForgetRequest, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, JobInfo, JobOutputRequest, JobOutputResult,
-    JobsRequest, Layer, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult, MultiModalReader, OpContext,
-    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    ResolveResult, RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest,
-    StatRequest, StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest,
-    UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse,
+    FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult,
+    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 

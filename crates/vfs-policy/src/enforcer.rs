@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 use vfs_core::links::is_link;
+use vfs_core::operation::{Request, RequestRef};
 use vfs_core::{
-    Backend, Error, ErrorKind, LsRequest, OpContext, Request, RequestRef, ResolveRequest, ResolveResult, Result,
-    StatRequest, VfsPath,
+    Backend, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, ResolveResult, Result, StatRequest, VfsPath,
 };
 use vfs_search::run_until_cancelled;
 

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt as _};
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
+use vfs_core::operation::deferred_stream;
+use vfs_core::search::{HiddenNames, IgnoreMode};
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, HiddenNames, IgnoreMode, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider, TreeUse, UploadRequest,
-    VfsPath, WriteRequest, WriteResult, deferred_stream, read_multi_modal,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider,
+    UploadRequest, VfsPath, WriteRequest, WriteResult,
 };
 use vfs_search::{Pool, SearchScope};
 

@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
+use vfs_core::search::{HiddenNames, IgnoreMode};
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, IgnoreMode, OpContext, ResolveResult, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;

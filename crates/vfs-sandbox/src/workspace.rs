@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use vfs_core::error::ErrorDetail;
+use vfs_core::snapshots::DiffResult;
 use vfs_core::{
-    Backend, DeleteRequest, DiffResult, Error, ErrorDetail, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Result,
-    StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Result, StatRequest,
+    UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 

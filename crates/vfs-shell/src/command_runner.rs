@@ -8,9 +8,11 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
 use vfs_core::output::HeadTailBuffer;
+use vfs_core::shell::{
+    FullOutput as FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
+};
 use vfs_core::{
-    CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput as FullOutputMode,
-    JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest,
+    CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell,
     StreamingShell,
 };
 use vfs_local::LocalBackend;

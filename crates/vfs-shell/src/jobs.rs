@@ -8,10 +8,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 use vfs_core::output::RingLog;
-use vfs_core::{
-    CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, JobId, JobInfo, JobOutputRequest, JobOutputResult,
-    OpContext, Result,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult};
+use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
 use crate::config::ShellConfig;
 use crate::process::Control;

@@ -22,14 +22,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use vfs_core::tree::SharedTree;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult, MultiModalReader,
-    OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
@@ -295,7 +297,7 @@ impl<S: Store> TreeProvider for StoreBackend<S> {
 #[async_trait]
 impl<S: Store> MultiModalReader for StoreBackend<S> {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
-        vfs_core::read_multi_modal(self, cx, req).await
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 

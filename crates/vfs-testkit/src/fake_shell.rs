@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Capabilities, Change, CopyRequest, CopyResult, Cursor, DeleteRequest, DeleteResult,
-    EditRequest, EditResult, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
-    Result, Shell, StatRequest, StreamingShell, UploadRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
-    WriteResult,
+    Backend, BackendExt, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest,
+    StreamingShell, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Adds a shell and a change feed to a backend without either, for tests of what stands around them.

@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use vfs_core::backend::Mutations;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::edit::EditMode;
+use vfs_core::state::{FileData, FilesUpdate};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest,
-    EditResult, FileData, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations, OpContext,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
-    Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest,
-    WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
+    TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.

@@ -292,7 +292,8 @@ impl Backend for StrictBackend {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use vfs_core::{GrepMatch, Submatch};
+    use vfs_core::GrepMatch;
+    use vfs_core::search::Submatch;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
+use vfs_core::shell::{FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest};
 use vfs_core::{
-    Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, JobInfo, JobOutputRequest,
-    JobOutputResult, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
+    Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
 };
 
 use crate::strict::StrictBackend;
@@ -150,7 +150,7 @@ mod tests {
             (ended(|ended| ended.exit_code = None), false),
             (ended(|ended| ended.signal = Some(9)), false),
             (ended(|ended| (ended.exit_code, ended.timed_out) = (None, true)), true),
-            (ended(|ended| ended.job = Some(vfs_core::JobId::new("1"))), false),
+            (ended(|ended| ended.job = Some(vfs_core::shell::JobId::new("1"))), false),
             (ended(|ended| ended.stdout = "x".repeat(5_000)), false),
             (ended(|ended| ended.truncated = true), false),
             (ended(|ended| ended.full_output = Some(vfs_core::VfsPath::root())), false),

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use vfs_core::Access;
+use vfs_core::backend::Access;
 
 use crate::laws::{ALL, Law};
 use crate::target::TargetFactory;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vfs_core::{DiffRequest, DiffResult, FileChange, OpContext, Result, SnapshotId, Version, VfsPath};
+use vfs_core::snapshots::{DiffRequest, DiffResult, FileChange, SnapshotId};
+use vfs_core::{OpContext, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
 use crate::entry::{FileContent, fetch_if_exists};

@@ -47,7 +47,7 @@ use crate::jobs::JobTable;
 /// # Errors
 ///
 /// Those of [`Shell`]; `unsupported` for a terminal, for the environment of the serving process, and on a backend whose
-/// changes are [returned](vfs_core::Mutations::Returned) instead of made; `busy` for a background command if the maximum
+/// changes are [returned](vfs_core::backend::Mutations::Returned) instead of made; `busy` for a background command if the maximum
 /// number of commands runs.
 ///
 /// ```

@@ -9,11 +9,9 @@ use chrono::Utc;
 use futures::future::{Either, select};
 use tokio::sync::watch;
 use vfs_core::output::{RingLog, Utf8StreamDecoder};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult};
 use vfs_core::timer::Timer;
-use vfs_core::{
-    CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, JobId, JobInfo, JobOutputRequest, JobOutputResult,
-    OpContext, Result, VfsPath,
-};
+use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::interpreter::RunningScript;
 use crate::output_sink::{OutputSink, OutputStream};

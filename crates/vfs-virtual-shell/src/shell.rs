@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use vfs_core::backend::Mutations;
 use vfs_core::output::HeadTailBuffer;
-use vfs_core::timer::Timer;
-use vfs_core::{
-    BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest,
-    JobOutputResult, JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
+use vfs_core::shell::{
+    BaseEnvironment, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
 };
+use vfs_core::timer::Timer;
+use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StatRequest};
 
 use crate::backend::{ShellInner, VirtualShell};
 use crate::builtin_guard::MAX_SCRIPT_BYTES;

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
+use vfs_core::multi_modal::MultiModalReadRequest;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::search::{EntryKinds, LinkMode};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, TreeUse};
+use vfs_core::watch::WatchRequest;
 use vfs_core::{
-    CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, GlobRequest,
-    GrepRequest, LinkMode, LsRequest, MultiModalReadRequest, OpenTreeRequest, ReadRequest, RenameRequest,
-    ResolveRequest, StatRequest, TreeUse, UnaryRequest as _, UploadRequest, VfsPath, WatchRequest, WriteMode,
-    WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, GlobRequest, GrepRequest, LsRequest,
+    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};

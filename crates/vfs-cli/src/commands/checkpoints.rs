@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use chrono::SecondsFormat;
-use vfs_core::{Snapshots, SnapshotsRequest};
+use vfs_core::Snapshots;
+use vfs_core::snapshots::SnapshotsRequest;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;

@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use futures::{FutureExt, StreamExt};
+use vfs_core::search::{BinaryMode, GrepSummary, LineKind, LineSelection, MatchBoundary, MatchSpan, Skipped};
 use vfs_core::{
-    Backend, BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, LineSelection,
-    MatchBoundary, MatchSpan, Pattern, Skipped, StatRequest, Truncation, VfsPath,
+    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, Pattern, StatRequest, Truncation, VfsPath,
 };
 
 use crate::args::GrepArgs;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
+use vfs_core::shell::JobInfo;
 use vfs_core::{
-    Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, JobInfo, OpContext, ReadRequest, VfsPath,
+    Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, OpContext, ReadRequest, VfsPath,
     WriteMode, WriteRequest,
 };
 use vfs_local::LocalBackend;

@@ -10,9 +10,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
-use vfs_core::{
-    Backend, CancelToken, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, JobId, JobInfo, OpContext,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo};
+use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext};
 
 use super::job_directory::JobDirectory;
 use super::launcher::report_started;

@@ -13,7 +13,9 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use vfs_core::{Backend as _, BackendExt as _, Error, ErrorKind, JobId, JobInfo, OpContext, VfsPath, WatchRequest};
+use vfs_core::shell::{JobId, JobInfo};
+use vfs_core::watch::WatchRequest;
+use vfs_core::{Backend as _, BackendExt as _, Error, ErrorKind, OpContext, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use super::job_directory::JobDirectory;

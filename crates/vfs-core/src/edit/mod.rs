@@ -74,7 +74,8 @@ pub fn check(request: &EditRequest) -> Result<()> {
 ///   would become those of the file.
 ///
 /// ```
-/// use vfs_core::{Replacement, edit};
+/// use vfs_core::edit::Replacement;
+/// use vfs_core::edit;
 ///
 /// let edited = edit::apply(b"one\r\ntwo\r\n", &[Replacement::new("one\ntwo", "1\n2\n3")], 1 << 20)?;
 /// assert_eq!(edited.content, b"1\r\n2\r\n3\r\n");

@@ -13,8 +13,8 @@ use crate::shell::{CommandExit, JobOutputResult};
 /// once, and the number of bytes that were dropped meanwhile.
 ///
 /// ```
-/// use vfs_core::CommandExit;
 /// use vfs_core::output::RingLog;
+/// use vfs_core::shell::CommandExit;
 ///
 /// let mut log = RingLog::new(4);
 /// log.push("abcdef");

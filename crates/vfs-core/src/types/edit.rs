@@ -261,7 +261,7 @@ pub struct EditResult {
     /// The unified diff, if the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

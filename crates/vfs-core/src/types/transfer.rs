@@ -150,7 +150,7 @@ pub struct FileUploadResponse {
     /// The error of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Error>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::join_all;
+use vfs_core::operation::{Intercepted, OperationClass};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, EditRequest, ErrorKind, GrepRequest, Intercepted, Layer, OpContext, Operation,
-    OperationClass, RenameRequest, Result, UploadRequest, VfsPath, WriteMode,
+    Backend, BackendExt, CopyRequest, EditRequest, ErrorKind, GrepRequest, Layer, OpContext, Operation, RenameRequest,
+    Result, UploadRequest, VfsPath, WriteMode,
 };
 use vfs_layers::{
     Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainFault, Delay, FaultInjection, MemorySink,

@@ -10,11 +10,11 @@ use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Intercepted, Interceptor, Layer,
-    LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, RequestRef, RestoreRequest, Result,
-    ResultStream, SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, UploadRequest, WriteMode,
-    WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Interceptor, Layer, LsRequest, LsResult,
+    OpContext, OpenWriterRequest, Operation, RenameRequest, Result, Truncation, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};

@@ -1,8 +1,11 @@
 //! Refusal of changes.
 
+use vfs_core::backend::Access;
+use vfs_core::operation::Intercepted;
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Access, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Intercepted, Layer, OpContext,
-    RenameRequest, RestoreRequest, SnapshotRequest, UploadRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Layer, OpContext, RenameRequest,
+    UploadRequest,
 };
 use vfs_layers::ReadOnly;
 use vfs_testkit::Counting;

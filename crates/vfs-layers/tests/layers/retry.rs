@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use vfs_core::{
-    Backend, BackendExt, EditRequest, ErrorKind, Intercepted, Layer, OpContext, Operation, UploadRequest, WriteMode,
-};
+use vfs_core::operation::Intercepted;
+use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, Layer, OpContext, Operation, UploadRequest, WriteMode};
 use vfs_layers::{Delay, FaultInjection, Retry};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;

@@ -1,7 +1,8 @@
 use futures::executor::block_on;
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LinkMode,
-    LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_local::{HardLinks, Resolution};
 

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use rpds::RedBlackTreeMapSync;
-use vfs_core::tree::SharedTree;
+use vfs_core::backend::Mutations;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::state::FilesUpdate;
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReadRequest, MultiModalReadResult,
-    MultiModalReader, Mutations, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest, VfsPath, Watch,
-    WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
@@ -42,7 +46,8 @@ use crate::tree::MemoryTree;
 /// * A clone of a session shares the session. A session has a change feed; a pure backend has none.
 ///
 /// ```
-/// use vfs_core::{BackendExt, FilesUpdate};
+/// use vfs_core::state::FilesUpdate;
+/// use vfs_core::BackendExt;
 /// use vfs_memory::{FilesState, StateBackend};
 ///
 /// # futures::executor::block_on(async {
@@ -172,7 +177,7 @@ impl StateBackend {
     }
 }
 
-fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::FileData>) {
+fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::state::FileData>) {
     (path.clone(), file.map(|file| file.to_data()))
 }
 
@@ -306,6 +311,6 @@ impl TreeProvider for StateBackend {
 #[async_trait]
 impl MultiModalReader for StateBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
-        vfs_core::read_multi_modal(self, cx, req).await
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }

@@ -1,9 +1,10 @@
 //! Live store: listings, searches, limits and bulk operations.
 
+use vfs_core::multi_modal::{FilePart, MultiModalReadRequest, MultiModalReadResult, PartKind};
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileOperationError, FilePart, GlobRequest,
-    GrepRequest, LsRequest, MultiModalReadRequest, MultiModalReadResult, OpContext, PartKind, ReadRequest,
-    RenameRequest, StatRequest, UploadRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
 

@@ -1,9 +1,7 @@
 //! Snapshots, forks and restores.
 
-use vfs_core::{
-    Backend, BackendExt, ChangeKind, ErrorKind, ForgetRequest, OpContext, RestoreRequest, SnapshotRequest,
-    SnapshotsRequest,
-};
+use vfs_core::snapshots::{ChangeKind, ForgetRequest, RestoreRequest, SnapshotRequest, SnapshotsRequest};
+use vfs_core::{Backend, BackendExt, ErrorKind, OpContext};
 use vfs_memory::MemoryBackend;
 
 use super::{path, run};

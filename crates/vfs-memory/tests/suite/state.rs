@@ -1,9 +1,11 @@
 //! Agent state: JSON, pure and session backends, content formats.
 
 use serde_json::{Value, json};
+use vfs_core::backend::Mutations;
+use vfs_core::state::{FileData, FileText, FilesUpdate};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileData, FileText, FilesUpdate,
-    LsRequest, Mutations, OpContext, RenameRequest, UploadRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, LsRequest, OpContext, RenameRequest,
+    UploadRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryConfig, StateBackend, StateFormat, merge_updates};
 

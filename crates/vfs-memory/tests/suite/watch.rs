@@ -5,9 +5,11 @@ use std::sync::{Arc, Barrier, Weak};
 use futures::executor::block_on;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Change, CopyRequest, Cursor, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest,
-    RestoreRequest, Result, SnapshotRequest, UploadRequest, Version, WatchEvent, WatchRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result,
+    UploadRequest, Version,
 };
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 

@@ -11,10 +11,12 @@ use std::time::{Duration, SystemTime};
 use futures::future::join_all;
 use libtest_mimic::{Completion, Failed, Trial};
 use tempfile::TempDir;
+use vfs_core::error::ErrorDetail;
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, ExecuteRequest,
-    GlobRequest, GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _,
-    StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _, StatRequest, UploadRequest,
+    VfsPath, WriteMode, WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::runtime::Handle;
+use vfs_core::backend::Access;
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::{
-    Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult,
-    JobsRequest, OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
+    Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell, VfsPath,
 };
 use vfs_shell::{CommandRunner, ShellConfig};
 
@@ -17,7 +18,7 @@ use crate::sandbox::setup::Setup;
 
 /// Shell whose commands run in a sandbox.
 ///
-/// Files with the [full output](vfs_core::FullOutput) of commands are written to the first writable mount.
+/// Files with the [full output](vfs_core::shell::FullOutput) of commands are written to the first writable mount.
 #[derive(Debug)]
 pub struct SandboxCommands {
     commands: Arc<CommandRunner<OsSandbox>>,

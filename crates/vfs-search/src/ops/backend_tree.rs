@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult,
-    Result, StatRequest, UnaryRequest as _, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult, Result,
+    StatRequest, VfsPath,
 };
 
 /// Maximum number of entries of a directory that are resolved at a time.
@@ -157,10 +159,11 @@ mod tests {
     use async_trait::async_trait;
     use futures::executor::block_on;
     use futures::stream::BoxStream;
+    use vfs_core::search::LinkMode;
     use vfs_core::{
         Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
         FileDownloadResponse, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult,
-        LinkMode, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, UploadRequest, Version, WriteRequest,
+        LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, UploadRequest, Version, WriteRequest,
         WriteResult,
     };
 

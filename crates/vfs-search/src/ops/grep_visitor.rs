@@ -1,7 +1,8 @@
 //! Visitor of a grep: filters entries by name and kind, and searches files.
 
+use vfs_core::search::LinkMode;
 use vfs_core::tree::{ChildKind, Tree};
-use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::glob::DotVisibility;

@@ -1,10 +1,9 @@
 //! Compiled form of a grep request, shared by all workers of a search.
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use vfs_core::search::{BinaryMode, HiddenNames, IgnoreMode, LineSelection, LinkMode};
 use vfs_core::tree::Sought;
-use vfs_core::{
-    BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames, IgnoreMode, LineSelection, LinkMode, Result,
-};
+use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
 use crate::query::file_filter::FileFilter;
 use crate::query::matcher::LineMatcher;

@@ -5,7 +5,8 @@ use grep_regex::RegexMatcherBuilder;
 use regex_syntax::ast::{self, AssertionKind, Ast};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
-use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, MatchBoundary, MatchSpan, Pattern, Result};
+use vfs_core::search::{MatchBoundary, MatchSpan};
+use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
 use crate::query::lookahead::{max_lookahead, max_match_len};
 use crate::query::matcher::{CarriageReturn, LineMatcher};

@@ -3,7 +3,8 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
 use regex_syntax::hir::{Hir, HirKind};
-use vfs_core::{CaseMode, GrepRequest, LineSelection, MatchSpan, Pattern};
+use vfs_core::search::{LineSelection, MatchSpan};
+use vfs_core::{CaseMode, GrepRequest, Pattern};
 
 use crate::query::regex::effective_expression;
 

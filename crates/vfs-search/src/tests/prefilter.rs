@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vfs_core::{BinaryMode, CaseMode, GrepOutput, GrepRequest, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::search::{BinaryMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::{CaseMode, GrepOutput, GrepRequest};
 
 use crate::testing::{Lend, Node, TestTree, run_on};
 

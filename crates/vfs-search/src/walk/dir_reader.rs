@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicU64};
 
+use vfs_core::search::{LinkMode, Skipped};
 use vfs_core::tree::{ChildKind, Listing, Tree};
-use vfs_core::{LinkMode, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Problem, Result, VfsPath};
 
 use crate::glob::DotVisibility;
 use crate::walk::dir_entries::{

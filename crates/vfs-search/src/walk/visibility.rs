@@ -1,7 +1,8 @@
 //! Visibility rule of searches: hidden names and ignore rules.
 
+use vfs_core::search::{HiddenNames, IgnoreMode, Skipped};
 use vfs_core::tree::{ChildKind, Tree};
-use vfs_core::{HiddenNames, IgnoreMode, Problem, Skipped, VfsPath};
+use vfs_core::{Problem, VfsPath};
 
 use crate::glob::DotVisibility;
 use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};

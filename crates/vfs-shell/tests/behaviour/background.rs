@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use vfs_core::{
-    ErrorKind, ExecuteRequest, JobId, JobInfo, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
-};
+use vfs_core::shell::{JobId, JobInfo, JobOutputRequest, JobsRequest, StopJobRequest};
+use vfs_core::{ErrorKind, ExecuteRequest, OpContext, Shell as _};
 use vfs_shell::ShellConfig;
 
 use super::{ATTEMPTS, HANG_TIMEOUT, Place, TIMES, until, was_too_busy};
@@ -19,7 +18,7 @@ impl Place {
         self.backend.shell().jobs(&OpContext::new(), JobsRequest::new()).await.expect("listed")
     }
 
-    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::JobOutputResult {
+    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::shell::JobOutputResult {
         let request = JobOutputRequest::new(id.clone()).from(cursor).wait(HANG_TIMEOUT);
         self.backend.shell().job_output(&OpContext::new(), request).await.expect("known")
     }
@@ -29,7 +28,7 @@ impl Place {
     }
 
     /// Reads the whole output of a job and its exit.
-    async fn all(&self, id: &JobId) -> (String, vfs_core::CommandExit) {
+    async fn all(&self, id: &JobId) -> (String, vfs_core::shell::CommandExit) {
         let (mut text, mut cursor) = (String::new(), 0);
         loop {
             let output = self.output(id, cursor).await;

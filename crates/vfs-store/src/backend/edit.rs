@@ -1,6 +1,7 @@
 //! Edits of a file by compare-and-swap.
 
-use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
+use vfs_core::edit::EditMode;
+use vfs_core::{EditRequest, EditResult, Error, Result, edit};
 
 use super::concurrency::backoff::backoff;
 use super::view::namespace_view::NamespaceView;

@@ -1,6 +1,7 @@
 //! What glob and grep leave out unless asked, and that they say so.
 
-use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, HiddenNames};
+use vfs_core::search::{EntryKinds, HiddenNames};
+use vfs_core::{GlobRequest, GrepOutput, GrepRequest};
 
 use super::LawResult;
 use crate::target::Target;

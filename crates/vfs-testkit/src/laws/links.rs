@@ -1,8 +1,9 @@
 //! Symbolic links, on backends that have them.
 
+use vfs_core::search::{EntryKinds, LinkMode};
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, EntryKinds, Error, ErrorKind, GlobRequest, GrepRequest, LinkMode,
-    LsRequest, ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest,
+    RenameRequest, ResolveRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;

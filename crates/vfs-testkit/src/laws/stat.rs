@@ -1,8 +1,9 @@
 //! What is known of files and directories, and versions.
 
 use chrono::{TimeDelta, Utc};
+use vfs_core::backend::Access;
 use vfs_core::{
-    Access, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
     UploadRequest, WriteMode, WriteRequest,
 };
 

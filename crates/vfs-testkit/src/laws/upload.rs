@@ -1,6 +1,7 @@
 //! Uploading.
 
-use vfs_core::{Error, ErrorKind, FileOperationError, FileUploadResponse, UploadRequest};
+use vfs_core::transfer::FileOperationError;
+use vfs_core::{Error, ErrorKind, FileUploadResponse, UploadRequest};
 
 use super::LawResult;
 use super::steps::cx;

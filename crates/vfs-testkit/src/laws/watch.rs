@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::poll_immediate;
 use futures::stream::BoxStream;
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Change, CopyRequest, Cursor, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result,
-    UploadRequest, Version, WatchEvent, WatchRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result, UploadRequest, Version,
 };
 
 use super::LawResult;

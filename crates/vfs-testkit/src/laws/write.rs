@@ -1,9 +1,8 @@
 //! Writing files.
 
 use chrono::{DateTime, SubsecRound, Utc};
-use vfs_core::{
-    Content, ErrorDetail, ErrorKind, LsRequest, ReadRequest, UploadRequest, Version, WriteMode, WriteRequest,
-};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Content, ErrorKind, LsRequest, ReadRequest, UploadRequest, Version, WriteMode, WriteRequest};
 
 use super::LawResult;
 use super::steps::cx;

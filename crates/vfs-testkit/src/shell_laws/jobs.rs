@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use vfs_core::{
-    CommandExit, ErrorKind, ExecuteRequest, JobId, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Result,
-    StopJobRequest,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::{ErrorKind, ExecuteRequest, Result};
 
 use super::ShellTarget;
 use super::hold::HELD;

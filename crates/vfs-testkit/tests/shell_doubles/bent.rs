@@ -6,10 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use futures::stream::{self, BoxStream, StreamExt};
+use vfs_core::shell::{
+    BaseEnvironment, CommandExit, FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode,
+    StopJobRequest, TerminalSize,
+};
 use vfs_core::{
-    Backend, BaseEnvironment, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput,
-    JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest,
-    StreamingShell, TerminalSize, VfsPath,
+    Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
+    VfsPath,
 };
 use vfs_shell::LocalShellBackend;
 

@@ -7,15 +7,20 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::{Mutex, MutexGuard};
-use vfs_core::tree::SharedTree;
+use vfs_core::backend::{Access, Mutations};
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::edit::EditMode;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::UnaryRequest;
+use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
-    Access, Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
-    DownloadRequest, EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    MapPaths, MultiModalReadRequest, MultiModalReadResult, MultiModalReader, Mutations, OpContext, OpenTreeRequest,
-    OpenWriterRequest, PathMapping, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, TreeUse, UnaryRequest,
-    UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -381,7 +386,7 @@ impl Backend for OverlayBackend {
 #[async_trait]
 impl MultiModalReader for OverlayBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
-        vfs_core::read_multi_modal(self, cx, req).await
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 

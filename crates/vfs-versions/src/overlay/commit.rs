@@ -1,6 +1,7 @@
 //! Commit of an overlay: its changes applied to the base, with conflict detection.
 
-use vfs_core::{DiffResult, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::snapshots::DiffResult;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
 use super::persistence::record_file::at_root;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use vfs_core::links::is_link;
-use vfs_core::tree::SharedTree;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
-    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, OpenTreeRequest, ResolveRequest,
-    ResolveResult, Result, StatRequest, TreeUse, UnaryRequest as _, Version, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, ResolveRequest, ResolveResult, Result,
+    StatRequest, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use vfs_core::path::PathMapping;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, ResolveResult, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
 use super::state::OverlayState;
 
@@ -287,8 +288,8 @@ impl DynDirectory for OverlayDirectory {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::tree::Tree;
-    use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext, OpenTreeRequest, TreeUse};
+    use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
+    use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext};
     use vfs_memory::MemoryBackend;
     use vfs_search::Pool;
 

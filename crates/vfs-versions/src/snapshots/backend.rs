@@ -7,14 +7,17 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
+use vfs_core::backend::Mutations;
+use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult, EditRequest,
-    EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, Interceptor, LsRequest, LsResult,
-    MultiModalReader, Mutations, OpContext, OpenWriterRequest, Operation, OperationClass, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, RestoreRequest, Result, ResultStream, Shell,
-    SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StreamCall, StreamRequest, StreamingShell,
-    TreeProvider, UnaryRequest, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, Interceptor, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    Operation, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell,
+    Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 

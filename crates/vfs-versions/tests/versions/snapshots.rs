@@ -5,10 +5,10 @@ mod undo;
 
 use std::sync::Arc;
 
+use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{DiffRequest, ForgetRequest, RestoreRequest, SnapshotId, SnapshotRequest, SnapshotsRequest};
 use vfs_core::{
-    Backend, BackendExt, DeleteRequest, DiffRequest, Error, ErrorKind, ForgetRequest, Intercepted, Interceptor, Layer,
-    OpContext, Operation, OperationClass, RestoreRequest, Result, ResultStream, SnapshotId, SnapshotRequest, Snapshots,
-    SnapshotsRequest, StreamCall, StreamRequest, UnaryRequest,
+    Backend, BackendExt, DeleteRequest, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, Snapshots,
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;

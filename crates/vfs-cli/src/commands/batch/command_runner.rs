@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use vfs_core::{
-    Backend, Error, ErrorKind, ExecuteRequest, JobId, JobInfo, JobsRequest, OpContext, Result, RunMode, Shell,
-    StopJobRequest,
-};
+use vfs_core::shell::{JobId, JobInfo, JobsRequest, RunMode, StopJobRequest};
+use vfs_core::{Backend, Error, ErrorKind, ExecuteRequest, OpContext, Result, Shell};
 
 use super::super::exec::ExecuteOutput;
 use super::json::encode;

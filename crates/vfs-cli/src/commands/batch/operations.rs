@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use vfs_config::suggest::similar;
-use vfs_core::{
-    Backend, Error, GlobRequest, GrepRequest, LineSelection, LsRequest, OpContext, Result, Truncation, VfsPath,
-};
+use vfs_core::search::LineSelection;
+use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
 use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
 use super::json::encode;

@@ -3,9 +3,10 @@
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, Error, ErrorKind, FileDownloadResponse, FileOperationError, FileUploadResponse, OpContext, Result,
-    StatRequest, UploadRequest, VfsPath,
+    Backend, Error, ErrorKind, FileDownloadResponse, FileUploadResponse, OpContext, Result, StatRequest, UploadRequest,
+    VfsPath,
 };
 
 use super::request::{Fields, accept_file_path, decode};

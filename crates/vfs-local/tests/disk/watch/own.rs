@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use futures::StreamExt;
 use futures::executor::block_on;
+use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Change, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest,
-    UploadRequest, WatchRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, UploadRequest,
 };
 use vfs_local::{Durability, LocalBackend};
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::poll_immediate;
+use vfs_core::watch::WatchRequest;
 use vfs_core::{
     Backend, BackendExt, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
-    ReadRequest, RenameRequest, StatRequest, UploadRequest, Watch, WatchRequest, WriteRequest,
+    ReadRequest, RenameRequest, StatRequest, UploadRequest, Watch, WriteRequest,
 };
 
 use super::{cx, path, probed};

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use vfs_composite::CompositeBackend;
+use vfs_core::search::BinaryMode;
+use vfs_core::tree::{OpenTreeRequest, TreeUse};
 use vfs_core::{
-    Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, GrepOutput, GrepRequest, GrepResult, Layer as _,
-    OpenTreeRequest, Result, TreeProvider as _, TreeUse, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CaseMode, ErrorKind, GrepOutput, GrepRequest, GrepResult, Layer as _, Result,
+    TreeProvider as _, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_policy::{Policy, RuleSet};

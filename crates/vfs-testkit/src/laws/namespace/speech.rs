@@ -1,8 +1,9 @@
 //! Results and errors speak of the paths that the caller knows.
 
+use vfs_core::error::ErrorDetail;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, GlobRequest, GrepEvent, GrepOutput,
-    GrepRequest, LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepEvent, GrepOutput, GrepRequest,
+    LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;

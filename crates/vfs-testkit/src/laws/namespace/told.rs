@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use vfs_core::state::FilesUpdate;
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileOperationError, FilesUpdate, GlobRequest, LsRequest,
-    ReadRequest, RenameRequest, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
+    UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;

@@ -1,6 +1,7 @@
 //! What searches leave out, in mounts and because of what lies above them.
 
-use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, GrepResult, Skipped};
+use vfs_core::search::{EntryKinds, Skipped};
+use vfs_core::{GlobRequest, GrepOutput, GrepRequest, GrepResult};
 
 use super::super::LawResult;
 use super::steps::{Parts, path};

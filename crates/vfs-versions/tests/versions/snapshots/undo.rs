@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation,
-    RenameRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest, UploadRequest, VfsPath,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Interceptor, Layer, OpContext, Operation,
+    RenameRequest, Result, UploadRequest, VfsPath,
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
