@@ -20,10 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::executor::block_on;
 use futures::future::{BoxFuture, Either, select};
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_core::{
-    Backend, CancelToken, Intercepted, Interceptor, OpContext, Result, ResultStream, StreamCall, StreamRequest,
-    UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, CancelToken, Interceptor, OpContext, Result};
 use vfs_local::{Durability, LocalConfig};
 
 use cases::{CASES, Case};

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use vfs_core::{GrepEvent, GrepSummary, Result};
+use vfs_core::search::GrepSummary;
+use vfs_core::{GrepEvent, Result};
 use vfs_search::Pool;
 
 type Events = BoxStream<'static, Result<GrepEvent>>;

@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use vfs_core::{
-    Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LineKind, LinkMode, OpContext, Truncation,
-    VfsPath,
-};
+use vfs_core::search::{LineKind, LinkMode};
+use vfs_core::{Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Truncation, VfsPath};
 use vfs_local::LocalConfig;
 use vfs_memory::{MemoryBackend, MemoryConfig};
 use vfs_search::{Pool, grep_stream_on};
@@ -29,20 +27,15 @@ fn needle() -> GrepRequest {
 
 /// Searches that end by themselves.
 fn whole_searches() -> Vec<GrepRequest> {
-    let with = |change: fn(&mut GrepRequest)| {
-        let mut request = needle();
-        change(&mut request);
-        request
-    };
     vec![
         needle().context(2, 1),
         needle().output(GrepOutput::Files),
         needle().output(GrepOutput::Counts),
         needle().case(CaseMode::Insensitive).hidden().no_ignore(),
         GrepRequest::regex(r"^line \d*7 is (needle|hay)").glob("*a*"),
-        with(|request| request.invert = true).glob("/order/**"),
-        with(|request| request.links = LinkMode::Follow),
-        with(|request| request.multiline = true).output(GrepOutput::Counts),
+        needle().invert().glob("/order/**"),
+        needle().links(LinkMode::Follow),
+        needle().multiline().output(GrepOutput::Counts),
         GrepRequest::literal("nothing has this"),
     ]
 }

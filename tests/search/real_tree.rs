@@ -9,7 +9,8 @@ use std::path::Path;
 
 use futures::StreamExt as _;
 use futures::executor::block_on;
-use vfs_core::{Backend, GrepEvent, GrepRequest, GrepSummary, OpContext};
+use vfs_core::search::GrepSummary;
+use vfs_core::{Backend, GrepEvent, GrepRequest, OpContext};
 use vfs_local::{LocalConfig, SearchMemory};
 use vfs_search::Pool;
 use vfs_tests::eager_memory;

@@ -4,10 +4,12 @@ use std::fmt::Debug;
 
 use fastrand::Rng;
 use futures::{Stream, StreamExt as _};
+use vfs_core::search::LineKind;
+use vfs_core::snapshots::{ForgetRequest, RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, ForgetRequest,
-    GlobRequest, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LineKind, LsRequest, OpContext, Problem, ReadRequest,
-    RenameRequest, RestoreRequest, Result, SnapshotRequest, StatRequest, WriteMode, WriteRequest,
+    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepEvent, GrepMatch,
+    GrepOutput, GrepRequest, LsRequest, OpContext, Problem, ReadRequest, RenameRequest, Result, StatRequest,
+    UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::content::{LARGE, LINE, WORDS, directory, file, is_whole, mark, text};
@@ -215,7 +217,7 @@ async fn follow(mut events: impl Stream<Item = Result<GrepEvent>> + Unpin) -> Re
 
 /// Uploads some files and downloads some; each answers for itself.
 async fn up_and_down(files: &dyn Backend, random: &mut Rng, cx: &OpContext, interruption: Interruption) -> Result<()> {
-    let uploads: Vec<_> = (0..random.usize(1..4)).map(|_| FileUpload::new(file(random), text(random))).collect();
+    let uploads: Vec<_> = (0..random.usize(1..4)).map(|_| UploadRequest::new(file(random), text(random))).collect();
     let asked: Vec<_> = uploads.iter().map(|upload| upload.path.clone()).collect();
     let uploaded = files.upload_files(cx, uploads).await;
     assert_eq!(uploaded.iter().map(|response| response.path.clone()).collect::<Vec<_>>(), asked);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 /// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,8 +130,8 @@ impl Tree for SketchTree {
         })
     }
 
-    fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
-        VfsPath::parse(&format!("{dir}/{name}")).map(Resolved::at)
+    fn resolve(&self, dir: &String, name: &str) -> Result<ResolveResult> {
+        VfsPath::parse(&format!("{dir}/{name}")).map(ResolveResult::at)
     }
 
     fn open(&self, dir: &String, name: &str, _: ChildKind) -> Result<Opened> {

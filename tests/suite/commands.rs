@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vfs_composite::CompositeBackend;
-use vfs_core::{Backend, BackendExt as _, ErrorKind, ExecuteRequest, JobOutputRequest, Layer as _, OpContext, VfsPath};
+use vfs_core::shell::JobOutputRequest;
+use vfs_core::{Backend, BackendExt as _, ErrorKind, ExecuteRequest, Layer as _, OpContext, VfsPath};
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
 use vfs_shell::{LocalShellBackend, ShellConfig};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::runtime::Builder;
-use vfs_core::{BackendExt, ErrorKind, Intercepted, Operation};
+use vfs_core::operation::Intercepted;
+use vfs_core::{BackendExt, ErrorKind, Operation};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
 

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use vfs_composite::CompositeBackend;
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
+use vfs_core::transfer::DeleteScope;
 use vfs_core::{
-    Backend, BackendExt, DeleteRequest, DeleteScope, ErrorKind, Intercepted, Interceptor, LsRequest, OpContext,
-    RenameRequest, RequestRef, RestoreRequest, Result, ResultStream, SnapshotRequest, Snapshots, StreamCall,
-    StreamRequest, UnaryRequest, VfsPath,
+    Backend, BackendExt, DeleteRequest, ErrorKind, Interceptor, LsRequest, OpContext, RenameRequest, Result, Snapshots,
+    VfsPath,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::MemoryBackend;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, Layer, LinkMode, LsRequest,
-    OpContext, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext, RenameRequest,
+    Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
@@ -99,9 +100,9 @@ fn states_of_all_files_can_be_denied() {
         let rules = RuleSet::new([Rule::new(RuleEffect::Deny).operation("forget").operation("restore")])?;
         let guarded = Policy::new(Arc::new(rules)).layer(Arc::new(MemoryBackend::new()));
         let (snapshots, cx) = (guarded.as_snapshots().expect("memory has them"), OpContext::new());
-        let taken = snapshots.snapshot(&cx, vfs_core::SnapshotRequest::new()).await?;
-        let restored = snapshots.restore(&cx, vfs_core::RestoreRequest::new(taken.id.clone())).await;
-        let forgotten = snapshots.forget(&cx, vfs_core::ForgetRequest::new(taken.id)).await;
+        let taken = snapshots.snapshot(&cx, vfs_core::snapshots::SnapshotRequest::new()).await?;
+        let restored = snapshots.restore(&cx, vfs_core::snapshots::RestoreRequest::new(taken.id.clone())).await;
+        let forgotten = snapshots.forget(&cx, vfs_core::snapshots::ForgetRequest::new(taken.id)).await;
         for answer in [restored, forgotten] {
             assert_eq!(answer.expect_err("denied").kind(), ErrorKind::PolicyDenied);
         }
@@ -285,7 +286,7 @@ fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
                 guarded.grep(&cx, GrepRequest::regex("a").path(path(at))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path(at), path("/got"))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at)).overwrite()).await.err(),
-                guarded.upload_files(&cx, vec![FileUpload::new(path(at), "x")]).await.remove(0).cause,
+                guarded.upload_files(&cx, vec![UploadRequest::new(path(at), "x")]).await.remove(0).cause,
                 guarded.download_files(&cx, vec![path(at)]).await.remove(0).cause,
                 guarded.write(&cx, if_version(at)).await.err(),
             ];

@@ -8,9 +8,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Builder;
 use vfs_composite::CompositeBackend;
+use vfs_core::search::EntryKinds;
+use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Change, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext,
-    Result, VfsPath, WatchRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext, Result, VfsPath,
+    WriteMode, WriteRequest,
 };
 use vfs_local::LocalBackend;
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::ChangeKind;
 use vfs_core::{
-    Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, Error, ErrorKind, Intercepted, Interceptor, OpContext,
-    RenameRequest, RequestRef, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
+    Backend, BackendExt, CopyRequest, DeleteRequest, Error, ErrorKind, Interceptor, OpContext, RenameRequest, Result,
+    VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};

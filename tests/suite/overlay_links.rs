@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LinkMode, OpContext,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, OpContext,
     RenameRequest,
 };
 use vfs_memory::MemoryBackend;

@@ -138,7 +138,7 @@ async fn a_link_to_a_directory_that_was_made_here_is_listed_as_that() -> Result<
         ("/deep", &["/deep/y"]),
         ("/none", &["/none/z"]),
     ] {
-        let followed = GrepRequest::literal("new").path(path(start)).links(vfs_core::LinkMode::Follow);
+        let followed = GrepRequest::literal("new").path(path(start)).links(vfs_core::search::LinkMode::Follow);
         let found = overlay.grep(&OpContext::new(), followed).await?;
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         let found: Vec<_> = found.matches.iter().map(|hit| hit.path.as_str()).collect();

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::json;
-use vfs_core::{
-    Backend, EditRequest, Intercepted, Interceptor, OpContext, ReadRequest, ResultStream, StreamCall, StreamRequest,
-    UnaryRequest, VfsPath,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, EditRequest, Interceptor, OpContext, ReadRequest, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use super::{Goal, Row};

@@ -260,9 +260,9 @@ pub use vfs_composite::CompositeBackend;
 pub use vfs_config::{Config, ConfigError, ConfiguredBackend, open as from_config};
 pub use vfs_core::{
     Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch,
-    GrepRequest, Layer, LsRequest, OpContext, Pattern, ReadRequest, RenameRequest, Result, Shell, StatRequest,
-    StreamingShell, Version, VfsPath, WriteMode, WriteRequest,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileInfo, GlobRequest, GrepEvent, GrepMatch, GrepRequest, Layer,
+    LsRequest, OpContext, Pattern, ReadRequest, RenameRequest, Result, Shell, StatRequest, StreamingShell,
+    UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 #[cfg(feature = "local")]
 pub use vfs_local::{LocalBackend, LocalConfig};

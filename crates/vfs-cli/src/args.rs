@@ -12,7 +12,8 @@ use chrono::{DateTime, Utc};
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_config::suggest::similar;
-use vfs_core::{HiddenNames, Version, WriteMode};
+use vfs_core::search::{HiddenNames, IgnoreMode};
+use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::batch::BatchArgs;
 pub(crate) use self::execution::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
@@ -286,7 +287,13 @@ pub(crate) struct Visibility {
     pub(crate) hidden: HiddenNames,
     /// Include files that ignore files exclude
     #[arg(long)]
-    pub(crate) no_ignore: bool,
+    no_ignore: bool,
+}
+
+impl Visibility {
+    pub(crate) fn ignore(&self) -> IgnoreMode {
+        if self.no_ignore { IgnoreMode::Disregard } else { IgnoreMode::Apply }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

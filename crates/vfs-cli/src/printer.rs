@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use vfs_core::{FileCount, GrepMatch, LineKind, Submatch, VfsPath};
+use vfs_core::search::{FileCount, LineKind, Submatch};
+use vfs_core::{GrepMatch, VfsPath};
 
 use crate::output::Palette;
 

@@ -1,6 +1,7 @@
 //! Hints for searches without a match.
 
-use vfs_core::{Pattern, Skipped};
+use vfs_core::Pattern;
+use vfs_core::search::Skipped;
 
 /// Maximum number of bytes of a pattern that a hint repeats.
 const MAX_PATTERN_BYTES: usize = 200;

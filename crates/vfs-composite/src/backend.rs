@@ -8,14 +8,17 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
+use vfs_core::operation::{UnaryRequest, deferred_stream};
+use vfs_core::path::MapPaths;
+use vfs_core::search::IgnoreMode;
+use vfs_core::transfer::TransferMode;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MapPaths, MultiModalReader, OpContext, OpenTreeRequest,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell,
-    Snapshots, StatRequest, StreamingShell, TransferMode, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
-    WriteRequest, WriteResult, deferred_stream, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -219,7 +222,7 @@ impl CompositeBackend {
     }
 
     /// Returns the mount that can search everything at and below `start` by itself, and has no tree.
-    async fn single_mount(&self, cx: &OpContext, start: &VfsPath, ignore: IgnoreRules) -> Result<Option<Arc<Mount>>> {
+    async fn single_mount(&self, cx: &OpContext, start: &VfsPath, ignore: IgnoreMode) -> Result<Option<Arc<Mount>>> {
         let table = self.table();
         let mount = table.route(start);
         if mount.backend.as_tree_provider().is_some()
@@ -229,7 +232,7 @@ impl CompositeBackend {
             return Ok(None);
         }
         // Ignore files above a mount apply in it, but its backend cannot see them.
-        if ignore == IgnoreRules::Apply && self.has_ignore_files_above(cx, mount.at()).await? {
+        if ignore == IgnoreMode::Apply && self.has_ignore_files_above(cx, mount.at()).await? {
             return Ok(None);
         }
         Ok(Some(Arc::clone(mount)))
@@ -257,19 +260,6 @@ impl CompositeBackend {
 
 /// Names of ignore files.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
-
-/// Whether ignore files apply to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IgnoreRules {
-    Apply,
-    Skip,
-}
-
-impl IgnoreRules {
-    fn of(no_ignore: bool) -> Self {
-        if no_ignore { Self::Skip } else { Self::Apply }
-    }
-}
 
 /// Returns the error of changing a mount point or an ancestor of one.
 pub(crate) fn mount_point_error(path: &VfsPath) -> Error {
@@ -312,11 +302,11 @@ impl Backend for CompositeBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         let table = self.table();
         if table.is_mount_or_ancestor(&req.path) {
             cx.check()?;
-            return Ok(Resolved::at(req.path));
+            return Ok(ResolveResult::at(req.path));
         }
         let path = req.path.clone();
         let resolved = table.route(&path).send(cx, req).await?;
@@ -325,7 +315,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::Skip).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreMode::Disregard).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -392,7 +382,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::of(req.no_ignore)).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, req.ignore).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -403,7 +393,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        if let Some(mount) = self.single_mount(cx, &req.path, IgnoreRules::of(req.no_ignore)).await? {
+        if let Some(mount) = self.single_mount(cx, &req.path, req.ignore).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -415,7 +405,7 @@ impl Backend for CompositeBackend {
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let composite = self.clone();
         deferred_stream(async move {
-            let mount = composite.single_mount(&cx, &req.path, IgnoreRules::of(req.no_ignore)).await;
+            let mount = composite.single_mount(&cx, &req.path, req.ignore).await;
             Ok(match mount.map_err(|error| error.or_path(&req.path))? {
                 Some(mount) => mount.grep_stream(cx, req),
                 None => composite.grep_stream_in_union(cx, req),
@@ -423,7 +413,7 @@ impl Backend for CompositeBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.upload_grouped(cx, files).await
     }
 

@@ -8,12 +8,16 @@ use futures::StreamExt as _;
 use futures::future::{join_all, ready};
 use futures::stream::{self, BoxStream, SelectAll};
 use vfs_core::change_log::ChangeLog;
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{Request as _, UnaryRequest as _};
+use vfs_core::path::MapPaths as _;
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
-    FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, MapPaths as _,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, Request as _, Result,
-    Shell, StopJobRequest, StreamingShell, TreeProvider, UnaryRequest as _, VfsPath, Watch, WatchEvent, WatchRequest,
+    Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUploadResponse,
+    GrepEvent, GrepRequest, MultiModalReader, OpContext, Result, Shell, StreamingShell, TreeProvider, UploadRequest,
+    VfsPath, Watch,
 };
 
 use crate::backend::CompositeBackend;
@@ -96,7 +100,7 @@ fn missing_response() -> Error {
 }
 
 impl CompositeBackend {
-    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let (groups, failures) = group_by_mount(self, cx, files, |file| &mut file.path).await;
         let failed = |index: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[index]), error);
@@ -165,17 +169,17 @@ impl Shell for CompositeBackend {
         response.map_paths(&mount.mapping)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.mapping.error(error))
     }
@@ -204,12 +208,12 @@ impl StreamingShell for CompositeBackend {
 
 #[async_trait]
 impl MultiModalReader for CompositeBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         let table = self.table();
         table.real_path(cx, &req.read.path, FinalLink::Follow).await?;
         let mount = table.route(&req.read.path);
         if table.is_mount_or_ancestor(&req.read.path) || mount.backend.as_multi_modal().is_none() {
-            return vfs_core::read_multi_modal(self, cx, req).await;
+            return vfs_core::multi_modal::read_multi_modal(self, cx, req).await;
         }
         mount.send(cx, req).await
     }

@@ -9,9 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::{
-    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result,
-    UnaryRequest as _, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, Version, VfsPath, WriteMode,
+    WriteRequest,
 };
 
 use crate::identity::MountIdentity;

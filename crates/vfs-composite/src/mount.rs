@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use vfs_core::tree::SharedTree;
-use vfs_core::{
-    Backend, Capabilities, MapPaths, OpContext, OpenTreeRequest, PathMapping, Result, UnaryRequest, VfsPath,
-};
+use vfs_core::operation::UnaryRequest;
+use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::{Backend, Capabilities, OpContext, Result, VfsPath};
 
 use crate::identity::MountIdentity;
 

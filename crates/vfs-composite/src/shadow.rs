@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use crate::mount::Mount;
 use crate::table::MountTable;
@@ -205,7 +205,7 @@ impl DynDirectory for UnshadowedDirectory {
         self.inner.open(name, kind)
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         let resolved = self.inner.resolve(name)?;
         self.shadows.refuse_shadowed(&resolved.path)?;
         Ok(resolved)

@@ -6,10 +6,13 @@ mod rollback;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use vfs_core::backend::Mutations;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::state::FilesUpdate;
+use vfs_core::transfer::{DownloadRequest, TransferMode};
 use vfs_core::{
-    Backend, CopyRequest, CopyResult, DeleteRequest, DownloadRequest, Error, ErrorKind, FilesUpdate, LsRequest,
-    Mutations, OpContext, RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode,
-    UnaryRequest as _, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, RenameRequest,
+    RenameResult, ResolveRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::backend::{CompositeBackend, is_overwrite, mount_point_error};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::table::MountTable;
 
@@ -151,9 +151,9 @@ impl DynDirectory for UnionDirectory {
         }
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         if self.is_mount_name(name) {
-            self.path.child(name).map(Resolved::at)
+            self.path.child(name).map(ResolveResult::at)
         } else {
             self.backing_dir()?.resolve(name)
         }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use vfs_core::{PathMapping, VfsPath};
+use vfs_core::VfsPath;
+use vfs_core::path::PathMapping;
 use vfs_layers::{Audit, BackendSink};
 use vfs_versions::CheckpointedBackend;
 

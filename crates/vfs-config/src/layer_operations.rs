@@ -2,10 +2,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use vfs_core::{
-    ChangeSet, ErrorKind, MapPaths as _, OpContext, Operation, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots as _, VfsPath,
-};
+use vfs_core::path::MapPaths as _;
+use vfs_core::snapshots::{DiffResult, RestoreRequest, SnapshotInfo, SnapshotRequest};
+use vfs_core::{ErrorKind, OpContext, Operation, Result, Snapshots as _, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, UndoReport};
 
@@ -34,7 +33,7 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`].
-    pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
+    pub async fn diff(&self, cx: &OpContext) -> Result<DiffResult> {
         let changes = self.layer.diff(cx).await.map_err(|error| self.mapping.error(error))?;
         changes.map_paths(&self.mapping)
     }
@@ -83,7 +82,7 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard`]; `unavailable` if an audit log cannot be written.
-    pub async fn discard(&self, cx: &OpContext) -> Result<ChangeSet> {
+    pub async fn discard(&self, cx: &OpContext) -> Result<DiffResult> {
         self.discard_paths(cx, std::slice::from_ref(self.mapping.outer())).await
     }
 
@@ -96,14 +95,14 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard_paths`]; `unavailable` if an audit log cannot be written.
-    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<ChangeSet> {
+    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<DiffResult> {
         let outer = self.mapping.outer();
         let inner = paths.iter().filter_map(|path| {
             if outer.starts_with(path) { Some(self.mapping.inner().clone()) } else { self.mapping.to_inner(path).ok() }
         });
         let inner: Vec<_> = inner.collect();
         if inner.is_empty() {
-            return Ok(ChangeSet::default());
+            return Ok(DiffResult::default());
         }
         let work = async {
             let mut changes = self.diff(cx).await?;
@@ -140,7 +139,7 @@ impl LayerHandle<CheckpointedBackend> {
             self.layer.restore(cx, request).await.map_err(|error| self.mapping.error(error))?;
             Ok(id)
         };
-        let describe = |id: &vfs_core::SnapshotId| (Outcome::Ok, id.as_str().to_owned());
+        let describe = |id: &vfs_core::snapshots::SnapshotId| (Outcome::Ok, id.as_str().to_owned());
         self.record(cx, Operation::Restore.into(), work.boxed(), describe).await.map(drop)
     }
 
@@ -183,7 +182,7 @@ impl LayerHandle<CheckpointedBackend> {
     }
 }
 
-fn list_files(changes: &ChangeSet) -> String {
+fn list_files(changes: &DiffResult) -> String {
     list_with_count(changes.changes.iter().map(|change| change.path.as_str()), "file")
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use vfs_config::{Config, ConfigError, ConfigErrorKind, ConfiguredBackend, Position};
-use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
+use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, VfsPath};
 use vfs_versions::Commit;
 
 fn tree(files: &[(&str, &str)]) -> TempDir {

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use vfs_composite::{CompositeBackend, RecoveryOutcome};
 use vfs_config::{Config, ConfigError, ConfigErrorKind, ConfiguredBackend};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, ReadRequest, RenameRequest,
-    ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest,
+    Backend, BackendExt, Error, ErrorKind, Interceptor, OpContext, Operation, ReadRequest, RenameRequest, StatRequest,
+    VfsPath, WriteRequest,
 };
 use vfs_local::LocalBackend;
 

@@ -14,9 +14,9 @@ use crate::path::VfsPath;
 use crate::shell::{Shell, StreamingShell};
 use crate::types::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, FileDownloadResponse, FileInfo,
-    FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest,
-    LsResult, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    StatRequest, WriteRequest, WriteResult,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    StatRequest, UploadRequest, WriteRequest, WriteResult,
 };
 
 /// The properties in which backends differ, at one path.
@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub set_times: bool,
     /// The maximum size, in bytes, of a file that is written, edited or downloaded in one call.
     pub max_file_size: u64,
-    /// The maximum size, in bytes, of a file that a [`FileWriter`](crate::FileWriter) writes.
+    /// The maximum size, in bytes, of a file that a [`FileWriter`] writes.
     #[serde(default)]
     pub max_streamed_size: u64,
 }
@@ -105,7 +105,7 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo>;
 
     /// Resolves all links in a path, which need not exist. Rules about paths compare the resolved path.
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved>;
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult>;
 
     /// Lists a directory, sorted by path, with hidden and ignored entries. Unreadable entries are in `problems`.
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult>;
@@ -118,7 +118,7 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
 
     /// Opens a writer for a file of any size, which is written in chunks and becomes visible with one commit.
     ///
-    /// A backend that stores files in memory may return a [`BufferedWriter`](crate::BufferedWriter).
+    /// A backend that stores files in memory may return a [`BufferedWriter`](crate::chunks::BufferedWriter).
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>>;
 
     /// Replaces text in a file; either all replacements of the request are made, or none.
@@ -144,7 +144,7 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>>;
 
     /// Writes whole files, replacing existing ones. Each file succeeds or fails alone; results are in the order of the request.
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse>;
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse>;
 
     /// Reads whole files. Each file succeeds or fails alone; results are in the order of the request.
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse>;
@@ -191,7 +191,7 @@ macro_rules! forward {
             async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
                 (**self).stat(cx, req).await
             }
-            async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+            async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
                 (**self).resolve(cx, req).await
             }
             async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -227,7 +227,7 @@ macro_rules! forward {
             fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
                 (**self).grep_stream(cx, req)
             }
-            async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+            async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
                 (**self).upload_files(cx, files).await
             }
             async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {

@@ -30,7 +30,8 @@ use subscription::Subscription;
 /// ```
 /// use futures::StreamExt;
 /// use vfs_core::change_log::ChangeLog;
-/// use vfs_core::{Change, OpContext, VfsPath, WatchRequest};
+/// use vfs_core::watch::{Change, WatchRequest};
+/// use vfs_core::{OpContext, VfsPath};
 ///
 /// # futures::executor::block_on(async {
 /// let log = ChangeLog::new();

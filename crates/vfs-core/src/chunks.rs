@@ -1,4 +1,4 @@
-//! Chunked reads of one version of a file.
+//! Reads and writes of files in chunks.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, Result};
 use crate::operation::ResultStream;
+pub use crate::types::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};
 use crate::types::{ReadRequest, ReadResult, Version};
 
 /// The default size of a chunk, 4 MiB.
@@ -31,7 +32,8 @@ const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 /// ```
 /// use std::sync::Arc;
 /// use futures::TryStreamExt as _;
-/// use vfs_core::{Backend, OpContext, ReadRequest, Result, VfsPath, read_chunks};
+/// use vfs_core::chunks::read_chunks;
+/// use vfs_core::{Backend, OpContext, ReadRequest, Result, VfsPath};
 ///
 /// async fn size(files: Arc<dyn Backend>, path: VfsPath) -> Result<usize> {
 ///     let chunks = read_chunks(files, OpContext::new(), ReadRequest::new(path));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
-use crate::cancel::{CancelToken, DropGuard};
+pub use crate::cancel::{CancelToken, DropGuard};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The context of one operation: caller, deadline, cancellation token, tracing span and extensions.

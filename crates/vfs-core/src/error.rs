@@ -315,7 +315,8 @@ impl Error {
     /// The path of the error is the entry that could not be removed.
     ///
     /// ```
-    /// use vfs_core::{Error, ErrorDetail, ErrorKind, VfsPath};
+    /// use vfs_core::error::ErrorDetail;
+    /// use vfs_core::{Error, ErrorKind, VfsPath};
     ///
     /// let error = Error::at(ErrorKind::PermissionDenied, &VfsPath::parse("/d/kept")?).after_partial_delete(12);
     /// assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 12 }));

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
+use crate::operation::SnapshotsRequest;
 use crate::path::VfsPath;
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, Content, DiffRequest, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
+    Content, DiffRequest, DiffResult, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
     SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
 };
 
@@ -85,7 +86,7 @@ impl FilePart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum MultiModalContent {
+pub enum MultiModalReadResult {
     /// The result of a plain read, for a file that is neither an image nor a PDF.
     Content(ReadResult),
     /// The images and documents of the file.
@@ -96,7 +97,7 @@ pub enum MultiModalContent {
 #[async_trait]
 pub trait MultiModalReader: Send + Sync {
     /// Reads a file as parts, or as [`Backend::read`] does.
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent>;
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult>;
 }
 
 /// Reads an image or a PDF as one part, and any other file as [`Backend::read`] does, on any backend.
@@ -114,7 +115,7 @@ pub async fn read_multi_modal(
     backend: &dyn Backend,
     cx: &OpContext,
     req: MultiModalReadRequest,
-) -> Result<MultiModalContent> {
+) -> Result<MultiModalReadResult> {
     let MultiModalReadRequest { read, pages } = req;
     if pages.as_deref().is_some_and(|pages| !is_page_range(pages)) {
         let message =
@@ -129,7 +130,7 @@ pub async fn read_multi_modal(
         }
         _ => None,
     };
-    let Some((kind, mime_type, mut data)) = part else { return Ok(MultiModalContent::Content(result)) };
+    let Some((kind, mime_type, mut data)) = part else { return Ok(MultiModalReadResult::Content(result)) };
     if kind == PartKind::Pdf && pages.is_some() {
         let message = "this backend cannot split a PDF into pages; read the whole document, without `pages`";
         return Err(Error::new(ErrorKind::Unsupported, message).with_path(&result.path));
@@ -137,7 +138,7 @@ pub async fn read_multi_modal(
     if result.truncated.is_some() {
         data = download(backend, cx, result.path).await?;
     }
-    Ok(MultiModalContent::Parts(vec![FilePart::new(kind, mime_type, data)]))
+    Ok(MultiModalReadResult::Parts(vec![FilePart::new(kind, mime_type, data)]))
 }
 
 fn part_kind(mime_type: &str) -> Option<PartKind> {
@@ -192,7 +193,7 @@ pub trait Snapshots: Send + Sync {
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo>;
 
     /// Returns all snapshots, oldest first.
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>>;
+    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>>;
 
     /// Restores the files of a snapshot, which is retained.
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()>;
@@ -201,7 +202,7 @@ pub trait Snapshots: Send + Sync {
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()>;
 
     /// Returns the differences between two snapshots, or between a snapshot and the current files.
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet>;
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult>;
 }
 
 /// The facet that streams changes of files as they happen.
@@ -214,7 +215,7 @@ pub trait Snapshots: Send + Sync {
 /// * The feed starts when `watch` is called, not when the stream is first polled. It ends with an error: when the context is
 ///   cancelled, its deadline passes, or the backend can no longer observe changes.
 ///
-/// [`Change::Overflow`]: crate::Change::Overflow
+/// [`Change::Overflow`]: crate::watch::Change::Overflow
 pub trait Watch: Send + Sync {
     /// Returns the stream of changes at and below the request's path.
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>>;

@@ -9,7 +9,34 @@
 //! * [`window`] (line windows), [`edit`] (text replacement), [`text`] (encodings) and [`mod@format`] (numbered output) are pure
 //!   functions on which all backends rely, so that they behave alike.
 //!
-//! Implementers of backends find helpers in [`tree`], [`change_log`], [`output`], [`timer`] and [`buffer`].
+//! The root has what most callers and every backend need: the traits, the requests and results of [`Backend`], and the types in all
+//! of them. The rest is in modules by theme, such as [`search`] for the options of searches, [`shell`] for commands and [`operation`]
+//! for code that treats all operations alike. Implementers of backends find helpers in [`tree`], [`change_log`], [`output`],
+//! [`timer`] and [`buffer`].
+//!
+//! # Requests and results
+//!
+//! One rule names and shapes them:
+//!
+//! * The operation `x` takes an `XRequest`. It returns an `XResult`, its stream has items of `XEvent`, and its handle is named for
+//!   what it does, such as [`FileWriter`].
+//! * A description of one thing is an `Info`, also in lists: [`FileInfo`], [`JobInfo`], [`SnapshotInfo`]. The results of agent tools
+//!   that have a name elsewhere keep it: [`ExecuteResponse`], [`FileUploadResponse`], [`FileDownloadResponse`].
+//! * A request is built by `new` with its required fields, and by setters. A mode is an enum, also if its JSON is a truth value.
+//! * Requests, results and events, and the enums of modes and reasons, are `#[non_exhaustive]`: a new field or variant breaks no
+//!   caller. Not so values that are complete by definition: coordinates ([`ByteRange`], [`TerminalSize`], [`Submatch`]), wrappers of
+//!   one value ([`GrepStreamRequest`], ids), and enums that divide a whole, which callers match in full ([`Content`], [`FileText`],
+//!   [`LineKind`], [`FileOperationError`]).
+//!
+//! [`ByteRange`]: window::ByteRange
+//! [`FileOperationError`]: transfer::FileOperationError
+//! [`FileText`]: state::FileText
+//! [`GrepStreamRequest`]: operation::GrepStreamRequest
+//! [`JobInfo`]: shell::JobInfo
+//! [`LineKind`]: search::LineKind
+//! [`SnapshotInfo`]: snapshots::SnapshotInfo
+//! [`Submatch`]: search::Submatch
+//! [`TerminalSize`]: shell::TerminalSize
 //!
 //! ```
 //! use vfs_core::{Backend, BackendExt, Result};
@@ -20,51 +47,90 @@
 //! }
 //! ```
 
-mod backend;
 mod cancel;
-mod chunks;
-mod context;
-mod error;
 mod ext;
 mod facets;
-mod operation;
-mod path;
 mod path_mapping;
 mod remove_empty_dirs;
-mod shell;
 mod types;
 
+pub mod backend;
 pub mod buffer;
 pub mod change_log;
+pub mod chunks;
+pub mod context;
 pub mod edit;
+pub mod error;
 pub mod format;
 pub mod links;
+pub mod operation;
 pub mod output;
+pub mod path;
+pub mod shell;
 pub mod text;
 pub mod timer;
 pub mod tree;
 pub mod window;
 
-pub use backend::{Access, Backend, Capabilities, Mutations};
-pub use cancel::{CancelToken, DropGuard};
-pub use chunks::read_chunks;
-pub use context::OpContext;
-pub use error::{Error, ErrorDetail, ErrorKind, NoMatchHint, PathFault, Result, SimilarLine};
+/// Reads of images and documents as parts for a model.
+pub mod multi_modal {
+    pub use crate::facets::{
+        FilePart, MultiModalReadRequest, MultiModalReadResult, MultiModalReader, PartKind, read_multi_modal,
+    };
+}
+
+/// Options and results of globs and content searches.
+pub mod search {
+    pub use crate::types::{
+        BinaryMode, CaseMode, EntryKinds, FileCount, GrepMatch, GrepOutput, GrepSummary, HiddenNames, IgnoreMode,
+        LineKind, LineSelection, LineText, LinkMode, MatchBoundary, MatchSpan, Pattern, Skipped, Submatch, Submatches,
+    };
+}
+
+/// Snapshots of all files, and differences between them.
+pub mod snapshots {
+    pub use crate::facets::Snapshots;
+    pub use crate::operation::SnapshotsRequest;
+    pub use crate::types::{
+        ChangeKind, DiffRequest, DiffResult, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
+        SnapshotRequest,
+    };
+}
+
+/// Files in the state of an agent.
+pub mod state {
+    pub use crate::types::{FileData, FileText, FilesUpdate};
+}
+
+/// Copies, renames, deletes, uploads and downloads.
+pub mod transfer {
+    pub use crate::remove_empty_dirs::remove_empty_dirs;
+    pub use crate::types::{
+        DeleteScope, DownloadRequest, FileOperationError, TransferMode, UploadRequest, check_source_and_target,
+    };
+}
+
+/// Streams of changes of files.
+pub mod watch {
+    pub use crate::facets::Watch;
+    pub use crate::types::{Change, Cursor, WatchEvent, WatchRequest};
+}
+
+#[doc(inline)]
+pub use self::{
+    backend::{Backend, Capabilities},
+    context::{CancelToken, OpContext},
+    error::{Error, ErrorKind, Result},
+    operation::{Interceptor, Layer, Operation},
+    path::VfsPath,
+    shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, Shell, StreamingShell},
+};
 pub use ext::BackendExt;
-pub use facets::{
-    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Snapshots, TreeProvider, Watch,
-    read_multi_modal,
+pub use facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
+pub use types::{
+    CaseMode, Content, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,
+    GrepOutput, GrepRequest, GrepResult, LsRequest, LsResult, OpenWriterRequest, Pattern, Problem, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, StatRequest, Truncation, UploadRequest,
+    Version, WriteMode, WriteRequest, WriteResult,
 };
-pub use operation::{
-    AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, Intercepted, Interceptor, Layer, Operation,
-    OperationClass, OutputRef, Request, RequestRef, ResultStream, SnapshotsRequest, StreamCall, StreamRequest,
-    UnaryRequest, deferred_stream, layered,
-};
-pub use path::VfsPath;
-pub use path_mapping::{MapPaths, PathMapping};
-pub use remove_empty_dirs::remove_empty_dirs;
-pub use shell::{
-    BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
-    JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,
-};
-pub use types::*;

@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use crate::path_mapping::{MapPaths, PathMapping};
+
 use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 
 /// A valid absolute path in the namespace of a backend.
@@ -281,7 +283,8 @@ impl PathFault {
     /// Returns the error for this fault, `invalid_path`, without a path.
     ///
     /// ```
-    /// use vfs_core::{ErrorDetail, ErrorKind, PathFault};
+    /// use vfs_core::error::{ErrorDetail, PathFault};
+    /// use vfs_core::ErrorKind;
     ///
     /// let error = PathFault::LinkLoop.error();
     /// assert_eq!(error.kind(), ErrorKind::InvalidPath);

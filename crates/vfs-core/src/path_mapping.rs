@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::facets::MultiModalContent;
+use crate::facets::MultiModalReadResult;
 use crate::path::VfsPath;
 
 use crate::shell::{ExecuteEvent, ExecuteResponse};
 use crate::types::{
-    Change, ChangeSet, CopyResult, DeleteResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
+    Change, CopyResult, DeleteResult, DiffResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
     FileUploadResponse, FileWriter, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult,
-    RenameResult, Resolved, WatchEvent, WriteResult,
+    RenameResult, ResolveResult, WatchEvent, WriteResult,
 };
 
 /// A mapping of the path `outer` in the caller's namespace to the path `inner` in that of a backend.
@@ -24,7 +24,8 @@ use crate::types::{
 /// [`to_outer`](Self::to_outer). Other paths of the backend do not exist in the caller's namespace.
 ///
 /// ```
-/// use vfs_core::{PathMapping, VfsPath};
+/// use vfs_core::path::PathMapping;
+/// use vfs_core::VfsPath;
 ///
 /// let mount = PathMapping::new(VfsPath::parse("/memories")?, VfsPath::root());
 /// let inner = mount.to_inner(&VfsPath::parse("/memories/plan.md")?)?;
@@ -156,7 +157,7 @@ macro_rules! map_paths {
 
 map_paths! {
     FileInfo [path];
-    Resolved [path];
+    ResolveResult [path];
     ReadResult [path];
     WriteResult [path] [files_update];
     DeleteResult [path] [files_update];
@@ -185,7 +186,7 @@ impl MapPaths for FileChange {
     }
 }
 
-impl MapPaths for ChangeSet {
+impl MapPaths for DiffResult {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         let changes = self.changes.into_iter().map(|change| change.map_paths(mapping));
         changes.collect::<Result<_>>().map(Self::new)
@@ -332,7 +333,7 @@ impl FileWriter for MappedWriter {
     }
 }
 
-impl MapPaths for MultiModalContent {
+impl MapPaths for MultiModalReadResult {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Content(read) => Self::Content(read.map_paths(mapping)?),
@@ -378,7 +379,7 @@ mod tests {
         let between = |at: &[&str]| {
             let sides = [(None, Some(one.clone())), (Some(one.clone()), Some(two.clone())), (Some(two.clone()), None)];
             let changes = at.iter().zip(sides).filter_map(|(at, (old, new))| FileChange::between(&path(at), old, new));
-            ChangeSet::new(changes.collect())
+            DiffResult::new(changes.collect())
         };
         let (backend, caller) = (["/a", "/d/b", "/e"], ["/m/a", "/m/d/b", "/m/e"]);
         let mapping = PathMapping::new(path("/m"), path("/"));

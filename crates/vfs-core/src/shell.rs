@@ -8,7 +8,7 @@ mod seconds;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-pub use job::{Job, JobId, JobOutput, JobOutputRequest, JobsRequest, StopJobRequest};
+pub use job::{JobId, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 pub use request::{BaseEnvironment, ExecuteRequest, FullOutput, RunMode, TerminalSize};
 pub use response::{CommandExit, ExecuteEvent, ExecuteResponse};
 
@@ -45,7 +45,7 @@ pub trait Shell: Send + Sync {
     /// # Errors
     ///
     /// `unsupported` if this shell has no background jobs.
-    async fn jobs(&self, _cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, _cx: &OpContext, _req: JobsRequest) -> Result<Vec<JobInfo>> {
         Err(no_jobs())
     }
 
@@ -54,7 +54,7 @@ pub trait Shell: Send + Sync {
     /// # Errors
     ///
     /// `not_found` if the caller has no job with this id; `unsupported` if this shell has no background jobs.
-    async fn job_output(&self, _cx: &OpContext, _req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, _cx: &OpContext, _req: JobOutputRequest) -> Result<JobOutputResult> {
         Err(no_jobs())
     }
 
@@ -63,7 +63,7 @@ pub trait Shell: Send + Sync {
     /// # Errors
     ///
     /// `not_found` if the caller has no job with this id; `unsupported` if this shell has no background jobs.
-    async fn stop_job(&self, _cx: &OpContext, _req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, _cx: &OpContext, _req: StopJobRequest) -> Result<JobInfo> {
         Err(no_jobs())
     }
 }

@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::DecoderResult;
 
-use crate::types::{Encoding, LineEnding};
+pub use crate::types::{Encoding, LineEnding};
 
 /// The MIME type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";
@@ -54,8 +54,7 @@ pub enum Extent {
 ///   most likely legacy encoding, if it is valid in that encoding.
 ///
 /// ```
-/// use vfs_core::Encoding;
-/// use vfs_core::text::{Extent, Sniffed, sniff};
+/// use vfs_core::text::{Encoding, Extent, Sniffed, sniff};
 ///
 /// assert_eq!(sniff(b"plain", Extent::Whole), Sniffed::Text(Encoding::Utf8));
 /// assert_eq!(sniff(b"\x89PNG\r\n\x1a\n\0\0", Extent::Beginning), Sniffed::Binary);

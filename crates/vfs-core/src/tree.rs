@@ -10,7 +10,10 @@ use bytes::Bytes;
 
 use crate::error::Result;
 use crate::path::VfsPath;
-use crate::types::{FileInfo, Problem, Resolved};
+use crate::types::{FileInfo, Problem, ResolveResult};
+
+pub use crate::facets::TreeProvider;
+pub use crate::types::{OpenTreeRequest, TreeUse};
 
 pub use self::shared::{DynDirectory, DynTree, SharedTree};
 pub use self::sketch::{Sketch, Sketcher, Sought};
@@ -249,5 +252,5 @@ pub trait Tree: Send + Sync + 'static {
     fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened>;
 
     /// Resolves all links of the entry `name` of `dir`, to a path of the backend.
-    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved>;
+    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult>;
 }

@@ -4,7 +4,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use vfs_core::{EditRequest, Encoding, Error, ErrorDetail, ErrorKind, Replacement, Result, VfsPath, edit, text};
+use vfs_core::edit::Replacement;
+use vfs_core::error::ErrorDetail;
+use vfs_core::text::Encoding;
+use vfs_core::{EditRequest, Error, ErrorKind, Result, VfsPath, edit, text};
 
 const MAX: u64 = 64 << 20;
 

@@ -8,6 +8,20 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vfs_core::backend::*;
+use vfs_core::chunks::*;
+use vfs_core::edit::*;
+use vfs_core::error::*;
+use vfs_core::multi_modal::*;
+use vfs_core::operation::*;
+use vfs_core::search::*;
+use vfs_core::shell::*;
+use vfs_core::snapshots::*;
+use vfs_core::state::*;
+use vfs_core::text::*;
+use vfs_core::transfer::*;
+use vfs_core::tree::*;
+use vfs_core::watch::*;
 use vfs_core::*;
 
 macro_rules! golden {
@@ -134,7 +148,7 @@ fn requests() {
             .links(LinkMode::Follow)
             .limit(7),
         "grep_request" => grep,
-        "file_upload" => FileUpload::new(path("/a"), "text").modified_at(at()),
+        "file_upload" => UploadRequest::new(path("/a"), "text").modified_at(at()),
         "execute_request" => execute,
         "multi_modal_read_request" => pages,
     }
@@ -168,8 +182,8 @@ fn contents() {
     golden! {
         "read_result_text" => text,
         "read_result_binary" => picture,
-        "multi_modal_content" => MultiModalContent::Content(text.clone()),
-        "multi_modal_parts" => MultiModalContent::Parts(parts),
+        "multi_modal_content" => MultiModalReadResult::Content(text.clone()),
+        "multi_modal_parts" => MultiModalReadResult::Parts(parts),
         "file_download" => FileDownloadResponse::ok(path("/a"), "text".into(), version()),
         "file_download_failed" => FileDownloadResponse::failed(path("/a"), Error::not_found(&path("/a"))),
     }
@@ -234,10 +248,10 @@ fn commands_and_events() {
     (response.truncated, response.timed_out, response.duration) = (true, true, Duration::from_millis(1_500));
     (response.output_bytes, response.full_output, response.job) = (2, Some(path("/out")), Some(JobId::new("j1")));
     response.problems = vec![Error::new(ErrorKind::PolicyDenied, "new").with_path(&path("/a/.git")).into()];
-    let mut running = Job::new(JobId::new("j1"), "make", at());
+    let mut running = JobInfo::new(JobId::new("j1"), "make", at());
     let mut more = JobOutputRequest::new(JobId::new("j1")).from(10).wait(Duration::from_millis(1_500));
     more.max_bytes = Some(1_000);
-    let mut printed = JobOutput::default();
+    let mut printed = JobOutputResult::default();
     (printed.output, printed.cursor, printed.missed_bytes) = ("ab".into(), 12, 10);
     let mut exit = CommandExit::default();
     (exit.exit_code, exit.duration) = (Some(0), Duration::from_millis(250));
@@ -245,7 +259,7 @@ fn commands_and_events() {
     golden! {
         "execute_response" => response,
         "jobs_request" => JobsRequest::new(),
-        "jobs" => vec![Job::new(JobId::new("j0"), "make watch", at()), running],
+        "jobs" => vec![JobInfo::new(JobId::new("j0"), "make watch", at()), running],
         "job_output_request" => more,
         "job_output" => printed,
         "stop_job_request" => StopJobRequest::new(JobId::new("j1")),
@@ -275,9 +289,9 @@ fn states_and_changes() {
         "restore_request" => RestoreRequest::new(SnapshotId::new("s1")),
         "forget_request" => ForgetRequest::new(SnapshotId::new("s1")),
         "diff_request" => DiffRequest::between(SnapshotId::new("s1"), SnapshotId::new("s2")),
-        "change_set" => ChangeSet::new(vec![change.diff("--- a/a\n".into())]),
+        "change_set" => DiffResult::new(vec![change.diff("--- a/a\n".into())]),
         "resolve_request" => ResolveRequest::new(path("/a")),
-        "resolved" => Resolved::at(path("/a")).names(2),
+        "resolved" => ResolveResult::at(path("/a")).names(2),
         "lend_request" => OpenTreeRequest::new(path("/d"), TreeUse::Grep),
         "lend_request_for_grep" => OpenTreeRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
         "download_request" => DownloadRequest::new(path("/a")),
@@ -312,8 +326,8 @@ fn requests_leave_out_optional_fields_that_are_not_set() {
         r#"{"path":"/a","recursive":false}"# => DeleteRequest::new(path("/a")),
         r#"{"pattern":"*","path":"/","kinds":"files","hidden":false,"no_ignore":false,"links":"skip"}"# =>
             GlobRequest::new("*"),
-        r#"{"path":"/a","content":"x"}"# => FileUpload::new(path("/a"), "x"),
-        r#"{"path":"/a","content_base64":"/w=="}"# => FileUpload::new(path("/a"), &b"\xFF"[..]),
+        r#"{"path":"/a","content":"x"}"# => UploadRequest::new(path("/a"), "x"),
+        r#"{"path":"/a","content_base64":"/w=="}"# => UploadRequest::new(path("/a"), &b"\xFF"[..]),
         r#"{"read":{"path":"/a","offset":0}}"# => MultiModalReadRequest::new(ReadRequest::new(path("/a"))),
         r#"{"command":"ls","cwd":"/","base_env":"clean","full_output":"dropped","run":"foreground"}"# =>
             ExecuteRequest::new("ls"),
@@ -340,12 +354,12 @@ fn results_leave_out_optional_fields_that_are_not_set() {
         r#"{"path":"/a","version":"v1"}"# => FileUploadResponse::ok(path("/a"), version()),
         r#"{"path":"/a","content_base64":"/w==","version":"v1"}"# =>
             FileDownloadResponse::ok(path("/a"), bytes::Bytes::from_static(b"\xFF"), version()),
-        r#"{"output":"","cursor":0,"missed_bytes":0}"# => JobOutput::default(),
+        r#"{"output":"","cursor":0,"missed_bytes":0}"# => JobOutputResult::default(),
         r#"{"exit_code":null,"signal":null,"timed_out":false,"duration":0.0}"# => CommandExit::default(),
-        r#"{"path":"/a","names":1,"leads_nowhere":true}"# => Resolved::at(path("/a")).leads_nowhere(true),
+        r#"{"path":"/a","names":1,"leads_nowhere":true}"# => ResolveResult::at(path("/a")).leads_nowhere(true),
         r#"{"id":"s1","taken_at":"2025-01-15T10:30:00.123456Z","files":0,"bytes":0}"# =>
             SnapshotInfo::new(SnapshotId::new("s1"), at()),
-        r#"{"changes":[]}"# => ChangeSet::default(),
+        r#"{"changes":[]}"# => DiffResult::default(),
         r#"{"path":"/a","kind":"removed"}"# => FileChange::new(path("/a"), ChangeKind::Removed),
         r#"{"code":"internal","message":"Error: fault"}"# => Error::new(ErrorKind::Internal, "fault"),
     }
@@ -550,7 +564,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(GlobRequest::new("*")),
         call_and_json(grep.clone()),
         call_and_json(GrepStreamRequest(grep.clone())),
-        call_and_json(FileUpload::new(path("/a"), "x")),
+        call_and_json(UploadRequest::new(path("/a"), "x")),
         call_and_json(DownloadRequest::new(path("/a"))),
         call_and_json(MultiModalReadRequest::new(read)),
         call_and_json(OpenTreeRequest::new(path("/a"), TreeUse::List)),
@@ -560,7 +574,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(JobOutputRequest::new(job.clone())),
         call_and_json(StopJobRequest::new(job)),
         call_and_json(SnapshotRequest::new()),
-        call_and_json(SnapshotsRequest),
+        call_and_json(SnapshotsRequest::new()),
         call_and_json(RestoreRequest::new(snapshot.clone())),
         call_and_json(ForgetRequest::new(snapshot.clone())),
         call_and_json(DiffRequest::since(snapshot)),
@@ -570,7 +584,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
     for ((call, request), operation) in calls.iter().zip(Operation::ALL) {
         check_line(&format!(r#"{{"operation":"{operation}","request":{request}}}"#), call);
     }
-    check_line("null", &SnapshotsRequest);
+    check_line("null", &SnapshotsRequest::new());
     check_line(&call_and_json(grep.clone()).1, &GrepStreamRequest(grep));
     check_line(&call_and_json(execute.clone()).1, &ExecuteStreamRequest(execute));
 }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::stream::BoxStream;
+use vfs_core::multi_modal::*;
 use vfs_core::*;
 
 /// A backend that has one file, and nothing but reading and downloading.
@@ -28,7 +29,7 @@ impl Backend for OneFile {
     async fn stat(&self, _: &OpContext, _: StatRequest) -> Result<FileInfo> {
         unsupported()
     }
-    async fn resolve(&self, _: &OpContext, _: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, _: &OpContext, _: ResolveRequest) -> Result<ResolveResult> {
         unsupported()
     }
     async fn ls(&self, _: &OpContext, _: LsRequest) -> Result<LsResult> {
@@ -64,7 +65,7 @@ impl Backend for OneFile {
     fn grep_stream(&self, _: OpContext, _: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         Box::pin(futures::stream::once(async { unsupported() }))
     }
-    async fn upload_files(&self, _: &OpContext, _: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         Vec::new()
     }
     async fn download_files(&self, _: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
@@ -72,7 +73,7 @@ impl Backend for OneFile {
     }
 }
 
-fn read(content: &'static [u8], read: ReadRequest, pages: Option<&str>) -> Result<MultiModalContent> {
+fn read(content: &'static [u8], read: ReadRequest, pages: Option<&str>) -> Result<MultiModalReadResult> {
     let mut request = MultiModalReadRequest::new(read);
     request.pages = pages.map(str::to_owned);
     block_on(read_multi_modal(&OneFile(Bytes::from_static(content)), &OpContext::new(), request))
@@ -90,7 +91,7 @@ fn images_and_documents_are_one_part() {
     for (content, kind, mime_type) in [(PNG, PartKind::Image, "image/png"), (PDF, PartKind::Pdf, "application/pdf")] {
         for request in [whole(), whole().max_bytes(12)] {
             let expected = FilePart::new(kind, mime_type, Bytes::from_static(content));
-            assert_eq!(read(content, request, None), Ok(MultiModalContent::Parts(vec![expected])));
+            assert_eq!(read(content, request, None), Ok(MultiModalReadResult::Parts(vec![expected])));
         }
     }
 }
@@ -101,7 +102,7 @@ fn other_files_are_the_result_of_a_read() {
         [(&b"text\n"[..], whole().limit(1)), (b"\0\x01", whole()), (PNG, whole().bytes(0, Some(9)))]
     {
         let expected = window::read_bytes(&Bytes::from_static(content), &request, Version::new("v")).expect("reads");
-        assert_eq!(read(content, request, None), Ok(MultiModalContent::Content(expected)));
+        assert_eq!(read(content, request, None), Ok(MultiModalReadResult::Content(expected)));
     }
 }
 

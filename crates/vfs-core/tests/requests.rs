@@ -4,10 +4,14 @@ use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use vfs_core::edit::Replacement;
+use vfs_core::multi_modal::MultiModalReadRequest;
+use vfs_core::search::{HiddenNames, IgnoreMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::shell::TerminalSize;
+use vfs_core::window::ByteRange;
 use vfs_core::{
-    ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest,
-    HiddenNames, LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, TerminalSize,
-    VfsPath, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepRequest, LsRequest, ReadRequest,
+    RenameRequest, StatRequest, UploadRequest, VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -40,7 +44,7 @@ fn omitted_fields_have_defaults_and_unknown_fields_are_errors() {
     check(json!({"pattern": "*.rs"}), GlobRequest::new("*.rs"));
     check(json!({"pattern": "x"}), GrepRequest::literal("x"));
     check(json!({"pattern": {"regex": "x+"}}), GrepRequest::regex("x+"));
-    check(json!({"path": "/a", "content": "x"}), FileUpload::new(path("/a"), "x"));
+    check(json!({"path": "/a", "content": "x"}), UploadRequest::new(path("/a"), "x"));
     check(json!({"command": "ls"}), ExecuteRequest::new("ls"));
     check(json!({"read": {"path": "/a"}}), MultiModalReadRequest::new(ReadRequest::new(path("/a"))));
     assert_eq!(serde_json::from_value::<LsRequest>(json!({})).ok(), Some(LsRequest::new(VfsPath::root())));
@@ -103,6 +107,32 @@ fn whole_numbers_may_have_a_decimal_point() {
     assert_eq!(execute.terminal, Some(TerminalSize { rows: 50, columns: 80 }));
     let largest = json!({"path": "/a", "offset": u64::MAX});
     assert_eq!(read(largest).expect("as it is written").offset, u64::MAX);
+}
+
+#[test]
+fn two_valued_modes_of_searches_are_truth_values_in_every_combination() {
+    for bits in 0..16 {
+        let [word, multiline, invert, no_ignore] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+        let modes = [("whole_word", word), ("multiline", multiline), ("invert", invert), ("no_ignore", no_ignore)];
+        let mut json = json!({"pattern": "x"});
+        for (field, on) in modes {
+            json[field] = json!(on);
+        }
+        let grep = serde_json::from_value::<GrepRequest>(json).expect("valid");
+        assert_eq!(grep.boundary, if word { MatchBoundary::Word } else { MatchBoundary::Anywhere });
+        assert_eq!(grep.span, if multiline { MatchSpan::MultiLine } else { MatchSpan::SingleLine });
+        assert_eq!(grep.selection, if invert { LineSelection::NonMatching } else { LineSelection::Matching });
+        assert_eq!(grep.ignore, if no_ignore { IgnoreMode::Disregard } else { IgnoreMode::Apply });
+        let json = serde_json::to_value(grep).expect("JSON");
+        for (field, on) in modes {
+            assert_eq!(json[field], json!(on), "{field}");
+        }
+    }
+    for json in [json!("true"), json!(1), json!([])] {
+        let error =
+            serde_json::from_value::<GrepRequest>(json!({"pattern": "x", "invert": json})).expect_err("no mode");
+        assert!(error.to_string().contains("expected a boolean"), "{error}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Windows of random texts against a naive model, and chains of windows against the whole.
 
 use proptest::prelude::*;
-use vfs_core::{ByteRange, ErrorDetail, ReadRequest, ReadResult, Truncation, Version, VfsPath, text, window};
+use vfs_core::error::ErrorDetail;
+use vfs_core::window::ByteRange;
+use vfs_core::{ReadRequest, ReadResult, Truncation, Version, VfsPath, text, window};
 
 fn read(content: &str, request: &ReadRequest) -> vfs_core::Result<ReadResult> {
     window::read_bytes(&content.to_owned().into(), request, Version::new("v"))
@@ -132,7 +134,7 @@ fn windows_of_a_large_file_equal_the_naive_model() {
 fn a_large_utf16_file_is_cut_at_lines() {
     let content: String = (0..100_000).map(|line| format!("Zeile {line} Ċ\n")).collect();
     for encoding in ["utf-16le", "utf-16be"] {
-        let encoding = vfs_core::Encoding::from_name(encoding).expect("known");
+        let encoding = vfs_core::text::Encoding::from_name(encoding).expect("known");
         let bytes = text::encode(&content, encoding).expect("encodes");
         let window = request().lines(70_000, 2);
         let result = window::read(&mut &bytes[..], &window, Version::new("v")).expect("reads");

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::Instant;
-use vfs_core::{
-    Backend, Error, ErrorKind, GrepEvent, Intercepted, Interceptor, Layer, OpContext, OperationClass, OutputRef,
-    Result, ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest, VfsPath, deferred_stream,
+use vfs_core::operation::{
+    Intercepted, OperationClass, OutputRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
 };
+use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, Layer, OpContext, Result, StatRequest, VfsPath};
 
 pub use self::backend_sink::BackendSink;
 pub use self::chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lru::LruCache;
+use vfs_core::operation::{
+    AnyOutput, Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+};
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::{
-    AnyOutput, Backend, DownloadRequest, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, OperationClass,
-    ReadRequest, ReadResult, RequestRef, Result, ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest,
-    Version, VfsPath, window,
+    Backend, Error, ErrorKind, Interceptor, Layer, OpContext, ReadRequest, ReadResult, Result, StatRequest, Version,
+    VfsPath, window,
 };
 
 /// Estimated memory of an entry besides its content and path, in bytes.

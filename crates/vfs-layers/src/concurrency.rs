@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use vfs_core::{
-    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest, VfsPath, deferred_stream,
+use vfs_core::operation::{
+    Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
 };
+use vfs_core::{Backend, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
 /// Limits the number of operations that run at once.

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vfs_core::{
-    Backend, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Interceptor, Layer, OpContext, Operation, Result};
 use vfs_search::run_until_cancelled;
 
 use crate::per_operation::PerOperation;

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use vfs_core::{ErrorKind, StreamRequest};
+use vfs_core::ErrorKind;
+use vfs_core::operation::StreamRequest;
 
 /// The outcome of an operation. In JSON its [`code`](Self::code).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,9 +11,13 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream;
+use vfs_core::backend::Mutations;
+use vfs_core::operation::{
+    Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+};
+use vfs_core::shell::RunMode;
 use vfs_core::{
-    Backend, Capabilities, ErrorKind, Intercepted, Interceptor, Layer, Mutations, OpContext, Operation, OperationClass,
-    RequestRef, ResolveRequest, Result, ResultStream, RunMode, StreamCall, StreamRequest, UnaryRequest, VfsPath,
+    Backend, Capabilities, ErrorKind, Interceptor, Layer, OpContext, Operation, ResolveRequest, Result, VfsPath,
 };
 use vfs_search::run_until_cancelled;
 

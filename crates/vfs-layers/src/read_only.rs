@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use vfs_core::{
-    Access, Backend, Capabilities, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, OperationClass,
-    RequestRef, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+use vfs_core::backend::Access;
+use vfs_core::operation::{
+    Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
+use vfs_core::{Backend, Capabilities, Error, ErrorKind, Interceptor, Layer, OpContext, Result};
 
 /// Refuses every change and every command.
 ///

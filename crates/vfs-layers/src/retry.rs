@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::{Instant, sleep};
-use vfs_core::{
-    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest, deferred_stream,
+use vfs_core::operation::{
+    Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
 };
+use vfs_core::{Backend, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result};
 use vfs_search::run_until_cancelled;
 
 /// Retries operations that are safe to repeat, with exponential backoff and jitter.

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{Request as _, UnaryRequest};
+use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::tree::{
+    ChildKind, DynDirectory, DynTree, Listing, Located, OpenTreeRequest, Opened, SharedTree, Sketch, Tree as _, TreeUse,
+};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult, MapPaths, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, PathMapping, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, Request as _, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
-    WriteResult, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -170,10 +174,10 @@ impl Backend for ScopedBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         if req.path.is_root() {
             cx.check()?;
-            return Ok(Resolved::at(req.path));
+            return Ok(ResolveResult::at(req.path));
         }
         self.check_within(cx, &req.path).await?;
         let mapping = self.real_mapping(cx).await?;
@@ -245,7 +249,7 @@ impl Backend for ScopedBackend {
         vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut responses = Vec::with_capacity(files.len());
         for file in files {
             let path = file.path.clone();
@@ -258,7 +262,7 @@ impl Backend for ScopedBackend {
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let mut responses = Vec::with_capacity(paths.len());
         for path in paths {
-            let response = self.send_file(cx, &path, vfs_core::DownloadRequest::new(path.clone())).await;
+            let response = self.send_file(cx, &path, vfs_core::transfer::DownloadRequest::new(path.clone())).await;
             responses.push(response.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }
         responses
@@ -291,7 +295,7 @@ impl Backend for ScopedBackend {
 
 #[async_trait]
 impl MultiModalReader for ScopedBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         let path = req.read.path.clone();
         self.send_file(cx, &path, req).await
     }
@@ -367,7 +371,7 @@ impl DynDirectory for EmptyDirectory {
         Err(Error::of(ErrorKind::NotFound))
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
-        VfsPath::root().child(name).map(Resolved::at)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        VfsPath::root().child(name).map(ResolveResult::at)
     }
 }

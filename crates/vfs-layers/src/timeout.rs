@@ -9,10 +9,8 @@ use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream;
 use tokio::time::{Instant, sleep_until};
-use vfs_core::{
-    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest, VfsPath,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, VfsPath};
 
 use crate::outcome::Outcome;
 use crate::per_operation::PerOperation;

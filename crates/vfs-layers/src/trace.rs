@@ -9,10 +9,8 @@ use futures::stream;
 use tokio::time::Instant;
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span, info_span};
-use vfs_core::{
-    Backend, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Interceptor, Layer, OpContext, Operation, Result};
 
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;

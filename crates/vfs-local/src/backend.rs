@@ -11,13 +11,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::task::coop::consume_budget;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider,
+    UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 
@@ -56,7 +58,7 @@ use crate::watch::SharedWatcher;
 /// * A recursive delete first checks, up to 64 directories deep, for entries that would stop it in the middle: entries
 ///   that may not be removed, are marked immutable, are protected, or are mount points. If it finds one, nothing is
 ///   removed. A delete that fails later, as on a broken disk, names the entry, and its
-///   [`PartialDelete`](vfs_core::ErrorDetail::PartialDelete) counts the files that were removed. The remaining entries
+///   [`PartialDelete`](vfs_core::error::ErrorDetail::PartialDelete) counts the files that were removed. The remaining entries
 ///   keep their places, except for directories that were deeper, which are left at the top of the deleted one, as
 ///   `moved-up-…`. If the file system refuses even to rename the remaining tree back, the error says so.
 /// * If names are protected at any depth, a directory that is nested deeper than that is not deleted (`policy_denied`).
@@ -216,7 +218,7 @@ impl fmt::Display for LocalBackend {
 
 #[async_trait]
 impl MultiModalReader for LocalBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         read_multi_modal(self, cx, req).await
     }
 }
@@ -253,7 +255,7 @@ impl Backend for LocalBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         match self.try_fast_path(cx, &req.path, |local_fs| local_fs.resolve_fast_path(&req.path)).await? {
             Some(resolved) => Ok(resolved),
             None => self.run_blocking(cx, req.path.clone(), move |local_fs, _| local_fs.resolve(&req.path)).await,
@@ -326,7 +328,7 @@ impl Backend for LocalBackend {
         Some(self)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let uploaded = self.run_blocking(cx, VfsPath::root(), move |local_fs, cx| {
             Ok(files.into_iter().map(|file| local_fs.upload(file, cx)).collect())

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use vfs_core::{FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::config::LocalConfig;
 use crate::config::options::{Durability, HardLinks, Mounts};
@@ -80,7 +80,7 @@ impl LocalFs {
         Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.file_info(path.clone())
     }
 
-    pub(crate) fn resolve(&self, path: &VfsPath) -> Result<Resolved> {
+    pub(crate) fn resolve(&self, path: &VfsPath) -> Result<ResolveResult> {
         let real = self.root.real_path(path)?;
         let names = match self.root.open_at(&real.path, OFlags::PATH) {
             Ok(fd) => Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.name_count(),

@@ -15,7 +15,8 @@ use std::time::Duration;
 use futures::stream::{BoxStream, StreamExt};
 use rustix::event::{EventfdFlags, eventfd};
 use vfs_core::change_log::ChangeLog;
-use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
+use vfs_core::watch::{WatchEvent, WatchRequest};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::fs::errno::from_errno;
 use crate::fs::protected_paths::PathAccess;
@@ -165,7 +166,7 @@ mod tests {
 
     use tokio::runtime::Builder;
     use tokio::time::timeout;
-    use vfs_core::Change;
+    use vfs_core::watch::Change;
 
     use super::*;
     use crate::config::LocalConfig;

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, LinkMode,
-    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
+    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
 
@@ -165,7 +166,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         written
     }),
     ("upload", |files, cx| {
-        let answers = block_on(files.upload_files(cx, vec![FileUpload::new(path("/d/deep/er/a"), INSIDE)]));
+        let answers = block_on(files.upload_files(cx, vec![UploadRequest::new(path("/d/deep/er/a"), INSIDE)]));
         let told = format!("{answers:?}");
         answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
     }),

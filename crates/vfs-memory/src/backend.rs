@@ -6,15 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
-    DiffRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent,
-    MultiModalReadRequest, MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest,
-    WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Snapshots, StatRequest, TreeProvider,
+    UploadRequest, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
@@ -171,9 +175,9 @@ impl Backend for MemoryBackend {
         ops::stat(&self.inner.files.load(), cx, req)
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check()?;
-        Ok(Resolved::at(req.path))
+        Ok(ResolveResult::at(req.path))
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -223,8 +227,8 @@ impl Backend for MemoryBackend {
         vfs_search::grep_stream_on(self.inner.config.pool(), Arc::new(self.tree()), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        let upload = |file: FileUpload| {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+        let upload = |file: UploadRequest| {
             let req = WriteRequest::from(file);
             let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
             FileUploadResponse::of_write(req.path, written)
@@ -264,8 +268,8 @@ impl TreeProvider for MemoryBackend {
 
 #[async_trait]
 impl MultiModalReader for MemoryBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
-        vfs_core::read_multi_modal(self, cx, req).await
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 
@@ -282,7 +286,7 @@ impl Snapshots for MemoryBackend {
         Ok(self.inner.snapshots.insert(MemoryBackend::snapshot(self), req))
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, _req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         cx.check()?;
         Ok(self.inner.snapshots.list())
     }
@@ -298,7 +302,7 @@ impl Snapshots for MemoryBackend {
         self.inner.snapshots.forget(&req.id)
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         cx.check()?;
         let from = self.inner.snapshots.get(&req.from)?;
         let to = match &req.to {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use vfs_core::change_log::ChangeLog;
-use vfs_core::{Change, OpContext, Result};
+use vfs_core::watch::Change;
+use vfs_core::{OpContext, Result};
 
 /// Number of optimistic attempts before a writer computes its change under the lock.
 const MAX_OPTIMISTIC_ATTEMPTS: usize = 3;
@@ -108,7 +109,8 @@ impl<T: fmt::Debug> fmt::Debug for CowCell<T> {
 mod tests {
     use std::cell::Cell;
 
-    use vfs_core::{ErrorKind, WatchRequest};
+    use vfs_core::ErrorKind;
+    use vfs_core::watch::WatchRequest;
 
     use super::*;
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use vfs_core::VfsPath;
 use vfs_core::change_log::ChangeLog;
-use vfs_core::{Change as Event, VfsPath};
+use vfs_core::watch::Change as Event;
 
 use crate::file::File;
 use crate::map::{Entry, FileMap, MapChange};

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
+use vfs_core::state::{FileData, FileText};
 use vfs_core::tree::{Learn, Opened, Sketch};
-use vfs_core::{Error, FileData, FileInfo, FileText, Result, Version, VfsPath};
+use vfs_core::{Error, FileInfo, Result, Version, VfsPath};
 
 /// The format of file contents in an agent's state.
 ///

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::Utc;
-use vfs_core::{ChangeSet, Error, ErrorKind, FileChange, Result, SnapshotId, SnapshotInfo, SnapshotRequest, VfsPath};
+use vfs_core::snapshots::{DiffResult, FileChange, SnapshotId, SnapshotInfo, SnapshotRequest};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::file::File;
 use crate::map::FileMap;
@@ -34,9 +35,9 @@ impl Snapshot {
 
     /// Returns the files that differ between this snapshot and a later one. Contents that both share are not
     /// compared.
-    pub fn diff(&self, later: &Snapshot) -> ChangeSet {
+    pub fn diff(&self, later: &Snapshot) -> DiffResult {
         let changes = self.files.differences(&later.files);
-        ChangeSet::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
+        DiffResult::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
     }
 }
 

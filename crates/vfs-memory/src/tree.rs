@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::file::File;
 use crate::map::{self, Entry, FileMap};
@@ -183,8 +183,8 @@ impl Tree for MemoryTree {
         })
     }
 
-    fn resolve(&self, dir: &MemoryDir, name: &str) -> Result<Resolved> {
-        dir.0.path.child(name).map(Resolved::at)
+    fn resolve(&self, dir: &MemoryDir, name: &str) -> Result<ResolveResult> {
+        dir.0.path.child(name).map(ResolveResult::at)
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
-use vfs_core::{AnyRequest, OpContext};
+use vfs_core::OpContext;
+use vfs_core::operation::AnyRequest;
 
 /// Answer of an approver to the question of a policy.
 #[derive(Debug, Clone, PartialEq)]

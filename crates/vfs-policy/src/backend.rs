@@ -8,17 +8,22 @@ use futures::StreamExt as _;
 use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::{ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, deferred_stream};
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::watch::{Change, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
-    DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
-    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest,
-    JobsRequest, Layer, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
-    OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    RestoreRequest, Result, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest,
-    StopJobRequest, StreamRequest as _, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
-    WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse,
+    FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult,
+    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 
@@ -220,7 +225,7 @@ impl Backend for PolicyBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         let path = req.path.clone();
         let answer = self.send_at(cx, req).await;
         match self.refusal(cx, &path, &answer).await {
@@ -304,7 +309,7 @@ impl Backend for PolicyBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         for (place, file) in files.into_iter().enumerate() {
@@ -397,15 +402,15 @@ impl Shell for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         self.send(cx, req).await
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         self.send(cx, req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         self.send(cx, req).await
     }
 }
@@ -422,7 +427,7 @@ impl StreamingShell for PolicyBackend {
 
 #[async_trait]
 impl MultiModalReader for PolicyBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         self.send_at(cx, req).await
     }
 }
@@ -441,8 +446,8 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
-        self.send(cx, SnapshotsRequest).await
+    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+        self.send(cx, req).await
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
@@ -454,7 +459,7 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         self.require_full_access(cx).await?;
         self.send(cx, req).await
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 use vfs_core::links::is_link;
+use vfs_core::operation::{Request, RequestRef};
 use vfs_core::{
-    Backend, Error, ErrorKind, LsRequest, OpContext, Request, RequestRef, ResolveRequest, Resolved, Result,
-    StatRequest, VfsPath,
+    Backend, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, ResolveResult, Result, StatRequest, VfsPath,
 };
 use vfs_search::run_until_cancelled;
 
@@ -140,7 +140,7 @@ impl Enforcer {
     }
 
     /// Returns the real paths of `action`, as far as the backend can have links.
-    async fn real_paths(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<Vec<(VfsPath, Resolved)>> {
+    async fn real_paths(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<Vec<(VfsPath, ResolveResult)>> {
         let mut real = Vec::new();
         for path in action.paths() {
             if !self.inner.capabilities(path).links {
@@ -166,7 +166,7 @@ impl Enforcer {
         cx: &OpContext,
         action: &RequestRef<'_>,
         path: &VfsPath,
-        resolved: &Resolved,
+        resolved: &ResolveResult,
     ) -> Result<()> {
         let content = match self.real(cx, path).await {
             Ok(content) => content,
@@ -193,7 +193,7 @@ impl Enforcer {
     }
 
     /// Returns the real path of `path`.
-    async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+    async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<ResolveResult> {
         self.inner.resolve(cx, ResolveRequest::new(path.clone())).await.map_err(|error| error.with_path(path))
     }
 
@@ -207,17 +207,17 @@ impl Enforcer {
     }
 
     /// Returns the real path of the entry itself: a link in the last component is not followed.
-    async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+    async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<ResolveResult> {
         match (path.parent(), path.name()) {
             (Some(parent), Some(name)) => {
                 let parent = self.real(cx, &parent).await.map_err(|error| error.with_path(path))?;
-                Ok(Resolved::at(parent.path.child(name)?))
+                Ok(ResolveResult::at(parent.path.child(name)?))
             }
-            _ => Ok(Resolved::at(path.clone())),
+            _ => Ok(ResolveResult::at(path.clone())),
         }
     }
 
-    fn is_ambiguous(&self, resolved: &Resolved) -> bool {
+    fn is_ambiguous(&self, resolved: &ResolveResult) -> bool {
         resolved.names > 1 && self.hook().hard_links() == HardLinks::Deny
     }
 

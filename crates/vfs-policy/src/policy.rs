@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use vfs_core::{DeleteRequest, ExecuteRequest, OpContext, ReadRequest, RequestRef, VfsPath, WriteMode, WriteRequest};
+use vfs_core::operation::RequestRef;
+use vfs_core::{DeleteRequest, ExecuteRequest, OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest};
 
 use crate::approval::Approver;
 use crate::rule::HardLinks;

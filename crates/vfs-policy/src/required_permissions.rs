@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use vfs_core::{EditMode, RequestRef, VfsPath, WriteMode};
+use vfs_core::edit::EditMode;
+use vfs_core::operation::RequestRef;
+use vfs_core::{VfsPath, WriteMode};
 
 use crate::policy::Permission::{self, Delete, Execute, Read, Write};
 

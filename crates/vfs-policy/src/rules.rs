@@ -5,7 +5,8 @@ use std::str::FromStr as _;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use vfs_core::{Error, ErrorKind, OpContext, Operation, RequestRef, Result, VfsPath};
+use vfs_core::operation::RequestRef;
+use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, VfsPath};
 use vfs_search::GlobPattern;
 
 use crate::commands::{CommandPattern, RequestedCommand};

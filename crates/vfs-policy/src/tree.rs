@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::policy::{Decision, Permission, PolicyHook};
 use crate::rule::HardLinks;
@@ -126,8 +126,12 @@ struct GuardedDirectory {
 
 impl GuardedDirectory {
     /// Returns the real path of the entry `name`.
-    fn resolved(&self, name: &str) -> Result<Resolved> {
-        if self.guard.has_links(&self.at) { self.inner.resolve(name) } else { self.real.child(name).map(Resolved::at) }
+    fn resolved(&self, name: &str) -> Result<ResolveResult> {
+        if self.guard.has_links(&self.at) {
+            self.inner.resolve(name)
+        } else {
+            self.real.child(name).map(ResolveResult::at)
+        }
     }
 
     /// Fails if the file `name` must not be opened.
@@ -213,7 +217,7 @@ impl DynDirectory for GuardedDirectory {
         without_files_of_links(self.inner.open(name, kind))
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         self.inner.resolve(name)
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt as _};
-use vfs_core::tree::SharedTree;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
+use vfs_core::operation::deferred_stream;
+use vfs_core::search::{HiddenNames, IgnoreMode};
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, HiddenNames, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest, TreeProvider, TreeUse, VfsPath, WriteRequest,
-    WriteResult, deferred_stream, read_multi_modal,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider,
+    UploadRequest, VfsPath, WriteRequest, WriteResult,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -118,12 +120,12 @@ fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
 }
 
 fn reach_of_glob(req: &GlobRequest) -> Reach {
-    let all = everything(req.hidden, req.no_ignore);
+    let all = everything(req.hidden, req.ignore);
     SearchScope::of_glob(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 
 fn reach_of_grep(req: &GrepRequest) -> Reach {
-    let all = everything(req.hidden, req.no_ignore);
+    let all = everything(req.hidden, req.ignore);
     // The search reports what is wrong with the request.
     SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
@@ -133,7 +135,7 @@ fn reach_of_ls(req: &LsRequest) -> Reach {
         Some(0 | 1) => Reach::Level,
         // One level more, so that entries below the limit are counted as skipped.
         Some(levels) => Reach::Levels(levels.saturating_add(1)),
-        None => everything(HiddenNames::Include, true),
+        None => everything(HiddenNames::Include, IgnoreMode::Disregard),
     }
 }
 
@@ -169,7 +171,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         stat::stat(&self.place, cx, req.path).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         stat::resolve(&self.place, cx, req.path).await
     }
 
@@ -233,7 +235,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         events.inspect(move |_| _ = &guard).boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         bulk::upload(&self.place, cx, files).await
     }
 
@@ -256,7 +258,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
 
 #[async_trait]
 impl<E: RemoteExec> MultiModalReader for SandboxBackend<E> {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         read_multi_modal(self, cx, req).await
     }
 }
@@ -266,7 +268,7 @@ impl<E: RemoteExec> TreeProvider for SandboxBackend<E> {
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),
-            (None, TreeUse::Grep) => everything(HiddenNames::Skip, false),
+            (None, TreeUse::Grep) => everything(HiddenNames::Skip, IgnoreMode::Apply),
             (None, _) => Reach::Level,
         };
         Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))

@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
+use vfs_core::search::{HiddenNames, IgnoreMode};
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
@@ -230,7 +231,7 @@ impl<E: RemoteExec> Tree for RemoteTree<E> {
         Ok(Opened::reader(rest, size))
     }
 
-    fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<ResolveResult> {
         self.wait(stat::resolve(&self.place, &self.cx, dir.0.path.child(name)?))
     }
 }
@@ -282,6 +283,7 @@ impl<E: RemoteExec> Read for Rest<E> {
 }
 
 /// How far a search goes that shows hidden entries or not.
-pub(crate) fn everything(hidden: HiddenNames, no_ignore: bool) -> Reach {
-    Reach::All(if hidden != HiddenNames::Skip || no_ignore { Hidden::Entered } else { Hidden::Left })
+pub(crate) fn everything(hidden: HiddenNames, ignore: IgnoreMode) -> Reach {
+    let shows_hidden = hidden != HiddenNames::Skip || ignore == IgnoreMode::Disregard;
+    Reach::All(if shows_hidden { Hidden::Entered } else { Hidden::Left })
 }

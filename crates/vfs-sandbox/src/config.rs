@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use vfs_core::{Access, Error, Result, VfsPath};
+use vfs_core::backend::Access;
+use vfs_core::{Error, Result, VfsPath};
 pub use vfs_local::Protection;
 use vfs_shell::Limits;
 

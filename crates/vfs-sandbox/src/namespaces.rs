@@ -12,7 +12,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
-use vfs_core::{Access, Error, ErrorKind, Result};
+use vfs_core::backend::Access;
+use vfs_core::{Error, ErrorKind, Result};
 use vfs_shell::SpawnSpec;
 
 use crate::config::{SandboxConfig, UnixSockets};

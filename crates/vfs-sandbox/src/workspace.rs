@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use vfs_core::error::ErrorDetail;
+use vfs_core::snapshots::DiffResult;
 use vfs_core::{
-    Backend, ChangeSet, DeleteRequest, Error, ErrorDetail, ErrorKind, FileInfo, FileUpload, LsRequest, OpContext,
-    Problem, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Result, StatRequest,
+    UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
@@ -76,7 +78,7 @@ struct Baseline {
 #[non_exhaustive]
 pub struct Collected {
     /// The changes without conflict.
-    pub changes: ChangeSet,
+    pub changes: DiffResult,
     /// The changes to files that were changed in the backend, too.
     pub conflicts: Vec<CollectConflict>,
     /// Files that were not collected: because no backend can store them, such as a socket or a link that leads outside, because
@@ -243,7 +245,7 @@ impl Workspace {
             if content.starts_with(b"#!") || content.starts_with(b"\x7fELF") {
                 programs.push(here.clone());
             }
-            uploads.push(FileUpload::new(here, content));
+            uploads.push(UploadRequest::new(here, content));
             versions.push((file.path, version));
         }
         for ((path, there), written) in versions.into_iter().zip(self.files.upload_files(cx, uploads).await) {

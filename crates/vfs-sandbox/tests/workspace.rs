@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags};
-use vfs_core::{
-    Backend, BackendExt as _, Change, ChangeKind, ErrorKind, Intercepted, Interceptor, LsResult, OpContext, Result,
-    ResultStream, StreamCall, StreamRequest, Truncation, UnaryRequest, VfsPath, WatchRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::ChangeKind;
+use vfs_core::watch::{Change, WatchRequest};
+use vfs_core::{Backend, BackendExt as _, ErrorKind, Interceptor, LsResult, OpContext, Result, Truncation, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::{Collected, Protection, SandboxConfig, Workspace};

@@ -9,7 +9,8 @@ mod reach;
 
 use std::fmt;
 
-use vfs_core::{Error, ErrorKind, HiddenNames, Result};
+use vfs_core::search::HiddenNames;
+use vfs_core::{Error, ErrorKind, Result};
 
 use self::brace_expansion::{expand_braces, fold_segments};
 use self::compile::{SegmentMatchers, TextMatcher};

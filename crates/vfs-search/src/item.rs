@@ -2,8 +2,9 @@
 
 use std::ops::{AddAssign, ControlFlow};
 
+use vfs_core::search::{FileCount, Skipped};
 use vfs_core::tree::Tree;
-use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
+use vfs_core::{Error, FileInfo, GrepMatch, Problem, Truncation};
 
 use crate::walk::dir_entries::{WalkEntry, WalkFindings};
 

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
+use vfs_core::search::GrepSummary;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem,
-    Resolved, Result, Version, VfsPath,
+    Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Problem, ResolveResult,
+    Result, Version, VfsPath,
 };
 
 use crate::engine::ordered_queue::Tuning;
@@ -230,8 +231,8 @@ impl Tree for TestTree {
         }
     }
 
-    fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
-        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(Resolved::at)
+    fn resolve(&self, dir: &String, name: &str) -> Result<ResolveResult> {
+        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(ResolveResult::at)
     }
 
     fn known(&self, dir: &String, name: &str, kind: ChildKind) -> Option<Sketch> {
@@ -326,7 +327,7 @@ impl SearchOutput {
 fn line(event: &GrepEvent) -> String {
     match event {
         GrepEvent::Match(found) => {
-            let mark = if found.kind == vfs_core::LineKind::Match { ':' } else { '-' };
+            let mark = if found.kind == vfs_core::search::LineKind::Match { ':' } else { '-' };
             format!("{}{mark}{}{mark}{}", found.path, found.line, found.text)
         }
         GrepEvent::File(file) => match file.count {

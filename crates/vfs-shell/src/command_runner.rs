@@ -8,9 +8,12 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
 use vfs_core::output::HeadTailBuffer;
+use vfs_core::shell::{
+    FullOutput as FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
+};
 use vfs_core::{
-    CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput as FullOutputMode, Job,
-    JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
+    CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell,
+    StreamingShell,
 };
 use vfs_local::LocalBackend;
 
@@ -220,18 +223,18 @@ impl<S: Spawner> Shell for CommandRunner<S> {
         }
     }
 
-    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<JobInfo>> {
         cx.check()?;
         Ok(self.jobs.list(cx))
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         current_runtime()?;
         let (_, job) = self.jobs.find(cx, &req.id)?;
         job.output(cx, &req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         current_runtime()?;
         cx.check()?;
         let (number, job) = self.jobs.find(cx, &req.id)?;

@@ -43,7 +43,7 @@ pub struct ShellConfig {
     /// quarter of a second after that.
     pub grace: Duration,
     /// Base environment of every command. Default: `PATH` with the usual directories, and `LANG=C.UTF-8`. With
-    /// [`Inherited`](vfs_core::BaseEnvironment::Inherited), variables of the serving process override these; variables of
+    /// [`Inherited`](vfs_core::shell::BaseEnvironment::Inherited), variables of the serving process override these; variables of
     /// the request override both. A command in a terminal also has `TERM`, unless one of them sets it.
     pub environment: BTreeMap<OsString, OsString>,
     /// Name patterns of variables that no command inherits, with `*` for any characters, ignoring case. Default
@@ -59,7 +59,7 @@ pub struct ShellConfig {
     pub job_output_bytes: usize,
     /// Upper bound on [`max_output_bytes`](ExecuteRequest::max_output_bytes) of a request. Default 16 MiB.
     pub max_output_bytes: u64,
-    /// Directory of the files with the [full output](vfs_core::FullOutput::File). Default `/.outputs`.
+    /// Directory of the files with the [full output](vfs_core::shell::FullOutput::File). Default `/.outputs`.
     pub full_output_directory: VfsPath,
     /// Upper bound on the bytes of one of these files; a command that prints more is terminated. Default 1 GiB.
     pub max_full_output_bytes: u64,

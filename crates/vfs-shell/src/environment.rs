@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 
-use vfs_core::{BaseEnvironment, ExecuteRequest};
+use vfs_core::ExecuteRequest;
+use vfs_core::shell::BaseEnvironment;
 
 use crate::config::ShellConfig;
 

@@ -8,10 +8,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 use vfs_core::output::RingLog;
-use vfs_core::{
-    CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, Job, JobId, JobOutput, JobOutputRequest, OpContext,
-    Result,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult};
+use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
 use crate::config::ShellConfig;
 use crate::process::Control;
@@ -79,7 +77,7 @@ impl JobTable {
     }
 
     /// Lists the jobs of the caller, oldest first.
-    pub(crate) fn list(&self, cx: &OpContext) -> Vec<Job> {
+    pub(crate) fn list(&self, cx: &OpContext) -> Vec<JobInfo> {
         let state = self.lock();
         state.jobs.iter().filter(|(_, job)| job.owner.is(cx)).map(|(&number, job)| job.describe(number)).collect()
     }
@@ -213,15 +211,15 @@ impl BackgroundJob {
     }
 
     /// Returns the description of this job under the number `number`.
-    pub(crate) fn describe(&self, number: u64) -> Job {
-        let mut job = Job::new(job_id(number), &self.command, self.since);
+    pub(crate) fn describe(&self, number: u64) -> JobInfo {
+        let mut job = JobInfo::new(job_id(number), &self.command, self.since);
         job.exit = self.exit();
         job
     }
 
     /// Returns the output from the request's cursor on. Waits until there is output, the job has ended, or the request's
     /// `wait` is over.
-    pub(crate) async fn output(&self, cx: &OpContext, req: &JobOutputRequest) -> Result<JobOutput> {
+    pub(crate) async fn output(&self, cx: &OpContext, req: &JobOutputRequest) -> Result<JobOutputResult> {
         let max_bytes = req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let until = req.wait.and_then(|wait| Instant::now().checked_add(wait));
         let mut updates = self.updates.subscribe();

@@ -16,7 +16,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use vfs_core::TerminalSize;
+use vfs_core::shell::TerminalSize;
 
 use crate::async_fd::register;
 use crate::process::StandardFds;

@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use vfs_core::{ExecuteRequest, OpContext, Result, TerminalSize};
+use vfs_core::shell::TerminalSize;
+use vfs_core::{ExecuteRequest, OpContext, Result};
 
 /// Specification of a process. The process gets nothing of the serving process that is not listed here.
 #[non_exhaustive]

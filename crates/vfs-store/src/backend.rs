@@ -23,14 +23,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use vfs_core::tree::SharedTree;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
@@ -168,9 +170,9 @@ impl<S: Store> Backend for StoreBackend<S> {
         read::stat(&self.view(cx, &req.path)?, req.path).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check().map_err(|error| error.or_path(&req.path))?;
-        Ok(Resolved::at(req.path))
+        Ok(ResolveResult::at(req.path))
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -252,13 +254,13 @@ impl<S: Store> Backend for StoreBackend<S> {
         events.inspect(move |_| _ = &guard).boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.shared.feed_barrier.wait().await;
         let Some(first) = files.first() else { return Vec::new() };
         match self.view(cx, &first.path) {
             Ok(view) => upload::upload_all(&view, files).await,
             Err(error) => {
-                let failed = |FileUpload { path, .. }| {
+                let failed = |UploadRequest { path, .. }| {
                     let error = error.clone().with_path(&path);
                     FileUploadResponse::failed(path, error)
                 };
@@ -303,8 +305,8 @@ impl<S: Store> TreeProvider for StoreBackend<S> {
 
 #[async_trait]
 impl<S: Store> MultiModalReader for StoreBackend<S> {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
-        vfs_core::read_multi_modal(self, cx, req).await
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _};
 use lru::LruCache;
-use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
+use vfs_core::state::FileData;
+use vfs_core::{Error, ErrorKind, Problem, Result, Version, VfsPath};
 
 use crate::store::{
     Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome,

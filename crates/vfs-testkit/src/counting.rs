@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vfs_core::{
-    Backend, Interceptor, OpContext, Operation, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Interceptor, OpContext, Operation, Result};
 
 /// Counts the calls of each operation; each file of an upload or download is one.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::{Backend, BackendExt, Operation, Intercepted};
+/// use vfs_core::operation::Intercepted;
+/// use vfs_core::{Backend, BackendExt, Operation};
 /// use vfs_testkit::Counting;
 ///
 /// async fn two_reads(backend: Arc<dyn Backend>) -> vfs_core::Result<()> {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Capabilities, Change, CopyRequest, CopyResult, Cursor, DeleteRequest, DeleteResult,
-    EditRequest, EditResult, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUpload,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Shell, StatRequest, StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    Backend, BackendExt, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest,
+    StreamingShell, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Adds a shell and a change feed to a backend without either, for tests of what stands around them.
@@ -72,7 +73,7 @@ macro_rules! forward {
 
 forward! {
     stat(StatRequest) -> Result<FileInfo>;
-    resolve(ResolveRequest) -> Result<Resolved>;
+    resolve(ResolveRequest) -> Result<ResolveResult>;
     ls(LsRequest) -> Result<LsResult>;
     read(ReadRequest) -> Result<ReadResult>;
     write(WriteRequest) -> Result<WriteResult>;
@@ -83,7 +84,7 @@ forward! {
     copy(CopyRequest) -> Result<CopyResult>;
     glob(GlobRequest) -> Result<GlobResult>;
     grep(GrepRequest) -> Result<GrepResult>;
-    upload_files(Vec<FileUpload>) -> Vec<FileUploadResponse>;
+    upload_files(Vec<UploadRequest>) -> Vec<FileUploadResponse>;
     download_files(Vec<VfsPath>) -> Vec<FileDownloadResponse>;
 }
 

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::DateTime;
 use tokio::sync::Semaphore;
-use vfs_core::{
-    AnyOutput, Backend, Error, ErrorKind, FileData, FilesUpdate, Interceptor, OpContext, Operation, Result,
-    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest, deferred_stream,
-};
+use vfs_core::operation::{AnyOutput, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream};
+use vfs_core::state::{FileData, FilesUpdate};
+use vfs_core::{Backend, Error, ErrorKind, Interceptor, OpContext, Operation, Result, VfsPath, WriteRequest};
 
 /// The calls at which a fault is injected, counted from 1 among those of the operations.
 #[derive(Debug, Clone, Copy)]

@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use vfs_core::backend::Mutations;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::edit::EditMode;
+use vfs_core::state::{FileData, FilesUpdate};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest,
-    EditResult, FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations,
-    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
+    TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.
@@ -109,7 +113,7 @@ impl Backend for StateRunner {
         self.now().stat(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.now().resolve(cx, req).await
     }
 
@@ -137,8 +141,8 @@ impl Backend for StateRunner {
         let mode = req.mode;
         let mut result = self.now().edit(cx, req).await?;
         match mode {
-            EditMode::Apply => self.apply(&mut result.files_update),
             EditMode::DryRun => assert_eq!(result.files_update, None, "a dry run changes nothing"),
+            _ => self.apply(&mut result.files_update),
         }
         Ok(result)
     }
@@ -176,7 +180,7 @@ impl Backend for StateRunner {
         self.now().grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let _guard = self.mutation.lock().await;
         let mut answers = self.now().upload_files(cx, files).await;
         let written = answers.iter_mut().filter(|answer| answer.error.is_none());

@@ -9,10 +9,10 @@ use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, Problem,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots,
-    StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, Problem, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Wrapper of a backend that checks every result.
@@ -139,7 +139,7 @@ impl Backend for StrictBackend {
         .await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         observed(self.inner.resolve(cx, req), |_| ()).await
     }
 
@@ -240,7 +240,7 @@ impl Backend for StrictBackend {
             .boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         yield_now().await;
         let answers = self.inner.upload_files(cx, files).await;
@@ -295,7 +295,8 @@ impl Backend for StrictBackend {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use vfs_core::{GrepMatch, Submatch};
+    use vfs_core::GrepMatch;
+    use vfs_core::search::Submatch;
 
     use super::*;
 

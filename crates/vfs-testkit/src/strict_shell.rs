@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
+use vfs_core::shell::{FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest};
 use vfs_core::{
-    Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobOutput, JobOutputRequest,
-    JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
+    Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
 };
 
 use crate::strict::StrictBackend;
@@ -39,7 +39,7 @@ fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
     assert_eq!(ended.full_output.is_some(), request.full_output == FullOutput::File, "a file comes by request");
 }
 
-fn check_job(job: &Job) {
+fn check_job(job: &JobInfo) {
     assert!(!job.id.as_str().is_empty(), "a job has an id: {job:?}");
     let exit = job.exit.unwrap_or_default();
     assert!(exit.exit_code.is_none() || exit.signal.is_none(), "it exited or was ended: {job:?}");
@@ -70,7 +70,7 @@ impl Shell for StrictBackend {
         observed(self.shell().execute(cx, req), |ended| check_response(&request, ended)).await
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         observed(self.shell().jobs(cx, req), |jobs| {
             assert!(jobs.is_sorted_by_key(|job| job.started), "the oldest comes first: {jobs:?}");
             jobs.iter().for_each(check_job);
@@ -78,7 +78,7 @@ impl Shell for StrictBackend {
         .await
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         let most = req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES).saturating_mul(3);
         observed(self.shell().job_output(cx, req), |chunk| {
             assert!(chunk.output.len() as u64 <= most, "{} bytes were returned, of {most}", chunk.output.len());
@@ -86,7 +86,7 @@ impl Shell for StrictBackend {
         .await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         let id = req.id.clone();
         observed(self.shell().stop_job(cx, req), |job| {
             assert_eq!(job.id, id, "an answer is about the requested job");
@@ -150,7 +150,7 @@ mod tests {
             (ended(|ended| ended.exit_code = None), false),
             (ended(|ended| ended.signal = Some(9)), false),
             (ended(|ended| (ended.exit_code, ended.timed_out) = (None, true)), true),
-            (ended(|ended| ended.job = Some(vfs_core::JobId::new("1"))), false),
+            (ended(|ended| ended.job = Some(vfs_core::shell::JobId::new("1"))), false),
             (ended(|ended| ended.stdout = "x".repeat(5_000)), false),
             (ended(|ended| ended.truncated = true), false),
             (ended(|ended| ended.full_output = Some(vfs_core::VfsPath::root())), false),

@@ -1,7 +1,7 @@
 //! Laws as named tests.
 
 use libtest_mimic::{Completion, Failed, Trial};
-use vfs_core::Access;
+use vfs_core::backend::Access;
 
 use crate::harness::run_law;
 use crate::laws::{ALL, Law};

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, VfsPath, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, UploadRequest, VfsPath, WriteRequest,
+    WriteResult,
 };
 
 /// Any backend without its facets, like a service that has nothing but the operations.
@@ -32,7 +33,7 @@ impl Backend for WithoutTree {
         self.0.stat(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.0.resolve(cx, req).await
     }
 
@@ -80,7 +81,7 @@ impl Backend for WithoutTree {
         self.0.grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.0.upload_files(cx, files).await
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::{
-    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest,
-    UnaryRequest as _, VfsPath, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteRequest,
 };
 
 /// Number of digits of an id that name the directory of its object.
@@ -133,7 +134,8 @@ impl ContentStore {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::{BackendExt as _, Intercepted, Operation};
+    use vfs_core::operation::Intercepted;
+    use vfs_core::{BackendExt as _, Operation};
     use vfs_memory::MemoryBackend;
     use vfs_testkit::Counting;
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vfs_core::{ChangeSet, DiffRequest, FileChange, OpContext, Result, SnapshotId, Version, VfsPath};
+use vfs_core::snapshots::{DiffRequest, DiffResult, FileChange, SnapshotId};
+use vfs_core::{OpContext, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
 use crate::entry::{FileContent, fetch_if_exists};
@@ -18,7 +19,7 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// Those of reading the files.
-    pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
+    pub async fn diff(&self, cx: &OpContext) -> Result<DiffResult> {
         let state = self.state();
         let mut changes = Vec::new();
         for path in state.originals.keys() {
@@ -31,7 +32,7 @@ impl OverlayBackend {
             let after = fetch_if_exists(&state.upper, cx, path).await?;
             changes.extend(file_change(path, &before, after.as_ref().map(FileContent::as_bytes_and_version)));
         }
-        Ok(ChangeSet::new(changes))
+        Ok(DiffResult::new(changes))
     }
 }
 
@@ -40,7 +41,7 @@ type Side = BTreeMap<VfsPath, (Version, Option<ObjectId>)>;
 
 impl CheckpointStore {
     /// Compares a snapshot with another one or with the present files.
-    pub(crate) async fn compare(&self, files: &TrackedFiles<'_>, request: &DiffRequest) -> Result<ChangeSet> {
+    pub(crate) async fn compare(&self, files: &TrackedFiles<'_>, request: &DiffRequest) -> Result<DiffResult> {
         let before = self.side(files, Some(&request.from)).await?;
         let after = self.side(files, request.to.as_ref()).await?;
         let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
@@ -63,7 +64,7 @@ impl CheckpointStore {
                 after.map(FileContent::as_bytes_and_version),
             ));
         }
-        Ok(ChangeSet::new(changes))
+        Ok(DiffResult::new(changes))
     }
 
     /// Returns the files of the snapshot `id`, or the present files.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::links::is_link;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::{
-    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, OpContext, Result, UnaryRequest as _, Version, VfsPath,
-    WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::content_store::ObjectId;

@@ -69,7 +69,8 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::{Backend, BackendExt, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
+/// use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
+/// use vfs_core::{Backend, BackendExt, OpContext, VfsPath};
 /// use vfs_versions::Checkpoints;
 /// use vfs_memory::MemoryBackend;
 ///

@@ -8,7 +8,8 @@ mod undo;
 use std::collections::BTreeMap;
 
 use tokio::sync::MutexGuard;
-use vfs_core::{Error, ErrorKind, OpContext, Operation, OutputRef, RequestRef, Result, Version, VfsPath};
+use vfs_core::operation::{OutputRef, RequestRef};
+use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath};
 
 pub use self::report::{UndoEntry, UndoReport};
 

@@ -8,10 +8,10 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
+    TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use crate::config::VirtualShellConfig;
@@ -47,7 +47,7 @@ use crate::jobs::JobTable;
 /// # Errors
 ///
 /// Those of [`Shell`]; `unsupported` for a terminal, for the environment of the serving process, and on a backend whose
-/// changes are [returned](vfs_core::Mutations::Returned) instead of made; `busy` for a background command if the maximum
+/// changes are [returned](vfs_core::backend::Mutations::Returned) instead of made; `busy` for a background command if the maximum
 /// number of commands runs.
 ///
 /// ```
@@ -104,7 +104,7 @@ impl Backend for VirtualShell {
         self.0.backend.stat(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.0.backend.resolve(cx, req).await
     }
 
@@ -152,7 +152,7 @@ impl Backend for VirtualShell {
         self.0.backend.grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.0.backend.upload_files(cx, files).await
     }
 

@@ -13,9 +13,10 @@ use async_trait::async_trait;
 use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, FsLimits, Metadata};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use vfs_core::backend::Access;
 use vfs_core::{
-    Access, Backend, CopyRequest, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, RenameRequest,
-    StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, CopyRequest, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, RenameRequest, StatRequest,
+    VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::config::VirtualShellConfig;

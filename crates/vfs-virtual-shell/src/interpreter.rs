@@ -14,8 +14,9 @@ use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, Ses
 use futures::future::{Either, select};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
+use vfs_core::shell::FullOutput;
 use vfs_core::timer::Timer;
-use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Result};
+use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
 use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
 use crate::config::VirtualShellConfig;

@@ -9,11 +9,9 @@ use chrono::Utc;
 use futures::future::{Either, select};
 use tokio::sync::watch;
 use vfs_core::output::{RingLog, Utf8StreamDecoder};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult};
 use vfs_core::timer::Timer;
-use vfs_core::{
-    CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput, JobOutputRequest, OpContext,
-    Result, VfsPath,
-};
+use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::interpreter::RunningScript;
 use crate::output_sink::{OutputSink, OutputStream};
@@ -38,7 +36,7 @@ struct JobTableState {
 
 #[derive(Debug)]
 struct JobEntry {
-    job: Job,
+    job: JobInfo,
     actor: Option<String>,
     session: Option<String>,
     log: Arc<JobLogSink>,
@@ -70,7 +68,7 @@ impl JobTable {
         state.last += 1;
         let number = state.last;
         let id = JobId::new(format!("job-{number}"));
-        let job = Job::new(id.clone(), command, Utc::now());
+        let job = JobInfo::new(id.clone(), command, Utc::now());
         let (actor, session) = (cx.actor().map(str::to_owned), cx.session().map(str::to_owned));
         state.jobs.insert(number, JobEntry { job, actor, session, log, running });
         let ended = state.jobs.iter().filter(|(_, entry)| entry.is_of(cx) && entry.exit().is_some());
@@ -82,7 +80,7 @@ impl JobTable {
         id
     }
 
-    pub(crate) fn list(&self, cx: &OpContext) -> Vec<Job> {
+    pub(crate) fn list(&self, cx: &OpContext) -> Vec<JobInfo> {
         self.lock().jobs.values().filter(|entry| entry.is_of(cx)).map(JobEntry::job).collect()
     }
 
@@ -95,7 +93,7 @@ impl JobTable {
         })
     }
 
-    pub(crate) async fn output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    pub(crate) async fn output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         cx.check()?;
         let log = self.find(cx, &req.id, |entry| Arc::clone(&entry.log))?;
         if let Some(moment) = req.wait.and_then(|wait| Instant::now().checked_add(wait)) {
@@ -105,7 +103,7 @@ impl JobTable {
         log.lock().log.read(req.cursor, req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES))
     }
 
-    pub(crate) async fn stop(&self, cx: &OpContext, id: &JobId) -> Result<Job> {
+    pub(crate) async fn stop(&self, cx: &OpContext, id: &JobId) -> Result<JobInfo> {
         let log = self.find(cx, id, |entry| {
             if entry.exit().is_none() {
                 entry.running.stop.trigger(StopReason::Stopped);
@@ -140,7 +138,7 @@ impl JobEntry {
         *self.log.exit.borrow()
     }
 
-    fn job(&self) -> Job {
+    fn job(&self) -> JobInfo {
         let mut job = self.job.clone();
         job.exit = self.exit();
         job

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::runtime::Handle;
-use vfs_core::{
-    Backend, Intercepted, Interceptor, OpContext, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Interceptor, OpContext, Result};
 
 /// Wraps `backend` so that its operations run in `runtime`. The interpreter has a runtime of its own, whose threads have large
 /// stacks.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use vfs_core::backend::Mutations;
 use vfs_core::output::HeadTailBuffer;
-use vfs_core::timer::Timer;
-use vfs_core::{
-    BaseEnvironment, CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest,
-    JobsRequest, Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
+use vfs_core::shell::{
+    BaseEnvironment, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
 };
+use vfs_core::timer::Timer;
+use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StatRequest};
 
 use crate::backend::{ShellInner, VirtualShell};
 use crate::builtin_guard::MAX_SCRIPT_BYTES;
@@ -45,15 +46,15 @@ impl Shell for VirtualShell {
         response.map_err(|error| error.or_path(&cwd))
     }
 
-    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<JobInfo>> {
         Ok(self.0.jobs.list(cx))
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         self.0.jobs.output(cx, req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         self.0.jobs.stop(cx, &req.id).await
     }
 }

@@ -10,7 +10,8 @@ use futures::future::{Either, select};
 use futures::stream::{self, BoxStream};
 use tokio::sync::Notify;
 use vfs_core::output::Utf8StreamDecoder;
-use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, RunMode, StreamingShell};
+use vfs_core::shell::RunMode;
+use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, StreamingShell};
 
 use crate::backend::{ShellInner, VirtualShell};
 use crate::interpreter::{RunningScript, spawn_script};

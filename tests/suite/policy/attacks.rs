@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
+use vfs_core::multi_modal::MultiModalReadRequest;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::search::{EntryKinds, LinkMode};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, TreeUse};
+use vfs_core::watch::WatchRequest;
 use vfs_core::{
-    CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, FileUpload,
-    GlobRequest, GrepRequest, LinkMode, LsRequest, MultiModalReadRequest, OpenTreeRequest, ReadRequest, RenameRequest,
-    ResolveRequest, StatRequest, TreeUse, UnaryRequest as _, VfsPath, WatchRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, GlobRequest, GrepRequest, LsRequest,
+    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};
@@ -163,7 +168,7 @@ attacks! {
     }
     an_upload(lab, out) {
         let targets = ["/secrets/new", "/public/link", "/public/dir/new", "/.env", "/alias/secrets/new"];
-        let files = targets.iter().map(|at| FileUpload::new(path(at), "x")).collect();
+        let files = targets.iter().map(|at| UploadRequest::new(path(at), "x")).collect();
         for answer in lab.files.upload_files(&lab.cx, files).await {
             out.refused(&answer.cause.map_or(Ok(answer.version), Err));
         }

@@ -16,8 +16,8 @@ mod third_act;
 
 use agent_vfs::core::{edit, format};
 use agent_vfs::{
-    Backend, BackendExt, EditRequest, FileUpload, GlobRequest, GrepRequest, LocalBackend, LsRequest, OpContext,
-    ReadRequest, Result, Version, VfsPath,
+    Backend, BackendExt, EditRequest, GlobRequest, GrepRequest, LocalBackend, LsRequest, OpContext, ReadRequest,
+    Result, UploadRequest, Version, VfsPath,
 };
 
 use memories::Memories;
@@ -75,7 +75,7 @@ impl Agent<'_> {
         let mut uploads = Vec::new();
         for file in repository.download_files(&self.cx, paths).await {
             match (file.content, file.cause) {
-                (Some(content), _) => uploads.push(FileUpload::new(file.path, content)),
+                (Some(content), _) => uploads.push(UploadRequest::new(file.path, content)),
                 (None, Some(error)) => return Err(error),
                 (None, None) => {}
             }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::SnapshotRequest;
+use vfs_core::snapshots::SnapshotRequest;
 
 use crate::args::CheckpointArgs;
 use crate::exit::{Exit, Failure};

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use chrono::SecondsFormat;
 use vfs_core::Snapshots;
+use vfs_core::snapshots::SnapshotsRequest;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
@@ -19,7 +20,11 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointsAr
         args.of.mount.as_deref(),
         NO_CHECKPOINTS,
     )?;
-    let snapshots = layer.layer.snapshots(&session.cx).await.map_err(|error| layer.mapping.error(error))?;
+    let snapshots = layer
+        .layer
+        .snapshots(&session.cx, SnapshotsRequest::new())
+        .await
+        .map_err(|error| layer.mapping.error(error))?;
     let width = snapshots.iter().map(|snapshot| snapshot.id.as_str().len()).max().unwrap_or_default();
     for snapshot in &snapshots {
         if args.json {

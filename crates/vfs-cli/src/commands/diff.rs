@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use vfs_core::{ChangeKind, FileChange};
+use vfs_core::snapshots::{ChangeKind, FileChange};
 
 use crate::args::DiffArgs;
 use crate::escape::escape;

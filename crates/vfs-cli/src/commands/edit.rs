@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use vfs_core::{Backend, Content, EditRequest, Error, ErrorDetail, ErrorKind, ReadRequest, VfsPath};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Backend, Content, EditRequest, Error, ErrorKind, ReadRequest, VfsPath};
 
 use crate::args::EditArgs;
 use crate::escape::escape;

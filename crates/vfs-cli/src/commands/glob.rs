@@ -22,7 +22,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> 
     }
     let mut request = GlobRequest::new(args.pattern).path(session.path_or_root(args.path.as_deref())?);
     request.hidden = args.visibility.hidden;
-    request.no_ignore = args.visibility.no_ignore;
+    request.ignore = args.visibility.ignore();
     let mut progress = Progress::start();
     let mut search = std::pin::pin!(session.backend.glob(&session.cx, request));
     let result = loop {

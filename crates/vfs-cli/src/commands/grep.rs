@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use futures::{FutureExt, StreamExt};
+use vfs_core::search::{BinaryMode, GrepSummary, LineKind, LineSelection, MatchBoundary, MatchSpan, Skipped};
 use vfs_core::{
-    Backend, BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern,
-    Skipped, StatRequest, Truncation, VfsPath,
+    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, Pattern, StatRequest, Truncation, VfsPath,
 };
 
 use crate::args::GrepArgs;
@@ -124,7 +124,7 @@ fn request(
     path: Option<&str>,
 ) -> Result<GrepRequest, Failure> {
     let has_line_break = |pattern: &Pattern| matches!(pattern, Pattern::Literal(text) if text.contains('\n'));
-    let multiline = args.multiline || patterns.iter().any(has_line_break);
+    let spans_lines = args.multiline || patterns.iter().any(has_line_break);
     let mut request = GrepRequest::new(vfs_search::any_of(patterns)?)
         .path(session.path_or_root(path)?)
         .context(args.before.unwrap_or(args.context), args.after.unwrap_or(args.context))
@@ -141,13 +141,13 @@ fn request(
         .max_line_bytes(MAX_LINE_BYTES);
     request.glob = args.glob;
     request.file_types = args.file_types;
-    request.whole_word = args.word;
-    request.invert = args.invert;
-    request.multiline = multiline;
+    request.boundary = if args.word { MatchBoundary::Word } else { MatchBoundary::Anywhere };
+    request.selection = if args.invert { LineSelection::NonMatching } else { LineSelection::Matching };
+    request.span = if spans_lines { MatchSpan::MultiLine } else { MatchSpan::SingleLine };
     request.binary = if args.text { BinaryMode::Text } else { BinaryMode::Skip };
     request.limit_per_file = args.max_count;
     request.hidden = args.visibility.hidden;
-    request.no_ignore = args.visibility.no_ignore;
+    request.ignore = args.visibility.ignore();
     Ok(request)
 }
 

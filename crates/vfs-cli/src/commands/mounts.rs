@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, MountInfo};
-use vfs_core::{Access, Backend};
+use vfs_core::Backend;
+use vfs_core::backend::Access;
 
 use crate::args::JsonArgs;
 use crate::escape::escape;

@@ -4,10 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use futures::TryStreamExt as _;
-use vfs_core::{
-    Backend, Error, ErrorDetail, ErrorKind, ReadRequest, Result as VfsResult, Truncation, Version, VfsPath, format,
-    read_chunks,
-};
+use vfs_core::chunks::read_chunks;
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Backend, Error, ErrorKind, ReadRequest, Result as VfsResult, Truncation, Version, VfsPath, format};
 
 use crate::args::ReadArgs;
 use crate::exit::{Exit, Failure};

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use vfs_core::{ErrorKind, RestoreRequest, SnapshotId};
+use vfs_core::ErrorKind;
+use vfs_core::snapshots::{RestoreRequest, SnapshotId};
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::RestoreArgs;

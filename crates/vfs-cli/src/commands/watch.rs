@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use vfs_composite::MountInfo;
-use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, StatRequest, VfsPath, WatchRequest};
+use vfs_core::watch::{Change, Cursor, WatchRequest};
+use vfs_core::{Backend, Error, ErrorKind, StatRequest, VfsPath};
 
 use crate::args::WatchArgs;
 use crate::escape::escape;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
+use vfs_core::shell::JobInfo;
 use vfs_core::{
-    Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, Job, OpContext, ReadRequest, VfsPath,
+    Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, OpContext, ReadRequest, VfsPath,
     WriteMode, WriteRequest,
 };
 use vfs_local::LocalBackend;
@@ -90,7 +91,7 @@ impl JobDirectory {
     }
 
     /// Reads the record of the job.
-    pub(super) async fn read_record(&self) -> Result<Job, Failure> {
+    pub(super) async fn read_record(&self) -> Result<JobInfo, Failure> {
         let text = self.files.read_text(self.file("job.json")?.as_str()).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown_job(),
             _ => error,
@@ -100,7 +101,7 @@ impl JobDirectory {
     }
 
     /// Writes the record of the job.
-    pub(super) async fn write_record(&self, job: &Job) -> Result<(), Failure> {
+    pub(super) async fn write_record(&self, job: &JobInfo) -> Result<(), Failure> {
         let failed = |error: serde_json::Error| Failure::Job("the record of the job cannot be written", error.into());
         let text = serde_json::to_vec(job).map_err(failed)?;
         let request = WriteRequest::new(self.file("job.json")?, text).mode(WriteMode::Overwrite);

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use uuid::Uuid;
-use vfs_core::JobId;
+use vfs_core::shell::JobId;
 
 use crate::exit::Failure;
 

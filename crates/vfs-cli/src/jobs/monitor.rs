@@ -10,9 +10,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
-use vfs_core::{
-    Backend, CancelToken, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, Job, JobId, OpContext,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo};
+use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext};
 
 use super::job_directory::JobDirectory;
 use super::launcher::report_started;
@@ -42,7 +41,7 @@ pub(crate) async fn run_monitored(
     backend: &dyn Backend,
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {
-    let mut job = Job::new(JobId::new(id), request.command.clone(), Utc::now());
+    let mut job = JobInfo::new(JobId::new(id), request.command.clone(), Utc::now());
     let directory = JobRegistry::open_or_create().await?.create_job(&job.id).await?;
     let mut monitor = match JobMonitor::start(&job, &directory, cx, backend, request).await {
         Ok(monitor) => monitor,
@@ -74,7 +73,7 @@ struct JobMonitor {
 impl JobMonitor {
     /// Starts the command, and reports that to the parent process.
     async fn start(
-        job: &Job,
+        job: &JobInfo,
         directory: &JobDirectory,
         cx: OpContext,
         backend: &dyn Backend,

@@ -13,7 +13,9 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use vfs_core::{Backend as _, BackendExt as _, Error, ErrorKind, Job, JobId, OpContext, VfsPath, WatchRequest};
+use vfs_core::shell::{JobId, JobInfo};
+use vfs_core::watch::WatchRequest;
+use vfs_core::{Backend as _, BackendExt as _, Error, ErrorKind, OpContext, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use super::job_directory::JobDirectory;
@@ -30,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Serialize)]
 pub(crate) struct JobEntry {
     #[serde(flatten)]
-    pub(crate) job: Job,
+    pub(crate) job: JobInfo,
     pub(crate) state: JobState,
 }
 
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn the_json_of_a_job_has_its_state_next_to_its_fields() {
         let started = "2025-01-15T10:30:00Z".parse().expect("a time");
-        let job = Job::new(JobId::new("j1"), "make", started);
+        let job = JobInfo::new(JobId::new("j1"), "make", started);
         for (state, word) in [(JobState::Running, "running"), (JobState::Ended, "ended"), (JobState::Lost, "lost")] {
             let json = serde_json::to_string(&JobEntry { job: job.clone(), state }).expect("JSON");
             let fields = r#""id":"j1","command":"make","started":"2025-01-15T10:30:00Z""#;

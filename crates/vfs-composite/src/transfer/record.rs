@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath};
 
 use super::{CopiedFile, Inventory, TransferFile, TransferProgress};
 use crate::backend::{CompositeBackend, is_overwrite};

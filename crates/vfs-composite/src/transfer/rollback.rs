@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use vfs_core::transfer::remove_empty_dirs;
 use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
-    remove_empty_dirs,
 };
 
 use super::{CopiedFile, Inventory, TransferProgress};

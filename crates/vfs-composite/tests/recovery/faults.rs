@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 use vfs_composite::{CompositeBackend, RecoveryOutcome};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result,
-    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
+    Backend, BackendExt, Error, ErrorKind, Interceptor, OpContext, Operation, RenameRequest, Result, VfsPath,
 };
 
 use crate::{Namespace, path, store};

@@ -6,10 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use vfs_composite::{RecoveryObserver, RecoveryOptions, RecoveryOutcome};
-use vfs_core::{
-    Backend, BackendExt, ErrorKind, Intercepted, Interceptor, OpContext, Operation, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest, VfsPath,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, BackendExt, ErrorKind, Interceptor, OpContext, Operation, Result, VfsPath};
 
 use crate::faults::Faults;
 use crate::{Namespace, path};

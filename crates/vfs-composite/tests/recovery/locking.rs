@@ -6,10 +6,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 use vfs_composite::{JournalGuard, JournalLock, Recovery, RecoveryOutcome};
-use vfs_core::{
-    Backend, BackendExt, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, BackendExt, Interceptor, OpContext, Operation, RenameRequest, Result};
 
 use crate::{Namespace, path};
 

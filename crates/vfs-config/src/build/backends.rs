@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toml::Spanned;
-use vfs_core::{Backend, PathMapping, VfsPath};
+use vfs_core::path::PathMapping;
+use vfs_core::{Backend, VfsPath};
 use vfs_local::{Confinement, LocalConfig};
 use vfs_memory::{MemoryBackend, MemoryConfig};
 

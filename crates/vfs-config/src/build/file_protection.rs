@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_core::{Backend, ErrorKind, Layer as _, PathMapping, VfsPath};
+use vfs_core::path::PathMapping;
+use vfs_core::{Backend, ErrorKind, Layer as _, VfsPath};
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
 use super::storage::{StorageKind, StorageRegistry};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use toml::Spanned;
-use vfs_core::{Backend, Layer, PathMapping, VfsPath};
+use vfs_core::path::PathMapping;
+use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{Audit, Cache, ConcurrencyLimit, Quota, QuotaLimits, ReadOnly, Retry, Scoped, Timeout, Trace};
 use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{Checkpoints, OverlayBackend};

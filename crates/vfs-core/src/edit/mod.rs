@@ -11,11 +11,10 @@ mod replace;
 pub(crate) use self::diff::rename_in_diff;
 
 pub use self::diff::{diff, diff_files};
+pub use crate::types::{DiffOutput, EditMode, NewLineEndings, Occurrences, Replacement};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
-#[cfg(doc)]
-use crate::types::NewLineEndings;
-use crate::types::{EditRequest, Replacement};
+use crate::types::EditRequest;
 
 /// The result of replacements in the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +74,8 @@ pub fn check(request: &EditRequest) -> Result<()> {
 ///   would become those of the file.
 ///
 /// ```
-/// use vfs_core::{Replacement, edit};
+/// use vfs_core::edit::Replacement;
+/// use vfs_core::edit;
 ///
 /// let edited = edit::apply(b"one\r\ntwo\r\n", &[Replacement::new("one\ntwo", "1\n2\n3")], 1 << 20)?;
 /// assert_eq!(edited.content, b"1\r\n2\r\n3\r\n");

@@ -14,19 +14,20 @@ use super::result_stream::ResultStream;
 use crate::backend::{Backend, Capabilities};
 use crate::context::OpContext;
 use crate::error::Result;
-use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Snapshots, TreeProvider, Watch};
+use crate::facets::{MultiModalReadRequest, MultiModalReadResult, MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
 use crate::shell::{
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, Shell,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Shell,
     StopJobRequest, StreamingShell,
 };
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
-    EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest,
-    SnapshotInfo, SnapshotRequest, StatRequest, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
+    DownloadRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, UploadRequest, WatchEvent, WatchRequest, WriteRequest,
+    WriteResult,
 };
 
 /// A backend whose operations pass an [`Interceptor`].
@@ -82,7 +83,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.call(cx, req).await
     }
 
@@ -132,7 +133,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         self.stream(cx, GrepStreamRequest(req), None)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         for file in files {
             let path = file.path.clone();
@@ -182,15 +183,15 @@ impl<I: Interceptor> Shell for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         self.call(cx, req).await
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         self.call(cx, req).await
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         self.call(cx, req).await
     }
 }
@@ -203,7 +204,7 @@ impl<I: Interceptor> StreamingShell for Intercepted<I> {
 
 #[async_trait]
 impl<I: Interceptor> MultiModalReader for Intercepted<I> {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
         self.call(cx, req).await
     }
 }
@@ -221,8 +222,8 @@ impl<I: Interceptor> Snapshots for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
-        self.call(cx, SnapshotsRequest).await
+    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+        self.call(cx, req).await
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
@@ -233,7 +234,7 @@ impl<I: Interceptor> Snapshots for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         self.call(cx, req).await
     }
 }

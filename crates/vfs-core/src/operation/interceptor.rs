@@ -18,14 +18,14 @@ use crate::error::Result;
 ///   or another context, delay it, repeat it, or refuse it.
 /// * An interceptor does not change the namespace of the backend.
 ///
-/// [`Intercepted`](crate::Intercepted) is the resulting backend.
+/// [`Intercepted`](crate::operation::Intercepted) is the resulting backend.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::{Backend, Intercepted, Interceptor, OpContext, Result, ResultStream};
-/// use vfs_core::{StreamCall, StreamRequest, UnaryRequest};
+/// use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+/// use vfs_core::{Backend, Interceptor, OpContext, Result};
 ///
 /// #[derive(Debug)]
 /// struct Logged;

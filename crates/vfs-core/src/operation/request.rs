@@ -10,19 +10,20 @@ use serde::{Deserialize, Serialize};
 use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
-use crate::facets::{MultiModalContent, MultiModalReadRequest};
+use crate::facets::{MultiModalReadRequest, MultiModalReadResult};
 use crate::path::VfsPath;
 use crate::shell::{
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, StopJobRequest,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest,
+    StopJobRequest,
 };
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
-    EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
+    CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
+    DownloadRequest, EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest,
-    SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, WatchEvent, WatchRequest, WriteMode, WriteRequest,
-    WriteResult,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, UploadRequest, WatchEvent, WatchRequest,
+    WriteMode, WriteRequest, WriteResult,
 };
 
 /// A request for [`Backend::grep_stream`].
@@ -37,7 +38,15 @@ pub struct ExecuteStreamRequest(pub ExecuteRequest);
 
 /// A request for [`Snapshots::snapshots`](crate::Snapshots::snapshots).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SnapshotsRequest;
+
+impl SnapshotsRequest {
+    /// Creates a request for all snapshots.
+    pub fn new() -> Self {
+        Self
+    }
+}
 
 /// The class of an operation by its effect on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -247,7 +256,7 @@ requests! {
     /// [`Backend::stat`].
     Stat "stat" StatRequest => unary FileInfo, [path], |self, backend, cx| backend.stat(cx, self);
     /// [`Backend::resolve`].
-    Resolve "resolve" ResolveRequest => unary Resolved, [path], |self, backend, cx| backend.resolve(cx, self);
+    Resolve "resolve" ResolveRequest => unary ResolveResult, [path], |self, backend, cx| backend.resolve(cx, self);
     /// [`Backend::ls`].
     Ls "ls" LsRequest => unary LsResult, [path], |self, backend, cx| backend.ls(cx, self);
     /// [`Backend::read`].
@@ -276,12 +285,12 @@ requests! {
     GrepStream "grep_stream" GrepStreamRequest => stream GrepEvent, [0.path],
         |self, backend, cx| backend.grep_stream(cx, self.0);
     /// One file of [`Backend::upload_files`].
-    Upload "upload" FileUpload => unary FileUploadResponse, [path], |self, backend, cx| upload(self, backend, cx).boxed();
+    Upload "upload" UploadRequest => unary FileUploadResponse, [path], |self, backend, cx| upload(self, backend, cx).boxed();
     /// One file of [`Backend::download_files`].
     Download "download" DownloadRequest => unary FileDownloadResponse, [path],
         |self, backend, cx| download(self, backend, cx).boxed();
     /// [`MultiModalReader::multi_modal_read`](crate::MultiModalReader::multi_modal_read).
-    MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalContent, [read.path],
+    MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalReadResult, [read.path],
         |self, backend, cx| unary(backend.as_multi_modal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
     /// [`TreeProvider::open_tree`](crate::TreeProvider::open_tree).
     OpenTree "lend" OpenTreeRequest => unary SharedTree, [path],
@@ -293,20 +302,20 @@ requests! {
     ExecuteStream "execute_stream" ExecuteStreamRequest => stream ExecuteEvent, [0.cwd],
         |self, backend, cx| streaming(backend.as_streaming_shell(), SHELL, |it| it.execute_stream(cx, self.0));
     /// [`Shell::jobs`](crate::Shell::jobs).
-    Jobs "jobs" JobsRequest => unary Vec<Job>, [],
+    Jobs "jobs" JobsRequest => unary Vec<JobInfo>, [],
         |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.jobs(cx, self));
     /// [`Shell::job_output`](crate::Shell::job_output).
-    JobOutput "job_output" JobOutputRequest => unary JobOutput, [],
+    JobOutput "job_output" JobOutputRequest => unary JobOutputResult, [],
         |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.job_output(cx, self));
     /// [`Shell::stop_job`](crate::Shell::stop_job).
-    StopJob "stop_job" StopJobRequest => unary Job, [],
+    StopJob "stop_job" StopJobRequest => unary JobInfo, [],
         |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.stop_job(cx, self));
     /// [`Snapshots::snapshot`](crate::Snapshots::snapshot).
     Snapshot "snapshot" SnapshotRequest => unary SnapshotInfo, [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshot(cx, self));
     /// [`Snapshots::snapshots`](crate::Snapshots::snapshots).
     Snapshots "snapshots" SnapshotsRequest => unary Vec<SnapshotInfo>, [],
-        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshots(cx));
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshots(cx, self));
     /// [`Snapshots::restore`](crate::Snapshots::restore).
     Restore "restore" RestoreRequest => unary (), [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.restore(cx, self));
@@ -314,7 +323,7 @@ requests! {
     Forget "forget" ForgetRequest => unary (), [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.forget(cx, self));
     /// [`Snapshots::diff`](crate::Snapshots::diff).
-    Diff "diff" DiffRequest => unary ChangeSet, [],
+    Diff "diff" DiffRequest => unary DiffResult, [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.diff(cx, self));
     /// [`Watch::watch`](crate::Watch::watch).
     Watch "watch" WatchRequest => stream WatchEvent, [path],
@@ -376,7 +385,7 @@ fn pair<const N: usize>(paths: [&VfsPath; N]) -> [Option<&VfsPath>; 2] {
     pair
 }
 
-async fn upload(file: FileUpload, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
+async fn upload(file: UploadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
     let path = file.path.clone();
     let mut response = backend.upload_files(cx, vec![file]).await.pop().ok_or_else(|| no_response(&path))?;
     response.cause.take().map_or(Ok(response), Err)

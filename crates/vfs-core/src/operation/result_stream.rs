@@ -12,7 +12,8 @@ pub type ResultStream<T> = BoxStream<'static, Result<T>>;
 ///
 /// ```
 /// use futures::StreamExt as _;
-/// use vfs_core::{Error, ErrorKind, ResultStream, deferred_stream};
+/// use vfs_core::operation::{ResultStream, deferred_stream};
+/// use vfs_core::{Error, ErrorKind};
 ///
 /// # futures::executor::block_on(async {
 /// let mut items: ResultStream<u32> = deferred_stream(async { Err(Error::of(ErrorKind::Busy)) });

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result};
-use crate::shell::{CommandExit, JobOutput};
+use crate::shell::{CommandExit, JobOutputResult};
 
 /// A ring buffer of the last output of a job, read by cursor, with the job's exit.
 ///
@@ -13,8 +13,8 @@ use crate::shell::{CommandExit, JobOutput};
 /// once, and the number of bytes that were dropped meanwhile.
 ///
 /// ```
-/// use vfs_core::CommandExit;
 /// use vfs_core::output::RingLog;
+/// use vfs_core::shell::CommandExit;
 ///
 /// let mut log = RingLog::new(4);
 /// log.push("abcdef");
@@ -70,7 +70,7 @@ impl RingLog {
     /// # Errors
     ///
     /// `invalid_argument` if `cursor` is past the end of the output.
-    pub fn read(&self, cursor: u64, max: u64) -> Result<JobOutput> {
+    pub fn read(&self, cursor: u64, max: u64) -> Result<JobOutputResult> {
         let end = self.end();
         if cursor > end {
             return Err(Error::invalid_argument(format!(
@@ -89,7 +89,7 @@ impl RingLog {
         }
         let bytes: Vec<u8> = self.text.range(begin..until).copied().collect();
         let first = self.dropped + begin as u64;
-        let mut output = JobOutput::default();
+        let mut output = JobOutputResult::default();
         output.output = String::from_utf8_lossy(&bytes).into_owned();
         output.missed_bytes = first - cursor;
         output.cursor = self.dropped + until as u64;

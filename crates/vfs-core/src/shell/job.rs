@@ -35,7 +35,7 @@ impl fmt::Display for JobId {
 /// A command that runs in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Job {
+pub struct JobInfo {
     /// The id of the job.
     pub id: JobId,
     /// The command line.
@@ -47,7 +47,7 @@ pub struct Job {
     pub exit: Option<CommandExit>,
 }
 
-impl Job {
+impl JobInfo {
     /// Creates a running job.
     pub fn new(id: JobId, command: impl Into<String>, started: DateTime<Utc>) -> Self {
         Self { id, command: command.into(), started, exit: None }
@@ -74,7 +74,7 @@ impl JobsRequest {
 pub struct JobOutputRequest {
     /// The job.
     pub id: JobId,
-    /// The start: 0, or the [`cursor`](JobOutput::cursor) of an earlier result. Default: 0.
+    /// The start: 0, or the [`cursor`](JobOutputResult::cursor) of an earlier result. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub cursor: u64,
     /// The maximum size of the output in bytes. Default: [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`](super::ExecuteRequest).
@@ -110,7 +110,7 @@ impl JobOutputRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct JobOutput {
+pub struct JobOutputResult {
     /// Standard output and standard error, in the order of arrival.
     pub output: String,
     /// The cursor after this output.

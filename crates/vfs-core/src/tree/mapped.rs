@@ -6,7 +6,7 @@ use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTr
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::path_mapping::{MapPaths as _, PathMapping};
-use crate::types::{FileInfo, Resolved};
+use crate::types::{FileInfo, ResolveResult};
 
 impl SharedTree {
     /// Maps the tree, or the subtree at the inner path of `mapping`, into the caller's namespace.
@@ -112,7 +112,7 @@ impl DynDirectory for MappedDirectory {
         within.and_then(|()| self.inner.open(name, kind)).map_err(|error| self.error(error, name))
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         let real = self.check_within(name).and_then(|()| self.inner.resolve(name));
         real.map_err(|error| self.error(error, name))?.map_paths(&self.mapping)
     }

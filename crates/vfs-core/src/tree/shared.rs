@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use crate::error::Result;
 use crate::path::VfsPath;
-use crate::types::{FileInfo, Resolved};
+use crate::types::{FileInfo, ResolveResult};
 
 /// A dyn-compatible [`Tree`], for wrappers of trees.
 pub trait DynTree: Send + Sync + 'static {
@@ -40,7 +40,7 @@ pub trait DynDirectory: Send + Sync + 'static {
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened>;
 
     /// See [`Tree::resolve`].
-    fn resolve(&self, name: &str) -> Result<Resolved>;
+    fn resolve(&self, name: &str) -> Result<ResolveResult>;
 }
 
 /// A type-erased tree, which a backend opens for one search.
@@ -116,7 +116,7 @@ impl Tree for SharedTree {
         dir.open(name, kind)
     }
 
-    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult> {
         dir.resolve(name)
     }
 }
@@ -173,7 +173,7 @@ impl<T: Tree> DynDirectory for ErasedDirectory<T> {
         self.tree.open(&self.dir, name, kind)
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         self.tree.resolve(&self.dir, name)
     }
 }

@@ -10,6 +10,7 @@ use crate::path::VfsPath;
 /// The occurrences of a text that a replacement replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Occurrences {
     /// The only occurrence; more than one is an error.
     #[default]
@@ -21,6 +22,7 @@ pub enum Occurrences {
 /// How the line endings of the new text are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NewLineEndings {
     /// Line endings become those of the file, if its lines end alike. In a file with mixed line endings, each `\n` becomes the
     /// ending at its position, unless `old` contains a `\r` that occurs in the file. In a file without line endings, the new text
@@ -74,6 +76,7 @@ impl Replacement {
 /// Whether an edit changes the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EditMode {
     /// The file is changed.
     #[default]
@@ -85,6 +88,7 @@ pub enum EditMode {
 /// Whether the result of an edit has a unified diff.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DiffOutput {
     /// Only the result of a dry run has a diff.
     #[default]
@@ -257,7 +261,7 @@ pub struct EditResult {
     /// The unified diff, if the request asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

@@ -90,6 +90,21 @@ impl Visitor<'_> for HiddenNamesVisitor {
     }
 }
 
+/// Whether ignore files, such as `.gitignore`, apply to a search.
+///
+/// The JSON form is the truth value `no_ignore`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IgnoreMode {
+    /// Entries that ignore files exclude are skipped and counted.
+    #[default]
+    Apply,
+    /// Ignore files are not read.
+    Disregard,
+}
+
+wire::mode_as_bool!(IgnoreMode: Apply, Disregard);
+
 /// How a search treats symbolic links inside the root.
 ///
 /// A link that leads outside the root, in a loop or to no file is never followed; the result lists it as a problem.
@@ -138,9 +153,9 @@ pub struct GlobRequest {
     /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Includes entries that ignore files exclude.
-    #[serde(default, deserialize_with = "wire::or_default")]
-    pub no_ignore: bool,
+    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`].
+    #[serde(rename = "no_ignore", default, deserialize_with = "wire::or_default")]
+    pub ignore: IgnoreMode,
     /// How links are treated. Default: [`LinkMode::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
@@ -157,7 +172,7 @@ impl GlobRequest {
             path: VfsPath::root(),
             kinds: EntryKinds::default(),
             hidden: HiddenNames::default(),
-            no_ignore: false,
+            ignore: IgnoreMode::default(),
             links: LinkMode::default(),
             limit: None,
         }
@@ -193,7 +208,7 @@ impl GlobRequest {
     /// Includes entries that ignore files exclude.
     #[must_use]
     pub fn no_ignore(mut self) -> Self {
-        self.no_ignore = true;
+        self.ignore = IgnoreMode::Disregard;
         self
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::entry::{Problem, Skipped, Truncation};
-use super::glob::{HiddenNames, LinkMode};
+use super::glob::{HiddenNames, IgnoreMode, LinkMode};
 use super::line_text::LineText;
 use super::submatches::Submatches;
 use super::wire;
@@ -66,6 +66,51 @@ pub enum CaseMode {
     Smart,
 }
 
+/// Where matches may begin and end.
+///
+/// The JSON form is the truth value `whole_word`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MatchBoundary {
+    /// At any character.
+    #[default]
+    Anywhere,
+    /// At word boundaries only.
+    Word,
+}
+
+wire::mode_as_bool!(MatchBoundary: Anywhere, Word);
+
+/// How far a match extends.
+///
+/// The JSON form is the truth value `multiline`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MatchSpan {
+    /// A match is within one line, unless the pattern is a literal with a line break.
+    #[default]
+    SingleLine,
+    /// A match can span lines: `.` also matches a line break, `^` and `$` match at each line.
+    MultiLine,
+}
+
+wire::mode_as_bool!(MatchSpan: SingleLine, MultiLine);
+
+/// The lines that a search returns.
+///
+/// The JSON form is the truth value `invert`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LineSelection {
+    /// The lines that match.
+    #[default]
+    Matching,
+    /// The lines that do not match.
+    NonMatching,
+}
+
+wire::mode_as_bool!(LineSelection: Matching, NonMatching);
+
 /// The output of a content search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -93,6 +138,8 @@ pub enum BinaryMode {
 }
 
 /// A request for [`Backend::grep`](crate::Backend::grep).
+///
+/// The modes are independent of one another: every combination is a valid search.
 ///
 /// ```
 /// use vfs_core::{GrepRequest, Pattern, VfsPath};
@@ -124,15 +171,15 @@ pub struct GrepRequest {
     /// Case sensitivity. Default: [`CaseMode::Sensitive`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub case: CaseMode,
-    /// Whether matches must begin and end at word boundaries.
-    #[serde(default, deserialize_with = "wire::or_default")]
-    pub whole_word: bool,
-    /// Whether a match can span lines: `.` also matches a line break, `^` and `$` match at each line.
-    #[serde(default, deserialize_with = "wire::or_default")]
-    pub multiline: bool,
-    /// Whether the search returns the lines that do not match.
-    #[serde(default, deserialize_with = "wire::or_default")]
-    pub invert: bool,
+    /// Where matches may begin and end. Default: [`MatchBoundary::Anywhere`].
+    #[serde(rename = "whole_word", default, deserialize_with = "wire::or_default")]
+    pub boundary: MatchBoundary,
+    /// How far a match extends. Default: [`MatchSpan::SingleLine`].
+    #[serde(rename = "multiline", default, deserialize_with = "wire::or_default")]
+    pub span: MatchSpan,
+    /// The lines that the search returns. Default: [`LineSelection::Matching`].
+    #[serde(rename = "invert", default, deserialize_with = "wire::or_default")]
+    pub selection: LineSelection,
     /// The number of context lines before each match, at most [`GrepRequest::MAX_CONTEXT`]. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub before: u32,
@@ -151,9 +198,9 @@ pub struct GrepRequest {
     /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Includes files that ignore files exclude.
-    #[serde(default, deserialize_with = "wire::or_default")]
-    pub no_ignore: bool,
+    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`].
+    #[serde(rename = "no_ignore", default, deserialize_with = "wire::or_default")]
+    pub ignore: IgnoreMode,
     /// How files with NUL bytes are treated. Default: [`BinaryMode::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub binary: BinaryMode,
@@ -193,16 +240,16 @@ impl GrepRequest {
             glob: Vec::new(),
             file_types: Vec::new(),
             case: CaseMode::default(),
-            whole_word: false,
-            multiline: false,
-            invert: false,
+            boundary: MatchBoundary::default(),
+            span: MatchSpan::default(),
+            selection: LineSelection::default(),
             before: 0,
             after: 0,
             output: GrepOutput::default(),
             limit: None,
             limit_per_file: None,
             hidden: HiddenNames::default(),
-            no_ignore: false,
+            ignore: IgnoreMode::default(),
             binary: BinaryMode::default(),
             links: LinkMode::default(),
             max_file_size: None,
@@ -252,21 +299,21 @@ impl GrepRequest {
     /// Matches whole words only.
     #[must_use]
     pub fn whole_word(mut self) -> Self {
-        self.whole_word = true;
+        self.boundary = MatchBoundary::Word;
         self
     }
 
     /// Makes the search multiline.
     #[must_use]
     pub fn multiline(mut self) -> Self {
-        self.multiline = true;
+        self.span = MatchSpan::MultiLine;
         self
     }
 
     /// Returns the lines that do not match.
     #[must_use]
     pub fn invert(mut self) -> Self {
-        self.invert = true;
+        self.selection = LineSelection::NonMatching;
         self
     }
 
@@ -314,7 +361,7 @@ impl GrepRequest {
     /// Includes files that ignore files exclude.
     #[must_use]
     pub fn no_ignore(mut self) -> Self {
-        self.no_ignore = true;
+        self.ignore = IgnoreMode::Disregard;
         self
     }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// independent copy. The JSON form is a string.
 ///
 /// ```
-/// use vfs_core::LineText;
+/// use vfs_core::search::LineText;
 ///
 /// let text = LineText::from("let x = 1;");
 /// assert_eq!(text, "let x = 1;");

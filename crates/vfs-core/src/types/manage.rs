@@ -82,7 +82,7 @@ pub struct DeleteResult {
     pub path: VfsPath,
     /// The number of files and links that were deleted, without directories.
     pub files: u64,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
@@ -113,7 +113,8 @@ pub enum TransferMode {
 /// `invalid_argument` at the invalid path.
 ///
 /// ```
-/// use vfs_core::{VfsPath, check_source_and_target};
+/// use vfs_core::transfer::check_source_and_target;
+/// use vfs_core::VfsPath;
 ///
 /// let path = |text| VfsPath::parse(text).expect("a valid path");
 /// assert!(check_source_and_target(&path("/a"), &path("/b")).is_ok());
@@ -176,7 +177,7 @@ macro_rules! transfer {
             pub replaced: bool,
             $($extra)*
             /// The update to merge into the caller's state, from a backend with
-            /// [`Mutations::Returned`](crate::Mutations::Returned).
+            /// [`Mutations::Returned`](crate::backend::Mutations::Returned).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub files_update: Option<FilesUpdate>,
         }

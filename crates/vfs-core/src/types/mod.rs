@@ -23,10 +23,10 @@ mod writer;
 
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
 pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
-pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, LinkMode};
+pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, IgnoreMode, LinkMode};
 pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
-    Pattern,
+    LineSelection, MatchBoundary, MatchSpan, Pattern,
 };
 pub use line_text::LineText;
 pub use ls::{LsRequest, LsResult};
@@ -35,14 +35,14 @@ pub use manage::{
     check_source_and_target,
 };
 pub use read::{ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult};
-pub use resolve::{OpenTreeRequest, ResolveRequest, Resolved, TreeUse};
+pub use resolve::{OpenTreeRequest, ResolveRequest, ResolveResult, TreeUse};
 pub use snapshot::{
-    ChangeKind, ChangeSet, DiffRequest, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
+    ChangeKind, DiffRequest, DiffResult, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
     SnapshotRequest,
 };
 pub use state::{FileData, FileText, FilesUpdate};
 pub use submatches::{Submatch, Submatches};
-pub use transfer::{DownloadRequest, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
+pub use transfer::{DownloadRequest, FileDownloadResponse, FileOperationError, FileUploadResponse, UploadRequest};
 pub use watch::{Change, Cursor, WatchEvent, WatchRequest};
 pub use write::{WriteMode, WriteRequest, WriteResult};
 pub use writer::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};

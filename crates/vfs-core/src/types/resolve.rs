@@ -24,7 +24,7 @@ impl ResolveRequest {
 /// The result of path resolution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Resolved {
+pub struct ResolveResult {
     /// The path with all links resolved. If the path does not exist, the path at which a file would be created.
     pub path: VfsPath,
     /// The number of hard links of the file; 1 for a directory, for a missing path, and if the number is unknown.
@@ -35,7 +35,7 @@ pub struct Resolved {
     pub leads_nowhere: bool,
 }
 
-impl Resolved {
+impl ResolveResult {
     /// Creates the result for a path with one hard link.
     pub fn at(path: VfsPath) -> Self {
         Self { path, names: 1, leads_nowhere: false }

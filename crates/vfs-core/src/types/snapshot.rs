@@ -227,12 +227,12 @@ impl FileChange {
 /// The differences between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ChangeSet {
+pub struct DiffResult {
     /// The changed files, sorted by the bytes of their paths.
     pub changes: Vec<FileChange>,
 }
 
-impl ChangeSet {
+impl DiffResult {
     /// Creates a set of changes, which must be sorted by path.
     pub fn new(changes: Vec<FileChange>) -> Self {
         Self { changes }

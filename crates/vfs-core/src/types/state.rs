@@ -29,7 +29,7 @@ pub enum FileText {
 /// A file of an agent's state: `{content, created_at, modified_at}`, with `encoding` if the content is a string.
 ///
 /// ```
-/// use vfs_core::FileData;
+/// use vfs_core::state::FileData;
 ///
 /// let old: FileData = serde_json::from_str(
 ///     r#"{"content": ["a", "b"], "created_at": "2025-01-15T10:30:00Z", "modified_at": "2025-01-15T10:35:00Z"}"#,

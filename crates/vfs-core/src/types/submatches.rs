@@ -20,7 +20,7 @@ pub struct Submatch {
 /// A single submatch is stored inline, without an allocation. The JSON form is a list.
 ///
 /// ```
-/// use vfs_core::{Submatch, Submatches};
+/// use vfs_core::search::{Submatch, Submatches};
 ///
 /// let places: Submatches = [Submatch { start: 3, end: 6 }].into();
 /// assert_eq!(places[0].end, 6);

@@ -17,7 +17,7 @@ use crate::path::VfsPath;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WireUpload", try_from = "WireUpload")]
 #[non_exhaustive]
-pub struct FileUpload {
+pub struct UploadRequest {
     /// The path to write.
     pub path: VfsPath,
     /// The content.
@@ -26,7 +26,7 @@ pub struct FileUpload {
     pub modified_at: Option<DateTime<Utc>>,
 }
 
-impl FileUpload {
+impl UploadRequest {
     /// Creates an upload of `content` to `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
         Self { path, content: content.into(), modified_at: None }
@@ -41,8 +41,8 @@ impl FileUpload {
 }
 
 /// Converts an upload to a write that overwrites.
-impl From<FileUpload> for WriteRequest {
-    fn from(upload: FileUpload) -> Self {
+impl From<UploadRequest> for WriteRequest {
+    fn from(upload: UploadRequest) -> Self {
         Self::new(upload.path, upload.content).mode(WriteMode::Overwrite).modified_at(upload.modified_at)
     }
 }
@@ -59,14 +59,14 @@ struct WireUpload {
     modified_at: Option<DateTime<Utc>>,
 }
 
-impl From<FileUpload> for WireUpload {
-    fn from(upload: FileUpload) -> Self {
+impl From<UploadRequest> for WireUpload {
+    fn from(upload: UploadRequest) -> Self {
         let (content, content_base64) = wire::split(upload.content);
         Self { path: upload.path, content, content_base64, modified_at: upload.modified_at }
     }
 }
 
-impl TryFrom<WireUpload> for FileUpload {
+impl TryFrom<WireUpload> for UploadRequest {
     type Error = String;
 
     fn try_from(fields: WireUpload) -> Result<Self, String> {
@@ -150,7 +150,7 @@ pub struct FileUploadResponse {
     /// The error of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Error>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

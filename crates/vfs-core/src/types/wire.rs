@@ -55,6 +55,25 @@ pub(crate) fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Implements the JSON form of an enum of two modes, which is `true` for the second one.
+macro_rules! mode_as_bool {
+    ($mode:ident: $off:ident, $on:ident) => {
+        impl ::serde::Serialize for $mode {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bool(*self == $mode::$on)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $mode {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <bool as ::serde::Deserialize>::deserialize(deserializer)
+                    .map(|on| if on { $mode::$on } else { $mode::$off })
+            }
+        }
+    };
+}
+pub(super) use mode_as_bool;
+
 /// Deserialises a list, a single string as a list of one, or `null` as an empty list.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]

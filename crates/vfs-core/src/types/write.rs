@@ -132,7 +132,7 @@ pub struct WriteResult {
     pub version: Version,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

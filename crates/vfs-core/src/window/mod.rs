@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 pub use self::line_index::LineIndex;
 pub use self::source::Source;
+pub use crate::types::{ByteRange, ContentForm};
 
 use self::blocks::{Buffered, Memory, Opening, open};
 use self::source::SMALL_SOURCE_BYTES;

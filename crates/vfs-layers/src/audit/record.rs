@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use vfs_core::{ErrorKind, FileInfo, OpContext, OperationClass, RequestRef, Version, VfsPath};
+use vfs_core::operation::{OperationClass, RequestRef};
+use vfs_core::{ErrorKind, FileInfo, OpContext, Version, VfsPath};
 
 use super::operation::AuditOperation;
 use crate::outcome::Outcome;
@@ -162,7 +163,8 @@ fn detail(request: RequestRef<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::{ExecuteRequest, Request as _};
+    use vfs_core::ExecuteRequest;
+    use vfs_core::operation::Request as _;
 
     use super::*;
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vfs_core::{Backend, JobsRequest, OpContext};
+use vfs_core::shell::JobsRequest;
+use vfs_core::{Backend, OpContext};
 
 /// Number of background commands by caller that may still run.
 #[derive(Debug, Default)]

@@ -1,8 +1,10 @@
 //! Estimate of the size of a change before it is made.
 
+use vfs_core::operation::{OutputRef, RequestRef};
+use vfs_core::transfer::TransferMode;
 use vfs_core::{
-    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, OutputRef, RequestRef, Result, StatRequest,
-    TransferMode, VfsPath, WriteMode, WriteRequest,
+    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteMode,
+    WriteRequest,
 };
 
 use super::usage::Amount;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend, BackendExt, ErrorKind, Intercepted, Layer, OpContext, Operation, ReadRequest};
+use vfs_core::operation::Intercepted;
+use vfs_core::{Backend, BackendExt, ErrorKind, Layer, OpContext, Operation, ReadRequest};
 use vfs_layers::{Cache, FaultInjection};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;

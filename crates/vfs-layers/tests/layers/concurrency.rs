@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::StreamExt;
 use futures::future::{join_all, poll_immediate};
 use tokio::time::Instant;
-use vfs_core::{
-    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Interceptor, Layer, OpContext, Result};
 use vfs_layers::{ConcurrencyLimit, Delay};
 
 use super::support::{memory, millis, minutes, read, within};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::poll_immediate;
 use tokio::time::sleep;
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, Layer, OpContext, Operation, Result,
-    WatchEvent, WatchRequest,
 };
 use vfs_layers::{
     Audit, Cache, ConcurrencyLimit, FaultInjection, MemorySink, Outcome, Quota, QuotaLimits, ReadOnly, Retry, Timeout,

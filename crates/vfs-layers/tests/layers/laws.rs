@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, proptest};
-use vfs_core::{Layer, layered};
+use vfs_core::Layer;
+use vfs_core::operation::layered;
 use vfs_layers::{Audit, Cache, ConcurrencyLimit, Delay, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::{ALL, StrictBackend, Target, model};

@@ -10,11 +10,11 @@ use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Interceptor,
-    Layer, LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, RequestRef, RestoreRequest,
-    Result, ResultStream, SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode,
-    WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Interceptor, Layer, LsRequest, LsResult,
+    OpContext, OpenWriterRequest, Operation, RenameRequest, Result, Truncation, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
@@ -77,7 +77,7 @@ async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
             files.copy(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
         }
         Step::Read { path: at, .. } => {
-            let upload = FileUpload::new(path(at), "uploaded");
+            let upload = UploadRequest::new(path(at), "uploaded");
             files.upload_files(cx, vec![upload]).await.remove(0).cause.map_or(Ok(()), Err)
         }
         _ => Ok(()),

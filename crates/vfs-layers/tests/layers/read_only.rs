@@ -1,8 +1,11 @@
 //! Refusal of changes.
 
+use vfs_core::backend::Access;
+use vfs_core::operation::Intercepted;
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Access, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Layer,
-    OpContext, RenameRequest, RestoreRequest, SnapshotRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Layer, OpContext, RenameRequest,
+    UploadRequest,
 };
 use vfs_layers::ReadOnly;
 use vfs_testkit::Counting;
@@ -14,7 +17,7 @@ async fn every_change_is_refused_at_its_path_and_does_not_reach_the_backend() {
     let counting = std::sync::Arc::new(Counting::default());
     let counted = std::sync::Arc::new(Intercepted::new(memory().await, std::sync::Arc::clone(&counting)));
     let (files, cx) = (ReadOnly.layer(counted), OpContext::new());
-    let uploaded = files.upload_files(&cx, vec![FileUpload::new(path("/u"), "x")]).await.remove(0);
+    let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "x")]).await.remove(0);
     let refused = [
         write(&*files, "/w", "x", vfs_core::WriteMode::CreateNew).await.expect_err("refused"),
         files.edit(&cx, EditRequest::new(path("/a"), "one", "x").replace_all()).await.expect_err("refused"),

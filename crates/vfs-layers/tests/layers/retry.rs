@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use vfs_core::{
-    Backend, BackendExt, EditRequest, ErrorKind, FileUpload, Intercepted, Layer, OpContext, Operation, WriteMode,
-};
+use vfs_core::operation::Intercepted;
+use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, Layer, OpContext, Operation, UploadRequest, WriteMode};
 use vfs_layers::{Delay, FaultInjection, Retry};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
@@ -64,7 +63,7 @@ async fn permanent_errors_are_not_retried_and_files_of_an_upload_are() {
     assert_eq!(counting.total(), 1);
     let (inner, counting) = failing(ErrorKind::Unavailable, 2).await;
     let files = Retry::new().layer(inner);
-    let answers = files.upload_files(&OpContext::new(), vec![FileUpload::new(path("/u"), "x")]).await;
+    let answers = files.upload_files(&OpContext::new(), vec![UploadRequest::new(path("/u"), "x")]).await;
     assert!(answers[0].cause.is_none(), "{answers:?}");
     assert_eq!(counting.calls(Operation::Upload), 3);
 }

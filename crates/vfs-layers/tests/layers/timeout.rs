@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use tokio::time::Instant;
-use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Layer, OpContext, Operation, WriteMode};
+use vfs_core::operation::Intercepted;
+use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, WriteMode};
 use vfs_layers::{Delay, FaultInjection, Timeout};
 
 use super::support::{memory, minutes, read, search, within, write};

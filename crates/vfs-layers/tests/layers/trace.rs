@@ -9,9 +9,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Operation, RenameRequest,
-    Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+    Backend, BackendExt, ErrorKind, GrepRequest, Interceptor, Layer, OpContext, Operation, RenameRequest, Result,
 };
 use vfs_layers::{Delay, Trace};
 

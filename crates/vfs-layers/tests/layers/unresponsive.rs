@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream;
-use vfs_core::{
-    AnyOutput, Backend, Error, ErrorKind, GrepEvent, Interceptor, OpContext, Problem, Result, ResultStream, StreamCall,
-    StreamRequest, UnaryRequest, VfsPath,
-};
+use vfs_core::operation::{AnyOutput, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, OpContext, Problem, Result, VfsPath};
 
 /// Never answers; a search as a stream has three items at once, and then no end.
 #[derive(Debug)]

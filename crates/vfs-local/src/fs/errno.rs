@@ -1,7 +1,8 @@
 //! Conversion of system call errors, and retries of interrupted calls.
 
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
+use vfs_core::error::PathFault;
+use vfs_core::{Error, ErrorKind, VfsPath};
 
 /// Upper bound on retries. Resolution fails with `EAGAIN` if a rename happens meanwhile, which an attacker who keeps
 /// swapping entries could cause forever.

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorDetail, ErrorKind, Result, VfsPath};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::directory_entries::for_each_entry;
 use super::entry::Entry;

@@ -8,7 +8,7 @@ use std::path::Path;
 use cap_std::fs::Dir as CapDir;
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorKind, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, ResolveResult, Result, VfsPath};
 
 use super::entry::{COMMON_FLAGS, Entry};
 use super::errno::{from_errno_at, retry};
@@ -199,14 +199,14 @@ impl Root {
     }
 
     /// Returns the path without links that `path` leads to. Nothing need exist there.
-    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<Resolved> {
+    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<ResolveResult> {
         check_not_reserved(path)?;
         if let Resolver::Kernel(resolve) = &self.resolver {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative_path(path), flags, Mode::empty(), resolve)) {
                 // Resolution ends at a part that is missing or a file: the parts before it are no links.
-                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Resolved::at(path.clone())),
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(ResolveResult::at(path.clone())),
                 Err(Errno::LOOP) => {}
                 Err(errno) => return Err(from_errno_at(errno, path)),
             }
@@ -214,7 +214,7 @@ impl Root {
         let LinkResolution { names, end } = follow_links(self, path).map_err(|errno| from_errno_at(errno, path))?;
         let real = String::from_utf8(names.join(&b'/')).map_err(|_| from_errno_at(Errno::ILSEQ, path))?;
         let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
-        Ok(Resolved::at(real).leads_nowhere(matches!(end, PathEnd::Absent { is_unreachable: true, .. })))
+        Ok(ResolveResult::at(real).leads_nowhere(matches!(end, PathEnd::Absent { is_unreachable: true, .. })))
     }
 
     /// Returns the entry that `path` leads to, which need not exist.

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, TransferMode, VfsPath};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::config::options::HardLinks;
 use crate::fs::directory_entries::for_each_entry;
@@ -31,7 +32,7 @@ use crate::staging::tree_sync::TreeSync;
 impl LocalFs {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = request;
-        vfs_core::check_source_and_target(&from, &to)?;
+        vfs_core::transfer::check_source_and_target(&from, &to)?;
         let source = self.root.resolve_entry(&from)?;
         let kind = check_source(&source, &from)?;
         self.root.check(&source, PathAccess::Copy, &from)?;

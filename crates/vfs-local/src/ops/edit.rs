@@ -1,6 +1,7 @@
 //! Edits: text replacements that are retried if the file changes meanwhile.
 
-use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
+use vfs_core::edit::EditMode;
+use vfs_core::{EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
 
 use super::read::read_to_end;
 use super::write::detect_change;

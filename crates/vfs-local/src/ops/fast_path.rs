@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::{self, Errno, ReadWriteFlags};
-use vfs_core::{FileInfo, ReadRequest, ReadResult, Resolved, Result, VfsPath, window};
+use vfs_core::{FileInfo, ReadRequest, ReadResult, ResolveResult, Result, VfsPath, window};
 
 use crate::fs::metadata::Metadata;
 use crate::local_fs::LocalFs;
@@ -61,10 +61,10 @@ impl LocalFs {
     }
 
     /// Returns `path` itself, if there is no link on the way to it.
-    pub(crate) fn resolve_fast_path(&self, path: &VfsPath) -> Option<Result<Resolved>> {
+    pub(crate) fn resolve_fast_path(&self, path: &VfsPath) -> Option<Result<ResolveResult>> {
         let fd = self.root.open_cached(path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)?;
         let names = Metadata::from_fd(fd.as_fd()).ok()?.name_count();
-        Some(Ok(Resolved::at(path.clone()).names(names)))
+        Some(Ok(ResolveResult::at(path.clone()).names(names)))
     }
 
     /// Returns whether this is a short file that may be read, and opening it reads nothing else.
@@ -148,7 +148,7 @@ mod tests {
         })
     }
 
-    fn resolve(local_fs: &LocalFs, at: &VfsPath) -> Option<Result<Resolved>> {
+    fn resolve(local_fs: &LocalFs, at: &VfsPath) -> Option<Result<ResolveResult>> {
         (0..200).find_map(|_| {
             let _result = local_fs.resolve(at);
             local_fs.resolve_fast_path(at)

@@ -3,7 +3,8 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::{self, AtFlags, FileType, OFlags};
-use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::transfer::DeleteScope;
+use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::config::options::{Durability, HardLinks};
 use crate::fs::entry::{Entry, sync_directory};

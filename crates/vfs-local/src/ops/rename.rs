@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
-use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
 use crate::fs::entry::Entry;
 use crate::fs::errno::from_errno;
@@ -18,7 +19,7 @@ use crate::staging::lock::EntryLock;
 impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = request;
-        vfs_core::check_source_and_target(&from, &to)?;
+        vfs_core::transfer::check_source_and_target(&from, &to)?;
         let source = self.root.entry(&from)?;
         self.root.check(&source, PathAccess::Change, &from)?;
         let kind = check_source(&source, &from)?;

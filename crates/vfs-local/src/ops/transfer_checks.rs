@@ -1,7 +1,8 @@
 //! Checks of the source and target of a rename or copy, and the path that an error is about.
 
 use rustix::fs::FileType;
-use vfs_core::{Error, ErrorKind, Result, TransferMode, VfsPath};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::fs::entry::Entry;
 use crate::fs::errno::{from_errno, from_errno_at};

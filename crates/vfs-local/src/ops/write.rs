@@ -8,7 +8,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use rustix::fs::FileType;
 use vfs_core::{
-    Error, ErrorKind, FileUpload, FileUploadResponse, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest,
+    Error, ErrorKind, FileUploadResponse, OpContext, Result, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
     WriteResult,
 };
 
@@ -82,7 +82,7 @@ impl LocalFs {
         Ok(WriteResult::new(request.path, created, metadata.version(), metadata.size()))
     }
 
-    pub(crate) fn upload(&self, upload: FileUpload, cx: &OpContext) -> FileUploadResponse {
+    pub(crate) fn upload(&self, upload: UploadRequest, cx: &OpContext) -> FileUploadResponse {
         let path = upload.path.clone();
         FileUploadResponse::of_write(path, self.write(upload.into(), cx))
     }

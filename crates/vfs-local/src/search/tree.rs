@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
 use vfs_core::tree::{ChildKind, Learn, Listing, Located, Opened, Sketch, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::entry::Entry;
@@ -274,7 +274,7 @@ impl Tree for LocalTree {
         Ok(Opened::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
     }
 
-    fn resolve(&self, dir: &TreeDir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &TreeDir, name: &str) -> Result<ResolveResult> {
         self.local_fs.resolve(&dir.0.path.child(name)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Rename events: two for a rename, four for an exchange of two entries.
 
 use rustix::fs::FileType;
-use vfs_core::Change;
+use vfs_core::watch::Change;
 
 use super::directory_tree::{EntryRef, is_reserved, to_owned_ref};
 use super::state::{LookupError, WatchState, version};

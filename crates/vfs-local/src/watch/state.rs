@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::FileType;
 use rustix::fs::inotify::ReadFlags;
 use vfs_core::change_log::{ChangeLog, LogPosition};
-use vfs_core::{Change, Error, Result, VfsPath};
+use vfs_core::watch::Change;
+use vfs_core::{Error, Result, VfsPath};
 
 use super::directory_tree::{EntryRef, WatchId, WatchedDirs, is_reserved};
 use super::inotify::{InotifyEvent, InotifyQueue};

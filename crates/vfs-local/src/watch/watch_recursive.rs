@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::{Change, Error, ErrorKind, Result, VfsPath};
+use vfs_core::watch::Change;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::directory_tree::{EntryRef, Placement, WatchId};
 use super::state::{LookupError, WalkOptions, WatchState};

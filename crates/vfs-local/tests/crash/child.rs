@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use futures::executor::block_on;
-use vfs_core::{Backend, DeleteRequest, ErrorDetail, OpContext, WriteMode, WriteRequest};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Backend, DeleteRequest, OpContext, WriteMode, WriteRequest};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use super::cases::{CASES, OTHERS, big, path};

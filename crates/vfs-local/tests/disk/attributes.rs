@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use futures::executor::block_on;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use vfs_core::{Backend, BackendExt, FileUpload, GrepRequest, OpContext, ReadRequest};
+use vfs_core::{Backend, BackendExt, GrepRequest, OpContext, ReadRequest, UploadRequest};
 
 use crate::{Disk, path};
 
@@ -28,7 +28,7 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
         |disk| drop(block_on(disk.files.write_text("/f", "four")).expect("it writes")),
         |disk| {
             let answers =
-                block_on(disk.files.upload_files(&OpContext::new(), vec![FileUpload::new(path("/f"), "five")]));
+                block_on(disk.files.upload_files(&OpContext::new(), vec![UploadRequest::new(path("/f"), "five")]));
             assert_eq!(answers[0].error, None);
         },
     ];

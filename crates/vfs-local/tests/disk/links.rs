@@ -1,7 +1,8 @@
 use futures::executor::block_on;
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest,
-    LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_local::{HardLinks, Resolution};
 
@@ -61,7 +62,7 @@ fn hostile_links_are_refused(resolution: Resolution) {
         assert_fails(create, &[ErrorKind::PathEscape, ErrorKind::InvalidPath, ErrorKind::AlreadyExists]);
         assert_fails(block_on(disk.files.edit(&cx, EditRequest::new(target.clone(), "only", "x"))), refusals);
         assert_fails(block_on(disk.files.copy(&cx, CopyRequest::new(target.clone(), path("/copy")))), refusals);
-        let uploaded = block_on(disk.files.upload_files(&cx, vec![FileUpload::new(target.clone(), "x")]));
+        let uploaded = block_on(disk.files.upload_files(&cx, vec![UploadRequest::new(target.clone(), "x")]));
         assert!(uploaded[0].cause.is_some());
         let downloaded = block_on(disk.files.download_files(&cx, vec![target.clone()]));
         assert!(downloaded[0].content.is_none());

@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest,
-    LsRequest, OpContext, RenameRequest, Result, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
+    OpContext, RenameRequest, Result, UploadRequest, WriteMode, WriteRequest,
 };
 use vfs_local::{Protection, Resolution};
 
@@ -55,7 +55,7 @@ fn what_is_protected_is_not_changed_by_any_path() {
                 assert_fails(write(at, mode), &[ErrorKind::PolicyDenied]);
             }
             assert_fails(block_on(files.edit_text(at, "core", "evil")).map(drop), &[ErrorKind::PolicyDenied]);
-            let uploaded = block_on(files.upload_files(cx, vec![FileUpload::new(path(at), "evil")])).remove(0);
+            let uploaded = block_on(files.upload_files(cx, vec![UploadRequest::new(path(at), "evil")])).remove(0);
             assert_eq!(uploaded.cause.map(|error| error.kind()), Some(ErrorKind::PolicyDenied), "{at}");
             let copied = files.copy(cx, CopyRequest::new(path("/b"), path(at)).overwrite());
             assert_fails(block_on(copied).map(drop), &[ErrorKind::PolicyDenied]);

@@ -125,7 +125,7 @@ fn a_full_disk_leaves_the_old_content_whole_and_nothing_else() {
     assert_fails(block_on(files.append_text("/f", &big)), full);
     let edit = EditRequest::new(path("/f"), "line", "longer line").replace_all();
     assert_fails(block_on(files.edit(&cx, edit)), full);
-    let upload = vfs_core::FileUpload::new(path("/f"), big);
+    let upload = vfs_core::UploadRequest::new(path("/f"), big);
     assert!(block_on(files.upload_files(&cx, vec![upload]))[0].cause.is_some());
     assert_eq!(block_on(files.read_text("/f")).expect("it reads"), old);
     let names: Vec<_> =

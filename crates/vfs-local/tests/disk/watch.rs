@@ -4,7 +4,7 @@ mod outside;
 mod own;
 mod storm;
 
-use vfs_core::Change;
+use vfs_core::watch::Change;
 
 use crate::support::feed::{made_or_gone, next_item, removed};
 use crate::{Disk, path};

@@ -1,6 +1,6 @@
 //! The kernel's limit of watches, lowered for one process in a user namespace of its own.
 
-use vfs_core::{Change, WatchRequest};
+use vfs_core::watch::{Change, WatchRequest};
 
 use crate::support::feed::{Watch, made_or_gone};
 use crate::support::{Disk, path};

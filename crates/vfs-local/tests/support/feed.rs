@@ -4,7 +4,8 @@ use futures::executor::block_on;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
-use vfs_core::{Backend, BackendExt, Change, OpContext, Result, Version, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchEvent, WatchRequest};
+use vfs_core::{Backend, BackendExt, OpContext, Result, Version};
 
 use super::{Disk, HANG_TIMEOUT, path};
 

@@ -1,6 +1,7 @@
 //! Deletion of files and directories.
 
-use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext};
+use vfs_core::transfer::DeleteScope;
+use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext};
 
 use super::Plan;
 use crate::map::{Entry, FileMap, MapChange};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{EditMode, EditRequest, EditResult, Error, edit};
+use vfs_core::edit::EditMode;
+use vfs_core::{EditRequest, EditResult, Error, edit};
 
 use super::Plan;
 use crate::config::Rules;

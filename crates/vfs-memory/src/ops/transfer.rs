@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
-    check_source_and_target,
-};
+use vfs_core::transfer::{TransferMode, check_source_and_target};
+use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
 use super::Plan;
 use crate::config::Rules;

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use rpds::RedBlackTreeMapSync;
-use vfs_core::tree::SharedTree;
+use vfs_core::backend::Mutations;
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::state::FilesUpdate;
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, Mutations, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
+    VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
@@ -42,7 +46,8 @@ use crate::tree::MemoryTree;
 /// * A clone of a session shares the session. A session has a change feed; a pure backend has none.
 ///
 /// ```
-/// use vfs_core::{BackendExt, FilesUpdate};
+/// use vfs_core::state::FilesUpdate;
+/// use vfs_core::BackendExt;
 /// use vfs_memory::{FilesState, StateBackend};
 ///
 /// # futures::executor::block_on(async {
@@ -161,7 +166,7 @@ impl StateBackend {
         Ok(((!change.is_empty()).then_some(update), result))
     }
 
-    fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+    fn upload(&self, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
         let req = WriteRequest::from(file);
         let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
         let (update, written) =
@@ -172,7 +177,7 @@ impl StateBackend {
     }
 }
 
-fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::FileData>) {
+fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::state::FileData>) {
     (path.clone(), file.map(|file| file.to_data()))
 }
 
@@ -195,9 +200,9 @@ impl Backend for StateBackend {
         ops::stat(&self.session.load().files, cx, req)
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check()?;
-        Ok(Resolved::at(req.path))
+        Ok(ResolveResult::at(req.path))
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -262,7 +267,7 @@ impl Backend for StateBackend {
         vfs_search::grep_stream_on(self.config.pool(), Arc::new(self.tree()), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         // The files of one request must be consistent with each other, also in a backend that never changes.
         let target = match self.mutations {
             Mutations::InPlace => self.clone(),
@@ -305,7 +310,7 @@ impl TreeProvider for StateBackend {
 
 #[async_trait]
 impl MultiModalReader for StateBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
-        vfs_core::read_multi_modal(self, cx, req).await
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use vfs_core::{Error, ErrorKind, FileData, FilesUpdate, Result, VfsPath};
+use vfs_core::state::{FileData, FilesUpdate};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::file::File;
 use crate::map::{FileMap, MapChange};

@@ -1,9 +1,10 @@
 //! Live store: listings, searches, limits and bulk operations.
 
+use vfs_core::multi_modal::{FilePart, MultiModalReadRequest, MultiModalReadResult, PartKind};
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileOperationError, FilePart, FileUpload,
-    GlobRequest, GrepRequest, LsRequest, MultiModalContent, MultiModalReadRequest, OpContext, PartKind, ReadRequest,
-    RenameRequest, StatRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
 
@@ -102,7 +103,7 @@ fn uploads_and_downloads_answer_for_each_file_in_order() {
             ("/big", b"123456789"),
             ("/b/c", bytes),
         ];
-        let uploads = uploads.map(|(at, content)| FileUpload::new(path(at), content.to_vec())).to_vec();
+        let uploads = uploads.map(|(at, content)| UploadRequest::new(path(at), content.to_vec())).to_vec();
         let responses = files.upload_files(&OpContext::new(), uploads).await;
         let outcomes: Vec<_> = responses
             .iter()
@@ -158,7 +159,7 @@ fn a_cancelled_context_ends_every_operation_before_it_changes_anything() {
         ]
         .map(|outcome| outcome.map_err(|error| error.kind()));
         assert_eq!(kinds, [Err(ErrorKind::Cancelled); 10]);
-        let uploaded = files.upload_files(&cx, vec![FileUpload::new(path("/n"), "x")]).await;
+        let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path("/n"), "x")]).await;
         let downloaded = files.download_files(&cx, vec![path("/f")]).await;
         assert_eq!(uploaded[0].cause.as_ref().map(|cause| cause.kind()), Some(ErrorKind::Cancelled));
         assert_eq!(downloaded[0].cause.as_ref().map(|cause| cause.kind()), Some(ErrorKind::Cancelled));
@@ -199,7 +200,7 @@ fn pictures_are_read_as_parts_and_text_as_text() {
         state
             .upload_files(
                 &OpContext::new(),
-                vec![FileUpload::new(path("/p.png"), png), FileUpload::new(path("/t"), "text")],
+                vec![UploadRequest::new(path("/p.png"), png), UploadRequest::new(path("/t"), "text")],
             )
             .await;
         for backend in [&files as &dyn Backend, &state] {
@@ -207,9 +208,9 @@ fn pictures_are_read_as_parts_and_text_as_text() {
             let request = |at: &str| MultiModalReadRequest::new(ReadRequest::new(path(at)));
             let picture = reader.multi_modal_read(&OpContext::new(), request("/p.png")).await?;
             let part = FilePart::new(PartKind::Image, "image/png", png.into());
-            assert_eq!(picture, MultiModalContent::Parts(vec![part]), "{backend}");
+            assert_eq!(picture, MultiModalReadResult::Parts(vec![part]), "{backend}");
             let text = reader.multi_modal_read(&OpContext::new(), request("/t")).await?;
-            let MultiModalContent::Content(text) = text else { panic!("{backend}: text is no part: {text:?}") };
+            let MultiModalReadResult::Content(text) = text else { panic!("{backend}: text is no part: {text:?}") };
             assert_eq!(text.content.as_text(), Some("text"), "{backend}");
         }
         Ok(())

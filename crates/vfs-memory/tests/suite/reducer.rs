@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
-use vfs_core::{FileData, FilesUpdate};
+use vfs_core::state::{FileData, FilesUpdate};
 use vfs_memory::{FilesState, merge_updates};
 
 use super::path;

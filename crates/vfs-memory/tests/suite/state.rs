@@ -1,9 +1,11 @@
 //! Agent state: JSON, pure and session backends, content formats.
 
 use serde_json::{Value, json};
+use vfs_core::backend::Mutations;
+use vfs_core::state::{FileData, FileText, FilesUpdate};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileData, FileText, FileUpload,
-    FilesUpdate, LsRequest, Mutations, OpContext, RenameRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, LsRequest, OpContext, RenameRequest,
+    UploadRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryConfig, StateBackend, StateFormat, merge_updates};
 
@@ -232,7 +234,7 @@ fn uploads_have_one_update_each_and_must_be_consistent() {
     run(async {
         let cx = OpContext::new();
         for files in [StateBackend::pure(FilesState::new()), StateBackend::session(FilesState::new())] {
-            let uploads = ["/a", "/a/b", "/c"].map(|at| FileUpload::new(path(at), at.to_owned())).to_vec();
+            let uploads = ["/a", "/a/b", "/c"].map(|at| UploadRequest::new(path(at), at.to_owned())).to_vec();
             let responses = files.upload_files(&cx, uploads).await;
             let kinds: Vec<_> =
                 responses.iter().map(|response| response.cause.as_ref().map(|cause| cause.kind())).collect();

@@ -5,9 +5,11 @@ use std::sync::{Arc, Barrier, Weak};
 use futures::executor::block_on;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
+use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Change, CopyRequest, Cursor, DeleteRequest, EditRequest, ErrorKind, FileUpload, OpContext,
-    RenameRequest, RestoreRequest, Result, SnapshotRequest, Version, WatchEvent, WatchRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result,
+    UploadRequest, Version,
 };
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 
@@ -70,7 +72,9 @@ fn every_operation_emits_its_events() {
                 [created("/d/a", "one"), changed("/d/a", "two"), changed("/d/a", "two!"), changed("/d/a", "three!")];
             assert_eq!(changes(&mut events), expected, "{files}");
 
-            files.upload_files(&cx, vec![FileUpload::new(path("/d/b"), "b"), FileUpload::new(path("/d/a"), "a")]).await;
+            files
+                .upload_files(&cx, vec![UploadRequest::new(path("/d/b"), "b"), UploadRequest::new(path("/d/a"), "a")])
+                .await;
             assert_eq!(changes(&mut events), [created("/d/b", "b"), changed("/d/a", "a")], "{files}");
 
             files.copy(&cx, CopyRequest::new(path("/d"), path("/e"))).await?;

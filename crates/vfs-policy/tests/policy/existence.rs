@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::poll_immediate;
+use vfs_core::operation::UnaryRequest;
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::watch::WatchRequest;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, DownloadRequest, EditRequest, Error, ErrorKind, GlobRequest,
-    GrepRequest, Layer, LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, UnaryRequest,
-    WatchRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, Layer,
+    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest,
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::Policy;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use vfs_core::operation::{AnyRequest, RequestRef};
 use vfs_core::{
-    AnyRequest, Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer,
-    LsRequest, OpContext, ReadRequest, RenameRequest, RequestRef, Result, VfsPath, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer, LsRequest,
+    OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath};
+use vfs_core::{Error, FileDownloadResponse, FileUploadResponse, OpContext, Result, UploadRequest, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::download;
@@ -23,7 +23,7 @@ const MAX_FILES: usize = 128;
 pub(crate) async fn upload<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
-    files: Vec<FileUpload>,
+    files: Vec<UploadRequest>,
 ) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     let mut group = Group::default();
@@ -42,7 +42,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     answers
 }
 
-async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
     let path = file.path.clone();
     let written = write(place, cx, file.into()).await;
     FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
@@ -53,7 +53,7 @@ struct WriteScript(String);
 
 impl WriteScript {
     /// Returns the part for `file`, if that is small enough for a script with others.
-    fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
+    fn of(file: &UploadRequest, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
         if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
             return None;
@@ -69,7 +69,7 @@ impl WriteScript {
 /// Files that are written by one script.
 #[derive(Default)]
 struct Group {
-    files: Vec<FileUpload>,
+    files: Vec<UploadRequest>,
     paths: HashSet<VfsPath>,
     text: String,
 }
@@ -77,12 +77,12 @@ struct Group {
 impl Group {
     /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
     /// group: an earlier content that has to be sent again must not replace a later one.
-    fn is_full_with(&self, file: &FileUpload, part: Option<&WriteScript>, room: usize) -> bool {
+    fn is_full_with(&self, file: &UploadRequest, part: Option<&WriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: FileUpload, part: WriteScript) {
+    fn add(&mut self, file: UploadRequest, part: WriteScript) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind, OpContext, Result, WriteMode, edit};
+use vfs_core::edit::EditMode;
+use vfs_core::error::ErrorDetail;
+use vfs_core::{EditRequest, EditResult, Error, ErrorKind, OpContext, Result, WriteMode, edit};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;

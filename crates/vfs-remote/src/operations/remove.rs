@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::transfer::DeleteScope;
+use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;

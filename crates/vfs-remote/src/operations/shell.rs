@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use vfs_core::{
-    BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, FullOutput, OpContext, Result, RunMode, Shell,
-};
+use vfs_core::shell::{BaseEnvironment, FullOutput, RunMode};
+use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell};
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;

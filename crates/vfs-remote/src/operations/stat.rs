@@ -1,6 +1,6 @@
 //! Metadata and path resolution, and the check for reserved names.
 
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::place::Place;
@@ -16,7 +16,7 @@ pub(crate) async fn stat<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: 
     facts(&reply, &path)?.info(path)
 }
 
-pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<Resolved> {
+pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<ResolveResult> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
     script.walk(Walk::Wherever, &path);
@@ -30,7 +30,7 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
         .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;
     let real = if real.is_empty() { VfsPath::root() } else { VfsPath::parse(real)? };
     let names = if reply.get(b'e').is_some() { facts(&reply, &path)?.links.max(1) } else { 1 };
-    Ok(Resolved::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
+    Ok(ResolveResult::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
 }
 
 /// The facts that an answer has of the entry at `path`.

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use vfs_core::transfer::{TransferMode, check_source_and_target};
 use vfs_core::tree::ChildKind;
-use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
-    check_source_and_target,
-};
+use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
+use vfs_core::error::PathFault;
+use vfs_core::{Error, ErrorKind, VfsPath};
 
 use crate::exec::RemoteExit;
 use crate::script::facts::special_file;

@@ -7,9 +7,8 @@ use futures::TryStreamExt as _;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
-use vfs_core::{
-    Backend, ErrorKind, FileWriter, OpContext, OpenWriterRequest, ReadRequest, Result, VfsPath, WriteMode, read_chunks,
-};
+use vfs_core::chunks::read_chunks;
+use vfs_core::{Backend, ErrorKind, FileWriter, OpContext, OpenWriterRequest, ReadRequest, Result, VfsPath, WriteMode};
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use crate::fault_injector::{Fault, FaultInjector};

@@ -11,10 +11,12 @@ use std::time::{Duration, SystemTime};
 use futures::future::join_all;
 use libtest_mimic::{Completion, Failed, Trial};
 use tempfile::TempDir;
+use vfs_core::error::ErrorDetail;
+use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, ExecuteRequest,
-    FileUpload, GlobRequest, GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result,
-    Shell as _, StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _, StatRequest, UploadRequest,
+    VfsPath, WriteMode, WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
@@ -82,7 +84,7 @@ fn cx() -> OpContext {
 /// What every operation says of the path.
 async fn every_error(files: &Files, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let (b, cx, at) = (files, cx(), path(at));
-    let upload = b.upload_files(&cx, vec![FileUpload::new(at.clone(), "x")]).await.remove(0);
+    let upload = b.upload_files(&cx, vec![UploadRequest::new(at.clone(), "x")]).await.remove(0);
     let download = b.download_files(&cx, vec![at.clone()]).await.remove(0);
     vec![
         ("stat", b.stat(&cx, StatRequest::new(at.clone())).await.err()),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
-use vfs_core::Access;
+use vfs_core::backend::Access;
 use vfs_shell::SpawnSpec;
 
 use crate::config::{Network, SandboxConfig};

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use vfs_core::{Access, Error, ErrorKind, Result};
+use vfs_core::backend::Access;
+use vfs_core::{Error, ErrorKind, Result};
 
 use crate::config::Protection;
 use crate::protect::nested_covers::{NestedCover, NestedEntry};

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::backend::Access;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use crate::config::{Mount, Protected, Protection, SandboxConfig};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Access, Backend, Layer as _, Result};
+use vfs_core::backend::Access;
+use vfs_core::{Backend, Layer as _, Result};
 use vfs_layers::ReadOnly;
 use vfs_memory::MemoryBackend;
 use vfs_policy::{HardLinks, Policy, PolicyBackend, Rule, RuleEffect, RuleSet};

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::runtime::Handle;
+use vfs_core::backend::Access;
+use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::{
-    Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
-    OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
+    Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell, VfsPath,
 };
 use vfs_shell::{CommandRunner, ShellConfig};
 
@@ -17,7 +18,7 @@ use crate::sandbox::setup::Setup;
 
 /// Shell whose commands run in a sandbox.
 ///
-/// Files with the [full output](vfs_core::FullOutput) of commands are written to the first writable mount.
+/// Files with the [full output](vfs_core::shell::FullOutput) of commands are written to the first writable mount.
 #[derive(Debug)]
 pub struct SandboxCommands {
     commands: Arc<CommandRunner<OsSandbox>>,
@@ -89,19 +90,19 @@ impl Shell for SandboxCommands {
         Ok(with_leftovers(cx, Arc::clone(&self.sandbox().setup), map_full_output(&self.outputs, response)?).await)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         let jobs = self.commands.jobs(cx, req).await;
         self.tidy().await;
         jobs
     }
 
-    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutputResult> {
         let output = self.commands.job_output(cx, req).await;
         self.tidy().await;
         output
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         let job = self.commands.stop_job(cx, req).await;
         self.tidy().await;
         job

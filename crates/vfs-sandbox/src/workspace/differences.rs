@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use vfs_core::{
-    Backend, ChangeKind, Error, ErrorKind, FileChange, LsRequest, OpContext, Problem, ResolveRequest, Result, Version,
-    VfsPath,
-};
+use vfs_core::snapshots::{ChangeKind, FileChange};
+use vfs_core::{Backend, Error, ErrorKind, LsRequest, OpContext, Problem, ResolveRequest, Result, Version, VfsPath};
 
 use super::Workspace;
 use crate::config::{Protected, ProtectedName, Protection};

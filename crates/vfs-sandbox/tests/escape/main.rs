@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
+use vfs_core::shell::TerminalSize;
+use vfs_core::{ExecuteRequest, OpContext, Shell as _, VfsPath};
 use vfs_sandbox::{
     Guarantee, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
     sandbox_helper_main,

@@ -5,9 +5,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
 use futures::StreamExt as _;
+use vfs_core::shell::JobsRequest;
 use vfs_core::{
-    Backend as _, BackendExt as _, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, JobsRequest, OpContext,
-    Shell as _, VfsPath,
+    Backend as _, BackendExt as _, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Shell as _,
+    VfsPath,
 };
 use vfs_sandbox::{
     Guarantee, Helper, Mechanism, Mount, OsSandbox, OsSandboxBackend, Protection, SandboxConfig, UnixSockets,

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use vfs_core::{BackendExt as _, ChangeKind, ErrorKind, OpContext, VfsPath};
+use vfs_core::snapshots::ChangeKind;
+use vfs_core::{BackendExt as _, ErrorKind, OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::{Helper, OsSandbox, SandboxConfig, Workspace};
 use vfs_versions::OverlayBackend;

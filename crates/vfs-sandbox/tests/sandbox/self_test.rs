@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vfs_core::{Access, BackendExt as _, ErrorKind, VfsPath};
+use vfs_core::backend::Access;
+use vfs_core::{BackendExt as _, ErrorKind, VfsPath};
 use vfs_sandbox::{Guarantee, Helper, Mount, OsSandbox, SandboxConfig, SelfTest};
 
 use super::{Outcome, own, run};

@@ -52,7 +52,8 @@ impl BatchQueue {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::{FileCount, VfsPath};
+    use vfs_core::VfsPath;
+    use vfs_core::search::FileCount;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 //! Visitor interface of a search: which entries of the walk it takes, and what it does with them.
 
+use vfs_core::search::Skipped;
 use vfs_core::tree::Tree;
-use vfs_core::{Error, ErrorKind, Result, Skipped, VfsPath};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::item::{Item, ItemSink};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};

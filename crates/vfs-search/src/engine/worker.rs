@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use vfs_core::Result;
+use vfs_core::search::LinkMode;
 use vfs_core::tree::{ChildKind, Located, Tree};
-use vfs_core::{LinkMode, Result};
 
 use super::batcher::Batcher;
 use super::search::{Search, TaskOutput, TaskResult};

@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::DownloadRequest;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Resolved,
-    Result, StatRequest, UnaryRequest as _, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult, Result,
+    StatRequest, VfsPath,
 };
 
 /// Maximum number of entries of a directory that are resolved at a time.
@@ -45,7 +47,7 @@ impl BackendTree {
     }
 
     /// Returns `path` without links.
-    fn resolve_path(&self, path: VfsPath) -> Result<Resolved> {
+    fn resolve_path(&self, path: VfsPath) -> Result<ResolveResult> {
         self.block_on(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
 
@@ -143,7 +145,7 @@ impl Tree for BackendTree {
         answer.content.map(Opened::from).ok_or_else(missing)
     }
 
-    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<Resolved> {
+    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<ResolveResult> {
         self.resolve_path(dir.path.child(name)?)
     }
 }
@@ -157,10 +159,11 @@ mod tests {
     use async_trait::async_trait;
     use futures::executor::block_on;
     use futures::stream::BoxStream;
+    use vfs_core::search::LinkMode;
     use vfs_core::{
         Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-        FileDownloadResponse, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-        GrepResult, LinkMode, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, Version, WriteRequest,
+        FileDownloadResponse, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult,
+        LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, UploadRequest, Version, WriteRequest,
         WriteResult,
     };
 
@@ -215,10 +218,10 @@ mod tests {
                     Ok(info(&req.path))
                 }
 
-                async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+                async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
                     match self.failure.filter(|_| req.path.name() == Some("file")) {
                         Some(kind) => Err(Error::at(kind, &req.path)),
-                        None => Ok(Resolved::at(real(&req.path))),
+                        None => Ok(ResolveResult::at(real(&req.path))),
                     }
                 }
 
@@ -232,7 +235,7 @@ mod tests {
                     paths.into_iter().map(file).collect()
                 }
 
-                async fn upload_files(&self, _: &OpContext, _: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+                async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
                     Vec::new()
                 }
 

@@ -4,8 +4,9 @@ use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use vfs_core::search::Skipped;
 use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, Skipped, Truncation, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;

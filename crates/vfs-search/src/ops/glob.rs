@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use vfs_core::search::LinkMode;
 use vfs_core::tree::{ChildKind, Tree};
-use vfs_core::{GlobRequest, GlobResult, LinkMode, OpContext, Result, VfsPath};
+use vfs_core::{GlobRequest, GlobResult, OpContext, Result, VfsPath};
 
 use crate::engine::pool::Pool;
 use crate::engine::visitor::SearchVisitor;
@@ -23,7 +24,7 @@ use crate::walk::visibility::Visibility;
 ///   spells out the names in a directory, these are looked up instead.
 /// * Hidden and ignored entries are left out unless the request includes them, and counted in `skipped` as far as the
 ///   walk meets them. A hidden name is found if the pattern spells its leading dot: `.env*` finds `.env`, `*` does
-///   not. With [`HiddenNames::Spelled`](vfs_core::HiddenNames::Spelled), a pattern without a `/` is matched in hidden
+///   not. With [`HiddenNames::Spelled`](vfs_core::search::HiddenNames::Spelled), a pattern without a `/` is matched in hidden
 ///   directories, too.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, is in `problems` if it leads nowhere, outside or in a circle.
@@ -80,7 +81,7 @@ impl SearchVisitor for GlobVisitor {
             return Err(only_directories());
         }
         let options = WalkOptions {
-            visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
+            visibility: Visibility { hidden: req.hidden, ignore: req.ignore },
             links: req.links,
             max_depth: None,
             directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
-use vfs_core::{
-    GrepEvent, GrepMatch, GrepRequest, GrepResult, GrepSummary, OpContext, Problem, Result, Truncation, VfsPath,
-};
+use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem, Result, Truncation, VfsPath};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;

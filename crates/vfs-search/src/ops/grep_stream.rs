@@ -6,8 +6,9 @@ use std::task::{Context, Poll};
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
+use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
-use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
+use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, Truncation};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;

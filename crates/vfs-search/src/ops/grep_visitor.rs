@@ -1,7 +1,8 @@
 //! Visitor of a grep: filters entries by name and kind, and searches files.
 
+use vfs_core::search::LinkMode;
 use vfs_core::tree::{ChildKind, Tree};
-use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::glob::DotVisibility;
@@ -29,7 +30,7 @@ impl SearchVisitor for CompiledQuery {
     }
 
     fn options(&self) -> WalkOptions {
-        let visibility = Visibility { hidden: self.hidden, no_ignore: self.no_ignore };
+        let visibility = Visibility { hidden: self.hidden, ignore: self.ignore };
         WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
     }
 

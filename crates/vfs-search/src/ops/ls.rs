@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use vfs_core::search::LinkMode;
 use vfs_core::tree::Tree;
-use vfs_core::{LinkMode, LsRequest, LsResult, OpContext, Result, VfsPath};
+use vfs_core::{LsRequest, LsResult, OpContext, Result, VfsPath};
 
 use crate::engine::pool::Pool;
 use crate::engine::visitor::SearchVisitor;

@@ -4,10 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
-use vfs_core::{
-    Backend, GrepEvent, GrepRequest, OpContext, OpenTreeRequest, Result, UnaryRequest as _, deferred_stream,
-};
+use vfs_core::operation::{UnaryRequest as _, deferred_stream};
+use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::{Backend, GrepEvent, GrepRequest, OpContext, Result};
 
 use crate::engine::pool::Pool;
 use crate::ops::backend_tree::BackendTree;

@@ -1,8 +1,9 @@
 //! Compiled form of a grep request, shared by all workers of a search.
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use vfs_core::search::{BinaryMode, HiddenNames, IgnoreMode, LineSelection, LinkMode};
 use vfs_core::tree::Sought;
-use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames, LinkMode, Result};
+use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
 use crate::query::file_filter::FileFilter;
 use crate::query::matcher::LineMatcher;
@@ -37,7 +38,7 @@ pub(crate) struct CompiledQuery {
     pub(crate) context_limit: usize,
     pub(crate) filter: FileFilter,
     pub(crate) hidden: HiddenNames,
-    pub(crate) no_ignore: bool,
+    pub(crate) ignore: IgnoreMode,
     pub(crate) links: LinkMode,
     pub(crate) output: GrepOutput,
     pub(crate) binary: BinaryMode,
@@ -73,11 +74,11 @@ impl CompiledQuery {
             context_limit: CONTEXT_LIMIT,
             filter: FileFilter::new(req)?,
             hidden: req.hidden,
-            no_ignore: req.no_ignore,
+            ignore: req.ignore,
             links: req.links,
             output: req.output,
             binary: req.binary,
-            invert: req.invert,
+            invert: req.selection == LineSelection::NonMatching,
             before: if shows_lines { req.before } else { 0 },
             after: if shows_lines { req.after } else { 0 },
             limit: req.limit,

@@ -1,7 +1,8 @@
 //! Name-based file filter: the globs and file types of a request.
 
 use ignore::types::Types;
-use vfs_core::{Error, ErrorKind, GrepRequest, HiddenNames, Result};
+use vfs_core::search::HiddenNames;
+use vfs_core::{Error, ErrorKind, GrepRequest, Result};
 
 use crate::glob::{DotVisibility, GlobPattern};
 use crate::query::file_types;

@@ -5,6 +5,7 @@ use grep_regex::RegexMatcherBuilder;
 use regex_syntax::ast::{self, AssertionKind, Ast};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
+use vfs_core::search::{MatchBoundary, MatchSpan};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
 use crate::query::lookahead::{max_lookahead, max_match_len};
@@ -55,10 +56,12 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     if let Some(matcher) = literal_matcher(req) {
         return Ok(CompiledPattern { matcher, multiline: false, expansion: 0, max_lookahead: 0 });
     }
+    let whole_word = req.boundary == MatchBoundary::Word;
+    let spans_lines = req.span == MatchSpan::MultiLine;
     let mut builder = RegexMatcherBuilder::new();
     builder
         .multi_line(true)
-        .word(req.whole_word)
+        .word(whole_word)
         .case_insensitive(req.case == CaseMode::Insensitive)
         .case_smart(req.case == CaseMode::Smart)
         .size_limit(SIZE_LIMIT)
@@ -68,20 +71,20 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     let (mut expansion, mut max_lookahead) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
-            let checked = check_expression(regex, req.multiline)?;
+            let checked = check_expression(regex, spans_lines)?;
             expansion = checked.expansion;
-            max_lookahead = if req.whole_word { checked.max_match_len } else { checked.max_lookahead };
-            (checked.expression, req.multiline)
+            max_lookahead = if whole_word { checked.max_match_len } else { checked.max_lookahead };
+            (checked.expression, spans_lines)
         }
         Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
         Pattern::Literal(text) => {
             builder.fixed_strings(true);
-            (text.clone(), req.multiline)
+            (text.clone(), spans_lines)
         }
         _ => return Err(Error::new(ErrorKind::Unsupported, "this kind of pattern is not supported")),
     };
     if multiline {
-        builder.dot_matches_new_line(req.multiline);
+        builder.dot_matches_new_line(spans_lines);
     } else {
         builder.line_terminator(Some(b'\n'));
     }
@@ -126,7 +129,8 @@ fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
         CaseMode::Smart => text.chars().any(char::is_uppercase),
         _ => false,
     };
-    (is_exact && !req.whole_word && !req.multiline && !text.contains('\n'))
+    let is_within_line = req.span == MatchSpan::SingleLine && !text.contains('\n');
+    (is_exact && req.boundary == MatchBoundary::Anywhere && is_within_line)
         .then(|| LineMatcher::literal(text.as_bytes()))
 }
 

@@ -3,6 +3,7 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
 use regex_syntax::hir::{Hir, HirKind};
+use vfs_core::search::{LineSelection, MatchSpan};
 use vfs_core::{CaseMode, GrepRequest, Pattern};
 
 use crate::query::regex::effective_expression;
@@ -30,7 +31,7 @@ const MAX_LITERALS: usize = 64;
 /// assert_eq!(required_literals(&GrepRequest::regex("[a-z]+")), None);
 /// ```
 pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
-    if req.invert {
+    if req.selection != LineSelection::Matching {
         return None;
     }
     let mut literals = match &req.pattern {
@@ -42,7 +43,7 @@ pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
         {
             return None;
         }
-        Pattern::Regex(regex) => literals_of_regex(regex, req.multiline)?,
+        Pattern::Regex(regex) => literals_of_regex(regex, req.span == MatchSpan::MultiLine)?,
         _ => return None,
     };
     literals.sort_unstable();

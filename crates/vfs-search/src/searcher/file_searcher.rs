@@ -10,8 +10,9 @@ use grep_matcher::Matcher as _;
 use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use memchr::memrchr;
+use vfs_core::search::{BinaryMode, Skipped};
 use vfs_core::tree::{Learn, Opened, Tree};
-use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::item::{Item, ItemSink};
 use crate::query::compiled::CompiledQuery;

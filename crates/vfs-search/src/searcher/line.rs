@@ -1,6 +1,6 @@
 //! Rendering of a matched line: without its ending, cut to a maximum length, and valid UTF-8.
 
-use vfs_core::{LineText, Submatch, Submatches};
+use vfs_core::search::{LineText, Submatch, Submatches};
 
 use crate::searcher::line_arena::LineArena;
 

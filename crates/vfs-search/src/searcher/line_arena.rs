@@ -3,7 +3,7 @@
 use std::str::Utf8Error;
 
 use bytes::{Bytes, BytesMut};
-use vfs_core::LineText;
+use vfs_core::search::LineText;
 
 /// Size of a block that lines share, in bytes. A consumer that keeps one line keeps the whole block.
 const ARENA_BYTES: usize = 8 << 10;

@@ -1,6 +1,6 @@
 //! Outcome of one file's search, apart from its matches.
 
-use vfs_core::Skipped;
+use vfs_core::search::Skipped;
 
 use crate::item::Item;
 

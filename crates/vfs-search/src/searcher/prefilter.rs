@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use vfs_core::BinaryMode;
+use vfs_core::search::BinaryMode;
 use vfs_core::tree::{Learn, Sketch, Sketcher, Tree};
 
 use crate::query::compiled::CompiledQuery;

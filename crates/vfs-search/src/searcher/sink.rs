@@ -4,7 +4,8 @@ use std::io;
 
 use grep_matcher::{Match, Matcher as _};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _, SinkMatch};
-use vfs_core::{Error, FileCount, GrepMatch, GrepOutput, LineKind, Result, VfsPath};
+use vfs_core::search::{FileCount, LineKind};
+use vfs_core::{Error, GrepMatch, GrepOutput, Result, VfsPath};
 
 use crate::item::{Item, ItemSink};
 use crate::query::compiled::CompiledQuery;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::executor::block_on;
-use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation};
+use vfs_core::search::LinkMode;
+use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::ops::grep_stream::GrepEventStream;

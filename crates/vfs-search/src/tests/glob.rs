@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::executor::block_on;
-use vfs_core::{
-    EntryKinds, ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation,
-};
+use vfs_core::search::{EntryKinds, LinkMode};
+use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Truncation};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;

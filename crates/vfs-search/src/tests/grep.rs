@@ -1,8 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
-use vfs_core::{
-    BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LinkMode, Submatch, Truncation,
-};
+use vfs_core::search::{BinaryMode, LinkMode, Submatch};
+use vfs_core::{CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, Truncation};
 
 use crate::testing::{Node, SearchOutput, TestTree, path, run, try_run};
 

@@ -1,6 +1,7 @@
 //! Tests of the limits of a search, and of the part of a line that it reports.
 
-use vfs_core::{GrepOutput, GrepRequest, Submatch, Truncation};
+use vfs_core::search::Submatch;
+use vfs_core::{GrepOutput, GrepRequest, Truncation};
 
 use super::grep::{bytes, matches, one};
 use crate::testing::{TestTree, run};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vfs_core::{BinaryMode, CaseMode, GrepOutput, GrepRequest};
+use vfs_core::search::{BinaryMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::{CaseMode, GrepOutput, GrepRequest};
 
 use crate::testing::{Lend, Node, TestTree, run_on};
 
@@ -119,11 +120,15 @@ fn request() -> impl Strategy<Value = GrepRequest> {
     let case = prop::sample::select(vec![CaseMode::Sensitive, CaseMode::Insensitive, CaseMode::Smart]);
     let output = prop::sample::select(vec![GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts]);
     let binary = prop::sample::select(vec![BinaryMode::Skip, BinaryMode::Text]);
-    let ways = any::<[bool; 3]>();
+    let ways = (
+        prop::sample::select(vec![MatchBoundary::Anywhere, MatchBoundary::Word]),
+        prop::sample::select(vec![MatchSpan::SingleLine, MatchSpan::MultiLine]),
+        prop::sample::select(vec![LineSelection::Matching, LineSelection::NonMatching]),
+    );
     (pattern, case, output, binary, ways, prop::option::weighted(0.2, 1_u64..40)).prop_map(
-        |(req, case, output, binary, [whole, multiline, invert], size)| {
+        |(req, case, output, binary, ways, size)| {
             let mut req = req.case(case).output(output).binary(binary);
-            (req.whole_word, req.multiline, req.invert) = (whole, multiline, invert);
+            (req.boundary, req.span, req.selection) = ways;
             req.max_file_size = size;
             req
         },

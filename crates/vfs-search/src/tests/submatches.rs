@@ -3,7 +3,8 @@
 use grep_matcher::Matcher as _;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use proptest::prelude::*;
-use vfs_core::{GrepOutput, GrepRequest, Submatch};
+use vfs_core::search::Submatch;
+use vfs_core::{GrepOutput, GrepRequest};
 
 use super::grep::{matches, one};
 use crate::query::compiled::CompiledQuery;
@@ -11,7 +12,7 @@ use crate::testing::{SearchOutput, TestTree, run, run_on};
 
 /// Returns the matching lines of an outcome, including all lines of a multiline match.
 fn lines_of(outcome: &SearchOutput) -> Vec<u64> {
-    let lines = matches(outcome).into_iter().filter(|found| found.kind == vfs_core::LineKind::Match);
+    let lines = matches(outcome).into_iter().filter(|found| found.kind == vfs_core::search::LineKind::Match);
     lines.flat_map(|found| found.line..=found.line + found.text.matches('\n').count() as u64).collect()
 }
 

@@ -1,4 +1,5 @@
-use vfs_core::{EntryKinds, ErrorKind, GlobRequest, HiddenNames, Skipped};
+use vfs_core::search::{EntryKinds, HiddenNames, Skipped};
+use vfs_core::{ErrorKind, GlobRequest};
 
 use crate::testing::{Node, TestTree, find, path};
 

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use vfs_core::search::Skipped;
 use vfs_core::tree::{ChildKind, Listing};
-use vfs_core::{Error, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Error, Problem, Result, VfsPath};
 
 use crate::walk::ignore::IgnoreRules;
 use crate::walk::options::{CHECK_EVERY, WalkControl};

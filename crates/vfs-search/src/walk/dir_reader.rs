@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicU64};
 
+use vfs_core::search::{LinkMode, Skipped};
 use vfs_core::tree::{ChildKind, Listing, Tree};
-use vfs_core::{LinkMode, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Problem, Result, VfsPath};
 
 use crate::glob::DotVisibility;
 use crate::walk::dir_entries::{
@@ -168,7 +169,7 @@ impl<T: Tree> DirReader<'_, T> {
         let listing = match &names {
             Some(names) => {
                 // Ignore files are looked up with the other names, but only for their rules.
-                let rules = IgnoreFiles::NAMES.iter().filter(|_| !self.options.visibility.no_ignore);
+                let rules = IgnoreFiles::NAMES.iter().filter(|_| self.options.visibility.applies_rules());
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
                 self.tree.list_only(&context.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
             }

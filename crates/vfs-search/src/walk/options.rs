@@ -1,6 +1,7 @@
 //! Options of a walk, and the callbacks that control it.
 
-use vfs_core::{LinkMode, Result};
+use vfs_core::Result;
+use vfs_core::search::LinkMode;
 
 use crate::glob::DotVisibility;
 use crate::walk::visibility::Visibility;

@@ -8,8 +8,9 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use vfs_core::search::LinkMode;
 use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
 use crate::walk::dir_reader::{DirReader, WalkState};
@@ -251,7 +252,7 @@ fn real_path<T: Tree>(tree: &T, path: &VfsPath) -> VfsPath {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::LinkMode;
+    use vfs_core::search::LinkMode;
 
     use super::*;
     use crate::testing::{Node, TestTree, path};

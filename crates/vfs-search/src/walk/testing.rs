@@ -24,7 +24,7 @@ impl WalkFilter for Everywhere {
 
 pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     visibility: Visibility::ALL,
-    links: vfs_core::LinkMode::Skip,
+    links: vfs_core::search::LinkMode::Skip,
     max_depth: None,
     directories: Directories::OnlyEntered,
 };

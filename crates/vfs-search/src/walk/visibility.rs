@@ -1,7 +1,8 @@
 //! Visibility rule of searches: hidden names and ignore rules.
 
+use vfs_core::search::{HiddenNames, IgnoreMode, Skipped};
 use vfs_core::tree::{ChildKind, Tree};
-use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
+use vfs_core::{Problem, VfsPath};
 
 use crate::glob::DotVisibility;
 use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
@@ -11,17 +12,22 @@ use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
 pub(crate) struct Visibility {
     /// Whether names that start with a dot are visible.
     pub(crate) hidden: HiddenNames,
-    /// Whether entries that ignore files exclude are visible.
-    pub(crate) no_ignore: bool,
+    /// Whether ignore files apply.
+    pub(crate) ignore: IgnoreMode,
 }
 
 impl Visibility {
     /// Everything is visible, as in a listing.
-    pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, no_ignore: true };
+    pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, ignore: IgnoreMode::Disregard };
 
     /// Returns the rules above `path`, at which a walk starts.
     pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
-        if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::load_above(tree, path, problems) }
+        if self.applies_rules() { IgnoreRules::load_above(tree, path, problems) } else { IgnoreRules::default() }
+    }
+
+    /// Returns whether ignore files apply.
+    pub(crate) fn applies_rules(self) -> bool {
+        self.ignore != IgnoreMode::Disregard
     }
 
     /// Returns the rules in the directory `dir` at `path`, which contains `files`.
@@ -34,7 +40,7 @@ impl Visibility {
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> IgnoreRules {
-        if self.no_ignore {
+        if !self.applies_rules() {
             return IgnoreRules::default();
         }
         above.extended_with(tree, dir, path, files, problems)
@@ -56,12 +62,12 @@ impl Visibility {
             return DotVisibility::Hidden;
         }
         if name == ".git" {
-            match (self.hidden, self.no_ignore) {
+            match (self.hidden, self.applies_rules()) {
                 (HiddenNames::Skip, _) => skipped.hidden += 1,
-                (_, false) => skipped.ignored += 1,
-                (_, true) => {}
+                (_, true) => skipped.ignored += 1,
+                (_, false) => {}
             }
-            if self.hidden == HiddenNames::Skip || !self.no_ignore {
+            if self.hidden == HiddenNames::Skip || self.applies_rules() {
                 return DotVisibility::Hidden;
             }
         }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use vfs_core::{
-    ErrorKind, ExecuteRequest, Job, JobId, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
-};
+use vfs_core::shell::{JobId, JobInfo, JobOutputRequest, JobsRequest, StopJobRequest};
+use vfs_core::{ErrorKind, ExecuteRequest, OpContext, Shell as _};
 use vfs_shell::ShellConfig;
 
 use super::{ATTEMPTS, HANG_TIMEOUT, Place, TIMES, until, was_too_busy};
@@ -15,21 +14,21 @@ impl Place {
         response.job.expect("it goes on")
     }
 
-    async fn jobs(&self) -> Vec<Job> {
+    async fn jobs(&self) -> Vec<JobInfo> {
         self.backend.shell().jobs(&OpContext::new(), JobsRequest::new()).await.expect("listed")
     }
 
-    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::JobOutput {
+    async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::shell::JobOutputResult {
         let request = JobOutputRequest::new(id.clone()).from(cursor).wait(HANG_TIMEOUT);
         self.backend.shell().job_output(&OpContext::new(), request).await.expect("known")
     }
 
-    async fn stop(&self, id: &JobId) -> Job {
+    async fn stop(&self, id: &JobId) -> JobInfo {
         self.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(id.clone())).await.expect("known")
     }
 
     /// Reads the whole output of a job and its exit.
-    async fn all(&self, id: &JobId) -> (String, vfs_core::CommandExit) {
+    async fn all(&self, id: &JobId) -> (String, vfs_core::shell::CommandExit) {
         let (mut text, mut cursor) = (String::new(), 0);
         loop {
             let output = self.output(id, cursor).await;

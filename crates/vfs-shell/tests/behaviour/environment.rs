@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use vfs_core::{ExecuteRequest, TerminalSize};
+use vfs_core::ExecuteRequest;
+use vfs_core::shell::TerminalSize;
 use vfs_shell::ShellConfig;
 
 use super::Place;

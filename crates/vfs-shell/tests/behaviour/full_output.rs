@@ -30,9 +30,9 @@ async fn a_job_writes_a_full_output_file() {
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
     let (id, file) = (response.job.expect("a job"), response.full_output.expect("asked for"));
     let shell = place.backend.shell();
-    let wait = vfs_core::JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT);
+    let wait = vfs_core::shell::JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT);
     shell.job_output(&OpContext::new(), wait).await.expect("known");
-    shell.stop_job(&OpContext::new(), vfs_core::StopJobRequest::new(id)).await.expect("known");
+    shell.stop_job(&OpContext::new(), vfs_core::shell::StopJobRequest::new(id)).await.expect("known");
     assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
 }
 
@@ -43,7 +43,7 @@ async fn the_full_output_file_grows_while_the_command_runs() {
     let file = response.full_output.expect("asked for");
     until("it is written", || fs::read(place.host(file.relative())).expect("it is there") == b"begun\n").await;
     assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
-    let stop = vfs_core::StopJobRequest::new(response.job.expect("a job"));
+    let stop = vfs_core::shell::StopJobRequest::new(response.job.expect("a job"));
     place.backend.shell().stop_job(&OpContext::new(), stop).await.expect("known");
 }
 

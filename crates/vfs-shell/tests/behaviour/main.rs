@@ -161,6 +161,7 @@ fn calls_outside_of_a_runtime_fail_without_panic() {
         vfs_core::StreamingShell::execute_stream(place.backend.shell(), OpContext::new(), ExecuteRequest::new("true"));
     let items: Vec<_> = futures::executor::block_on(futures::StreamExt::collect(stream));
     assert!(matches!(&items[..], [Err(error)] if error.kind() == ErrorKind::Unsupported), "{items:?}");
-    let jobs = futures::executor::block_on(place.backend.shell().jobs(&OpContext::new(), vfs_core::JobsRequest::new()));
+    let jobs =
+        futures::executor::block_on(place.backend.shell().jobs(&OpContext::new(), vfs_core::shell::JobsRequest::new()));
     assert_eq!(jobs.expect("nothing runs"), []);
 }

@@ -1,6 +1,7 @@
 //! Commands in a terminal.
 
-use vfs_core::{ExecuteRequest, TerminalSize};
+use vfs_core::ExecuteRequest;
+use vfs_core::shell::TerminalSize;
 
 use super::{HANG_TIMEOUT, Place};
 

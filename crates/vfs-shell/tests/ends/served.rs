@@ -232,7 +232,7 @@ async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
             let id = shell.execute(&cx, request.background()).await.expect("it runs").job.expect("a job");
             let mut cursor = 0;
             loop {
-                let wait = vfs_core::JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(1));
+                let wait = vfs_core::shell::JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(1));
                 let output = shell.job_output(&cx, wait).await.expect("known");
                 cursor = output.cursor;
                 if output.exit.is_some() {

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, Result, VfsPath};
+use vfs_core::transfer::DeleteScope;
+use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, Result, VfsPath};
 
 use super::concurrency::backoff::{backoff, contended};
 use super::view::namespace_view::NamespaceView;

@@ -1,6 +1,7 @@
 //! Edits of a file by compare-and-swap.
 
-use vfs_core::{EditMode, EditRequest, EditResult, Error, Result, edit};
+use vfs_core::edit::EditMode;
+use vfs_core::{EditRequest, EditResult, Error, Result, edit};
 
 use super::concurrency::backoff::backoff;
 use super::view::namespace_view::NamespaceView;
@@ -14,8 +15,8 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
     edit::check(req).map_err(|error| error.or_path(path))?;
     let max = view.shared.max_file_size();
     let lock = match req.mode {
-        EditMode::Apply => Some(view.lock_key(path).await?),
         EditMode::DryRun => None,
+        _ => Some(view.lock_key(path).await?),
     };
     let mut last = None;
     for attempt in 0..view.shared.config.edit_attempts {

@@ -4,8 +4,8 @@ use std::thread;
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
-use vfs_core::window;
-use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
+use vfs_core::window::ByteRange;
+use vfs_core::{Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath, window};
 
 use super::concurrency::runtime::Runtime;
 use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};

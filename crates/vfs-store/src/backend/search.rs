@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use vfs_core::tree::{OpenTreeRequest, TreeUse};
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, OpenTreeRequest, Result, TreeUse,
-    Truncation, VfsPath,
+    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, Result, Truncation, VfsPath,
 };
 use vfs_search::SearchScope;
 

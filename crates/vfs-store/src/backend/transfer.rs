@@ -3,10 +3,8 @@
 pub(super) mod plan;
 
 use chrono::Utc;
-use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
-    check_source_and_target,
-};
+use vfs_core::transfer::{TransferMode, check_source_and_target};
+use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, VfsPath};
 
 use self::plan::{FileTransfer, TransferKind, TransferPlan};
 use super::concurrency::backoff::{backoff, contended};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{Error, ErrorKind, FileUpload, FileUploadResponse, WriteRequest};
+use vfs_core::{Error, ErrorKind, FileUploadResponse, UploadRequest, WriteRequest};
 
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::above;
@@ -21,7 +21,10 @@ const MAX_BATCHED_FILE: usize = 256 << 10;
 const LEVEL_BYTES: usize = 1 << 10;
 
 /// Uploads `files`, in their order where that matters. The answers are in the order of `files`.
-pub(super) async fn upload_all<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+pub(super) async fn upload_all<S: Store>(
+    view: &NamespaceView<S>,
+    files: Vec<UploadRequest>,
+) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for wave in split_by_order(files) {
         if view.batches().is_none() {
@@ -38,7 +41,7 @@ pub(super) async fn upload_all<S: Store>(view: &NamespaceView<S>, files: Vec<Fil
 }
 
 /// Splits `files` so that those of one part do not depend on one another's order.
-fn split_by_order(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
+fn split_by_order(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
     let mut waves = Vec::new();
     let (mut wave, mut taken, mut above_taken) = (Vec::new(), HashSet::new(), HashSet::new());
     for file in files {
@@ -58,7 +61,7 @@ fn split_by_order(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
     waves
 }
 
-async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for batch in split_by_size(files) {
         answers.extend(upload_batch(view, batch).await);
@@ -67,8 +70,8 @@ async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload
 }
 
 /// Splits `files` into what is written in one change.
-fn split_by_size(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
-    let mut batches: Vec<Vec<FileUpload>> = Vec::new();
+fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
+    let mut batches: Vec<Vec<UploadRequest>> = Vec::new();
     let mut bytes = 0;
     for file in files {
         let size = file.content.len() + LEVEL_BYTES * file.path.components().count();
@@ -86,8 +89,8 @@ fn split_by_size(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
     batches
 }
 
-async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-    let upload = async |file: FileUpload| {
+async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    let upload = async |file: UploadRequest| {
         let path = file.path.clone();
         FileUploadResponse::of_write(path, write::write(view, WriteRequest::from(file)).await)
     };
@@ -96,13 +99,14 @@ async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) 
 }
 
 /// Uploads `files` in one change, or each on its own where that change cannot be made, as each has an answer of its own.
-async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
     let (Some(first), Some(batch)) = (files.first(), plan_batch(view, &files).await) else {
         return upload_each(view, files).await;
     };
     match view.batch(&first.path, &batch.conditions, batch.writes).await {
         Ok(BatchOutcome::Applied(stored)) if stored.len() == files.len() => {
-            let answer = |(file, stored): (FileUpload, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
+            let answer =
+                |(file, stored): (UploadRequest, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
             files.into_iter().zip(stored).map(answer).collect()
         }
         Err(error) if is_undecided(&error) || view.cx.check().is_err() => fail_all(files, &error),
@@ -114,10 +118,10 @@ async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<FileUpload>)
     }
 }
 
-fn fail_all(files: Vec<FileUpload>, error: &Error) -> Vec<FileUploadResponse> {
+fn fail_all(files: Vec<UploadRequest>, error: &Error) -> Vec<FileUploadResponse> {
     files
         .into_iter()
-        .map(|FileUpload { path, .. }| {
+        .map(|UploadRequest { path, .. }| {
             let error = error.clone().with_path(&path);
             FileUploadResponse::failed(path, error)
         })
@@ -135,12 +139,12 @@ struct BatchPlan {
 }
 
 /// Plans the change that writes `files`; `None` where one of them is refused or cannot be looked up, or there are no two.
-async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> Option<BatchPlan> {
+async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) -> Option<BatchPlan> {
     if files.len() < 2 {
         return None;
     }
     let has_times = view.store().capabilities().timestamps != TimestampSource::Store;
-    let is_allowed = |file: &FileUpload| {
+    let is_allowed = |file: &UploadRequest| {
         let has_path = !file.path.is_root() && view.check_path(&file.path).is_ok();
         let has_size = view.check_size(&file.path, file.content.len() as u64).is_ok();
         has_path && has_size && (has_times || file.modified_at.is_none())
@@ -151,7 +155,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
     let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
     let stats = view.stat_many(&paths[0], &paths).await.ok()?;
     let found: Vec<Option<StoredMeta>> = stats.into_iter().map(|stat| stat.stored).collect();
-    let write = |(file, found): (&FileUpload, &Option<StoredMeta>)| {
+    let write = |(file, found): (&UploadRequest, &Option<StoredMeta>)| {
         let content = NewContent::new(file.content.clone(), file.modified_at);
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
@@ -160,7 +164,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUpload]) -> 
 }
 
 /// Returns the conditions that each file is still what was found, and has room where nothing was.
-fn require_unchanged(files: &[FileUpload], found: &[Option<StoredMeta>]) -> Vec<Condition> {
+fn require_unchanged(files: &[UploadRequest], found: &[Option<StoredMeta>]) -> Vec<Condition> {
     let (mut conditions, mut directories) = (Vec::with_capacity(2 * files.len()), BTreeSet::new());
     for (file, found) in files.iter().zip(found) {
         let expected =

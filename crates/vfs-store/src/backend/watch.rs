@@ -7,7 +7,8 @@ use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
-use vfs_core::{Change, Cursor, Error, Result, VfsPath, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::{Error, Result, VfsPath};
 
 use super::concurrency::feed_barrier::FeedBarrier;
 use super::view::namespace_view::NamespaceView;

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use chrono::SubsecRound as _;
 use futures::TryStreamExt as _;
+use vfs_core::chunks::read_chunks;
+use vfs_core::error::ErrorDetail;
 use vfs_core::{
-    BackendExt, Error, ErrorDetail, ErrorKind, FileWriter, OpContext, OpenWriterRequest, ReadRequest, Result,
-    WriteMode, WriteResult, read_chunks,
+    BackendExt, Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, ReadRequest, Result, WriteMode, WriteResult,
 };
 
 use super::LawResult;

@@ -1,7 +1,8 @@
 //! Deletion.
 
 use futures::future::join;
-use vfs_core::{DeleteRequest, ErrorDetail, ErrorKind};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{DeleteRequest, ErrorKind};
 
 use super::LawResult;
 use crate::target::Target;

@@ -1,6 +1,7 @@
 //! Downloads.
 
-use vfs_core::{Error, ErrorKind, FileOperationError};
+use vfs_core::transfer::FileOperationError;
+use vfs_core::{Error, ErrorKind};
 
 use super::LawResult;
 use super::steps::cx;

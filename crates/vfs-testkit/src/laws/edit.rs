@@ -1,7 +1,9 @@
 //! Edits: replacements, refusals and races.
 
 use futures::future::join_all;
-use vfs_core::{EditRequest, ErrorDetail, ErrorKind, Replacement, Version};
+use vfs_core::edit::Replacement;
+use vfs_core::error::ErrorDetail;
+use vfs_core::{EditRequest, ErrorKind, Version};
 
 use super::LawResult;
 use super::steps::{cx, ends};

@@ -1,6 +1,7 @@
 //! Line endings, marks, encodings and bytes, which an edit preserves.
 
-use vfs_core::{EditRequest, Encoding, ErrorKind, ReadRequest};
+use vfs_core::text::Encoding;
+use vfs_core::{EditRequest, ErrorKind, ReadRequest};
 
 use super::LawResult;
 use crate::target::Target;

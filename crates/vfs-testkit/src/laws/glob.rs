@@ -1,6 +1,7 @@
 //! File search by name: patterns and limits.
 
-use vfs_core::{EntryKinds, ErrorKind, GlobRequest, Truncation};
+use vfs_core::search::EntryKinds;
+use vfs_core::{ErrorKind, GlobRequest, Truncation};
 
 use super::LawResult;
 use super::steps::ends;

@@ -1,6 +1,7 @@
 //! Names that glob and grep skip by default, and the counts of them.
 
-use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, HiddenNames};
+use vfs_core::search::{EntryKinds, HiddenNames};
+use vfs_core::{GlobRequest, GrepOutput, GrepRequest};
 
 use super::LawResult;
 use crate::target::Target;

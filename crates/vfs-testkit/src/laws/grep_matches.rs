@@ -1,8 +1,8 @@
 //! Text search: contents of matches.
 
+use vfs_core::search::{BinaryMode, FileCount, LineKind};
 use vfs_core::{
-    BinaryMode, CopyRequest, DeleteRequest, EditRequest, FileCount, GrepOutput, GrepRequest, LineKind, RenameRequest,
-    WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, GrepOutput, GrepRequest, RenameRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;

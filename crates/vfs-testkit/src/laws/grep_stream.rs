@@ -1,7 +1,8 @@
 //! Text search as a stream.
 
 use futures::StreamExt;
-use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, Result, Truncation};
+use vfs_core::search::GrepSummary;
+use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, Result, Truncation};
 
 use super::LawResult;
 use super::steps::{cx, ends};

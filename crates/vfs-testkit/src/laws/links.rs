@@ -1,8 +1,9 @@
 //! Symbolic links, on backends that have them.
 
+use vfs_core::search::{EntryKinds, LinkMode};
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, EntryKinds, Error, ErrorKind, FileUpload, GlobRequest, GrepRequest,
-    LinkMode, LsRequest, ReadRequest, RenameRequest, ResolveRequest, StatRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest,
+    RenameRequest, ResolveRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -98,7 +99,7 @@ async fn a_link_in_a_circle_is_one_refusal_of_every_operation(t: &Target) -> Law
         let (backend, cx) = (&t.backend, &cx());
         let mut failures = Vec::new();
         failures
-            .extend(backend.upload_files(cx, vec![FileUpload::new(path(), "x")]).await.pop().map(|file| file.cause));
+            .extend(backend.upload_files(cx, vec![UploadRequest::new(path(), "x")]).await.pop().map(|file| file.cause));
         failures.extend(backend.download_files(cx, vec![path()]).await.pop().map(|file| file.cause));
         assert_eq!(failures.iter().flatten().map(Error::kind).collect::<Vec<_>>(), [ErrorKind::InvalidPath; 2], "{at}");
         let answers = [

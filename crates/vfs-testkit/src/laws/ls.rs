@@ -1,6 +1,6 @@
 //! Directory listings.
 
-use vfs_core::{ErrorKind, FileUpload, LsRequest, Truncation};
+use vfs_core::{ErrorKind, LsRequest, Truncation, UploadRequest};
 
 use super::LawResult;
 use super::steps::cx;
@@ -108,7 +108,7 @@ async fn a_limit_ends_a_listing_and_says_so(t: &Target) -> LawResult {
 }
 
 async fn a_thousand_entries_are_listed(t: &Target) -> LawResult {
-    let uploads = (0..1000).map(|n| FileUpload::new(t.path(&format!("/d/{n:04}")), "x")).collect();
+    let uploads = (0..1000).map(|n| UploadRequest::new(t.path(&format!("/d/{n:04}")), "x")).collect();
     for answer in t.backend.upload_files(&cx(), uploads).await {
         assert_eq!(answer.error, None);
     }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
-use vfs_core::tree::{ChildKind, DynDirectory, Located, Opened, SharedTree, Tree as _};
-use vfs_core::{
-    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LsRequest, OpenTreeRequest, ResolveRequest, Resolved, Result,
-    TreeUse, VfsPath,
-};
+use vfs_core::search::EntryKinds;
+use vfs_core::tree::{ChildKind, DynDirectory, Located, OpenTreeRequest, Opened, SharedTree, Tree as _, TreeUse};
+use vfs_core::{Error, ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use super::LawResult;
 use super::steps::cx;
@@ -42,7 +40,7 @@ async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 's
 #[derive(Debug)]
 struct Entry {
     info: FileInfo,
-    real: Resolved,
+    real: ResolveResult,
     /// Content of a file.
     content: Option<Bytes>,
 }

@@ -1,6 +1,7 @@
 //! Results of reads: bytes, text, encodings, binary content.
 
-use vfs_core::{Content, Encoding, ErrorKind, GrepRequest, LineEnding, ReadRequest, format};
+use vfs_core::text::{Encoding, LineEnding};
+use vfs_core::{Content, ErrorKind, GrepRequest, ReadRequest, format};
 
 use super::LawResult;
 use crate::target::Target;

@@ -1,6 +1,8 @@
 //! Windows of a file, by lines and by bytes, and their bounds.
 
-use vfs_core::{Content, Encoding, ErrorDetail, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
+use vfs_core::error::ErrorDetail;
+use vfs_core::text::Encoding;
+use vfs_core::{Content, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
 
 use super::LawResult;
 use super::steps::ends;

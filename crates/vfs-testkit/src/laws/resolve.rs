@@ -1,6 +1,6 @@
 //! Resolution of paths.
 
-use vfs_core::{DeleteRequest, ErrorKind, ResolveRequest, Resolved, Result};
+use vfs_core::{DeleteRequest, ErrorKind, ResolveRequest, ResolveResult, Result};
 
 use super::LawResult;
 use super::steps::cx;
@@ -21,7 +21,7 @@ laws! { "resolve" in Storage:
     "A5" Links a_link_is_not_another_name_of_a_file,
 }
 
-async fn resolve(t: &Target, path: &str) -> Result<Resolved> {
+async fn resolve(t: &Target, path: &str) -> Result<ResolveResult> {
     t.backend.resolve(&cx(), ResolveRequest::new(t.path(path))).await
 }
 

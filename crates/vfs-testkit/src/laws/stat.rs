@@ -1,9 +1,10 @@
 //! Metadata of files and directories, and versions.
 
 use chrono::{TimeDelta, Utc};
+use vfs_core::backend::Access;
 use vfs_core::{
-    Access, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, LsRequest, ReadRequest,
-    RenameRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
+    UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -76,7 +77,7 @@ async fn below_a_file_there_is_no_directory(t: &Target) -> LawResult {
     t.refused(t.delete(DeleteRequest::new(below())).await, NotADirectory);
     t.refused(t.rename(RenameRequest::new(t.path("/g"), below())).await, NotADirectory);
     t.refused(t.copy(CopyRequest::new(t.path("/g"), below())).await, NotADirectory);
-    let upload = t.backend.upload_files(&cx(), vec![FileUpload::new(below(), "x")]).await;
+    let upload = t.backend.upload_files(&cx(), vec![UploadRequest::new(below(), "x")]).await;
     assert_eq!(upload[0].cause.as_ref().map(vfs_core::Error::kind), Some(NotADirectory));
     assert_eq!(t.tree().await?, ["/f", "/g"]);
     assert_eq!(t.text("/f").await?, "a file\n");
@@ -107,7 +108,7 @@ async fn every_operation_tells_the_same_version(t: &Target) -> LawResult {
     assert_eq!(downloaded[0].version.as_ref(), Some(&written));
     let edited = t.edit(EditRequest::new(path.clone(), "one", "two")).await?.version;
     assert_eq!(t.stat("/d/a.txt").await?.version, Some(edited));
-    let uploaded = t.backend.upload_files(&cx(), vec![FileUpload::new(path, "three\n")]).await;
+    let uploaded = t.backend.upload_files(&cx(), vec![UploadRequest::new(path, "three\n")]).await;
     assert!(uploaded[0].version.is_some());
     assert_eq!(t.stat("/d/a.txt").await?.version, uploaded[0].version);
     Ok(())

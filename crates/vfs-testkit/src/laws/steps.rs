@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use vfs_core::search::LineKind;
 use vfs_core::{
     Backend, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error, ErrorKind, FileInfo,
-    GlobRequest, GlobResult, GrepMatch, GrepRequest, GrepResult, LineKind, LsRequest, LsResult, OpContext, ReadRequest,
+    GlobRequest, GlobResult, GrepMatch, GrepRequest, GrepResult, LsRequest, LsResult, OpContext, ReadRequest,
     ReadResult, RenameRequest, RenameResult, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
     WriteResult,
 };

@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use vfs_core::{
-    CommandExit, ErrorKind, ExecuteRequest, Job, JobId, JobOutput, JobOutputRequest, JobsRequest, Result,
-    StopJobRequest,
-};
+use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
+use vfs_core::{ErrorKind, ExecuteRequest, Result};
 
 use super::ShellTarget;
 use super::hold::HOLD_PREFIX;
@@ -43,17 +41,17 @@ impl ShellTarget {
         self.launch(self.command(command)).await
     }
 
-    async fn poll(&self, request: JobOutputRequest) -> Result<JobOutput> {
+    async fn poll(&self, request: JobOutputRequest) -> Result<JobOutputResult> {
         // Answers that are there at once would leave no time for the job, where all share one thread.
         tokio::task::yield_now().await;
         patiently("what a job printed", self.shell().job_output(&cx(), request)).await
     }
 
-    async fn stop(&self, id: &JobId) -> Result<Job> {
+    async fn stop(&self, id: &JobId) -> Result<JobInfo> {
         patiently("the end of a job", self.shell().stop_job(&cx(), StopJobRequest::new(id.clone()))).await
     }
 
-    async fn listed(&self, id: &JobId) -> Result<Job> {
+    async fn listed(&self, id: &JobId) -> Result<JobInfo> {
         let jobs = self.shell().jobs(&cx(), JobsRequest::new()).await?;
         Ok(jobs.into_iter().find(|job| job.id == *id).expect("a job is listed"))
     }

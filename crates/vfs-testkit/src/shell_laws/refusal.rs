@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use vfs_core::{ErrorKind, ExecuteRequest, JobId, JobOutputRequest, JobsRequest, StopJobRequest, TerminalSize};
+use vfs_core::shell::{JobId, JobOutputRequest, JobsRequest, StopJobRequest, TerminalSize};
+use vfs_core::{ErrorKind, ExecuteRequest};
 
 use super::ShellFeature;
 use super::ShellTarget;

@@ -1,6 +1,6 @@
 //! Commands in a terminal.
 
-use vfs_core::TerminalSize;
+use vfs_core::shell::TerminalSize;
 
 use super::ShellTarget;
 use super::hold::HOLD_PREFIX;

@@ -6,10 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use futures::stream::{self, BoxStream, StreamExt};
+use vfs_core::shell::{
+    BaseEnvironment, CommandExit, FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode,
+    StopJobRequest, TerminalSize,
+};
 use vfs_core::{
-    Backend, BaseEnvironment, CommandExit, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput,
-    Job, JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
-    TerminalSize, VfsPath,
+    Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
+    VfsPath,
 };
 use vfs_shell::LocalShellBackend;
 
@@ -217,7 +220,7 @@ impl Shell for BrokenShell {
         Ok(ended)
     }
 
-    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<JobInfo>> {
         match self.fault {
             Fault::ListsNoJobs => Ok(Vec::new()),
             Fault::ShowsJobsToAll => self.shell().jobs(&OpContext::new(), req).await,
@@ -225,7 +228,7 @@ impl Shell for BrokenShell {
         }
     }
 
-    async fn job_output(&self, cx: &OpContext, mut req: JobOutputRequest) -> Result<JobOutput> {
+    async fn job_output(&self, cx: &OpContext, mut req: JobOutputRequest) -> Result<JobOutputResult> {
         match self.fault {
             Fault::TakesAnyCursor => {
                 let all = self.shell().job_output(cx, JobOutputRequest::new(req.id.clone())).await?;
@@ -238,7 +241,7 @@ impl Shell for BrokenShell {
         let all = JobOutputRequest::new(req.id.clone()).from(req.cursor);
         let answer = self.shell().job_output(cx, req).await;
         match (self.fault, answer) {
-            (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutput::default()),
+            (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutputResult::default()),
             (Fault::TellsTheExitEarly, Ok(mut chunk)) => {
                 chunk.exit = self.shell().job_output(cx, all).await?.exit;
                 Ok(chunk)
@@ -247,7 +250,7 @@ impl Shell for BrokenShell {
         }
     }
 
-    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<JobInfo> {
         if self.fault == Fault::StopsInWordOnly {
             let jobs = self.shell().jobs(cx, JobsRequest::new()).await?;
             let mut job = jobs.into_iter().find(|job| job.id == req.id).expect("the law stops what it began");

@@ -7,15 +7,20 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::{Mutex, MutexGuard};
-use vfs_core::tree::SharedTree;
+use vfs_core::backend::{Access, Mutations};
+use vfs_core::chunks::BufferedWriter;
+use vfs_core::edit::EditMode;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
+use vfs_core::operation::UnaryRequest;
+use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
-    Access, Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
-    DownloadRequest, EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    MapPaths, MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, OpenTreeRequest,
-    OpenWriterRequest, PathMapping, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, TreeUse, UnaryRequest, VfsPath, Watch,
-    WriteRequest, WriteResult, edit,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
+    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -256,7 +261,7 @@ impl Backend for OverlayBackend {
         }
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         cx.check()?;
         let state = self.state();
         let at = state.resolve(cx, &req.path).await?;
@@ -333,7 +338,7 @@ impl Backend for OverlayBackend {
         vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut responses = Vec::with_capacity(files.len());
         for file in files {
             let path = file.path.clone();
@@ -380,8 +385,8 @@ impl Backend for OverlayBackend {
 
 #[async_trait]
 impl MultiModalReader for OverlayBackend {
-    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
-        vfs_core::read_multi_modal(self, cx, req).await
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalReadResult> {
+        vfs_core::multi_modal::read_multi_modal(self, cx, req).await
     }
 }
 

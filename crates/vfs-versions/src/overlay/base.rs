@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use rpds::RedBlackTreeSetSync;
+use vfs_core::error::ErrorDetail;
 use vfs_core::links::is_link;
+use vfs_core::transfer::remove_empty_dirs;
 use vfs_core::{
-    Backend, DeleteRequest, Error, ErrorDetail, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, Version,
-    VfsPath, remove_empty_dirs,
+    Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, Version, VfsPath,
 };
 
 use super::state::is_hidden;

@@ -3,9 +3,12 @@
 use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
+use vfs_core::edit::EditMode;
+use vfs_core::path::{MapPaths as _, PathMapping};
+use vfs_core::transfer::DeleteScope;
 use vfs_core::{
-    Backend as _, DeleteRequest, DeleteResult, DeleteScope, EditMode, EditRequest, EditResult, Error, ErrorKind,
-    LsRequest, MapPaths as _, OpContext, PathMapping, Result, VfsPath, WriteMode, WriteRequest, WriteResult,
+    Backend as _, DeleteRequest, DeleteResult, EditRequest, EditResult, Error, ErrorKind, LsRequest, OpContext, Result,
+    VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::state::{LeafKind, OverlayEntry, OverlayState};

@@ -1,6 +1,7 @@
 //! Commit of an overlay: its changes applied to the base, with conflict detection.
 
-use vfs_core::{ChangeSet, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::snapshots::DiffResult;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
 use super::persistence::record_file::at_root;
@@ -14,7 +15,7 @@ use super::steps::CommitSteps;
 #[non_exhaustive]
 pub enum Commit {
     /// The base has all changes now, and the overlay none.
-    Applied(ChangeSet),
+    Applied(DiffResult),
     /// The base was changed at these paths since they were changed in the overlay; nothing was applied.
     Conflicts(Vec<CommitConflict>),
 }
@@ -65,7 +66,7 @@ impl OverlayBackend {
             if let Some(persistence) = persistence {
                 persistence.file.check_finished().map_err(at_root)?;
             }
-            return Ok(Commit::Applied(ChangeSet::default()));
+            return Ok(Commit::Applied(DiffResult::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
@@ -89,7 +90,7 @@ impl OverlayBackend {
         if let Some(persistence) = steps.persistence {
             persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
         }
-        Ok(Commit::Applied(ChangeSet::new(changes)))
+        Ok(Commit::Applied(DiffResult::new(changes)))
     }
 
     /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.

@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use vfs_core::{ChangeKind, FileChange, OpContext, Result, Version, VfsPath};
+use vfs_core::snapshots::{ChangeKind, FileChange};
+use vfs_core::{OpContext, Result, Version, VfsPath};
 
 use super::base::{BaseEntry, base_entry, is_behind_link};
 use super::state::{OverlayState, at_and_above};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use vfs_core::links::is_link;
-use vfs_core::tree::SharedTree;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
 use vfs_core::{
-    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, OpenTreeRequest, ResolveRequest, Resolved,
-    Result, StatRequest, TreeUse, UnaryRequest as _, Version, VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, ResolveRequest, ResolveResult, Result,
+    StatRequest, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
@@ -101,10 +102,10 @@ impl OverlayState {
     }
 
     /// Resolves the links of the base in `path`.
-    pub(super) async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+    pub(super) async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<ResolveResult> {
         if !self.may_have_links(path) || matches!(self.resolve_in_base(cx, path).await, Ok(real) if real.path == *path)
         {
-            return Ok(Resolved::at(path.clone()));
+            return Ok(ResolveResult::at(path.clone()));
         }
         let (mut at, mut leads_nowhere) = (VfsPath::root(), false);
         // Resolve one component after the other: the target of a link may be changed in the overlay, and links below it be removed.
@@ -116,10 +117,10 @@ impl OverlayState {
                 at = resolved.path;
             }
         }
-        Ok(Resolved::at(at).leads_nowhere(leads_nowhere))
+        Ok(ResolveResult::at(at).leads_nowhere(leads_nowhere))
     }
 
-    async fn resolve_in_base(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+    async fn resolve_in_base(&self, cx: &OpContext, path: &VfsPath) -> Result<ResolveResult> {
         self.base.resolve(cx, ResolveRequest::new(path.clone())).await
     }
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, remove_empty_dirs};
+use vfs_core::transfer::remove_empty_dirs;
+use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
 use super::base::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
 use super::persistence::Persistence;

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
+use vfs_core::path::PathMapping;
+use vfs_core::transfer::TransferMode;
 use vfs_core::{
-    CopyRequest, CopyResult, Error, ErrorKind, LsRequest, OpContext, PathMapping, RenameRequest, RenameResult, Result,
-    TransferMode, Version, VfsPath,
+    CopyRequest, CopyResult, Error, ErrorKind, LsRequest, OpContext, RenameRequest, RenameResult, Result, Version,
+    VfsPath,
 };
 
 use super::state::{LeafKind, OverlayEntry, OverlayState};

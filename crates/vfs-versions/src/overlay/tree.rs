@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use vfs_core::path::PathMapping;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, PathMapping, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
 use super::state::OverlayState;
 
@@ -163,7 +164,7 @@ impl OverlayDirectory {
             return Ok(None);
         }
         // If a link leads outside or in a circle, the base reports it.
-        let Ok(Resolved { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
+        let Ok(ResolveResult { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
         if target == self.path.child(name)? {
             return Ok(None);
         }
@@ -277,9 +278,9 @@ impl DynDirectory for OverlayDirectory {
         }
     }
 
-    fn resolve(&self, name: &str) -> Result<Resolved> {
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
         match self.side(name)? {
-            Side::Upper(_) => self.path.child(name).map(Resolved::at),
+            Side::Upper(_) => self.path.child(name).map(ResolveResult::at),
             Side::Base(dir) => dir.resolve(name),
         }
     }
@@ -287,8 +288,8 @@ impl DynDirectory for OverlayDirectory {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::tree::Tree;
-    use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext, OpenTreeRequest, TreeUse};
+    use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
+    use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext};
     use vfs_memory::MemoryBackend;
     use vfs_search::Pool;
 
@@ -324,7 +325,7 @@ mod tests {
             dir.open(name, kind)
         }
 
-        fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved> {
+        fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult> {
             dir.resolve(name)
         }
     }

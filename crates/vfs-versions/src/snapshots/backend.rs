@@ -7,14 +7,17 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
+use vfs_core::backend::Mutations;
+use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::snapshots::{
+    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+};
 use vfs_core::{
-    Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
-    EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
-    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, Interceptor, LsRequest,
-    LsResult, MultiModalReader, Mutations, OpContext, OpenWriterRequest, Operation, OperationClass, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, ResultStream, Shell,
-    SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamCall, StreamRequest, StreamingShell, TreeProvider,
-    UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, Interceptor, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    Operation, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell,
+    Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -192,7 +195,7 @@ impl Backend for CheckpointedBackend {
         self.recorded.stat(cx, req).await
     }
 
-    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         self.recorded.resolve(cx, req).await
     }
 
@@ -240,7 +243,7 @@ impl Backend for CheckpointedBackend {
         self.recorded.grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         self.recorded.upload_files(cx, files).await
     }
 
@@ -281,7 +284,7 @@ impl Snapshots for CheckpointedBackend {
         log.store.take_snapshot(&self.tracked(cx), req).await.map_err(at_root)
     }
 
-    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, _req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         self.interceptor.store.list_snapshots(cx).await.map_err(at_root)
     }
 
@@ -295,7 +298,7 @@ impl Snapshots for CheckpointedBackend {
         log.store.forget_snapshot(cx, &req.id).await.map_err(at_root)
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
         self.interceptor.store.compare(&self.tracked(cx), &req).await.map_err(at_root)
     }
 }

@@ -1,7 +1,8 @@
 //! Creation, listing, lookup and removal of snapshots.
 
 use chrono::Utc;
-use vfs_core::{Error, ErrorKind, OpContext, Result, SnapshotId, SnapshotInfo, SnapshotRequest, VfsPath};
+use vfs_core::snapshots::{SnapshotId, SnapshotInfo, SnapshotRequest};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::files::TrackedFiles;
 use super::manifest::Manifest;

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use vfs_core::operation::UnaryRequest as _;
+use vfs_core::transfer::{DownloadRequest, remove_empty_dirs};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
-    StatRequest, UnaryRequest as _, Version, VfsPath, remove_empty_dirs,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result, StatRequest, Version,
+    VfsPath,
 };
 
 use crate::content_store::ObjectId;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use vfs_core::{SnapshotId, SnapshotInfo};
+use vfs_core::snapshots::{SnapshotId, SnapshotInfo};
 
 use crate::entry::StoredFiles;
 

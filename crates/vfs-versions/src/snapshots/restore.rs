@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use vfs_core::{Result, SnapshotId, VfsPath};
+use vfs_core::snapshots::SnapshotId;
+use vfs_core::{Result, VfsPath};
 
 use super::files::TrackedFiles;
 use super::transition::{FileStep, TransitionFailure, apply};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use vfs_core::{Error, ErrorDetail, ErrorKind, Result, Version, VfsPath};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
 use super::files::TrackedFiles;
 use super::store::CheckpointStore;

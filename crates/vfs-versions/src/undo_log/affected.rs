@@ -1,6 +1,8 @@
 //! Paths at and below which an operation changes files.
 
-use vfs_core::{DeleteRequest, RequestRef, Result, TransferMode, VfsPath};
+use vfs_core::operation::RequestRef;
+use vfs_core::transfer::TransferMode;
+use vfs_core::{DeleteRequest, Result, VfsPath};
 
 use crate::snapshots::files::TrackedFiles;
 

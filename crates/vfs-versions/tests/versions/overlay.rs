@@ -6,9 +6,10 @@ use futures::future::poll_immediate;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::time::Instant;
+use vfs_core::snapshots::ChangeKind;
 use vfs_core::{
-    Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest,
-    Layer, LsRequest, OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, Layer,
+    LsRequest, OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::{Delay, FaultInjection};
 use vfs_memory::MemoryBackend;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{
-    Backend as _, BackendExt, CancelToken, ErrorKind, ExecuteRequest, JobOutputRequest, OpContext, Shell as _,
-    StopJobRequest,
-};
+use vfs_core::shell::{JobOutputRequest, StopJobRequest};
+use vfs_core::{Backend as _, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _};
 
 use crate::support::{HANG_TIMEOUT, TIMES, execute, in_memory, path, run};
 

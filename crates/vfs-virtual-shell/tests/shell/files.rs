@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, Intercepted, Interceptor, Layer as _, OpContext,
-    Operation, Result, ResultStream, Shell as _, StreamCall, StreamRequest, UnaryRequest, WriteRequest,
+    Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, Interceptor, Layer as _, OpContext, Operation, Result,
+    Shell as _, WriteRequest,
 };
 use vfs_layers::Trace;
 use vfs_local::LocalBackend;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend, BackendExt, ErrorKind, ExecuteRequest, Layer as _, OpContext, RunMode};
+use vfs_core::shell::RunMode;
+use vfs_core::{Backend, BackendExt, ErrorKind, ExecuteRequest, Layer as _, OpContext};
 use vfs_layers::{Audit, MemorySink, Quota, QuotaLimits, ReadOnly};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, RuleSet};

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{
-    BackendExt, ErrorKind, ExecuteRequest, JobId, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
-};
+use vfs_core::shell::{JobId, JobOutputRequest, JobsRequest, StopJobRequest};
+use vfs_core::{BackendExt, ErrorKind, ExecuteRequest, OpContext, Shell as _};
 use vfs_memory::MemoryBackend;
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, Intercepted, Interceptor, OpContext, Operation,
-    Result, ResultStream, StreamCall, StreamRequest, StreamingShell as _, UnaryRequest,
+    Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, Interceptor, OpContext, Operation, Result,
+    StreamingShell as _,
 };
 use vfs_memory::MemoryBackend;
 

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use vfs_core::{
-    Backend, Error, ErrorKind, ExecuteRequest, Job, JobId, JobsRequest, OpContext, Result, RunMode, Shell,
-    StopJobRequest,
-};
+use vfs_core::shell::{JobId, JobInfo, JobsRequest, RunMode, StopJobRequest};
+use vfs_core::{Backend, Error, ErrorKind, ExecuteRequest, OpContext, Result, Shell};
 
 use super::super::exec::ExecuteOutput;
 use super::json::encode;
@@ -31,7 +29,7 @@ pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output
 
 #[derive(Serialize)]
 struct JobList {
-    jobs: Vec<Job>,
+    jobs: Vec<JobInfo>,
 }
 
 impl CommandRunner {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use vfs_config::suggest::similar;
+use vfs_core::search::LineSelection;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
 use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
@@ -189,8 +190,10 @@ struct CapabilitiesRequest {
 
 /// Searches text; without a match, the result has a hint about other searches.
 async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<OperationOutput> {
-    let literal_hint =
-        if request.invert { None } else { search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE) };
+    let literal_hint = match request.selection {
+        LineSelection::NonMatching => None,
+        _ => search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE),
+    };
     let (limit, max_bytes) = (request.limit, request.max_result_bytes);
     request.limit.get_or_insert(DEFAULT_LIMIT);
     request.max_result_bytes.get_or_insert(DEFAULT_MAX_RESULT_BYTES);

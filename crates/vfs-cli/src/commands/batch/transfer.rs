@@ -3,9 +3,10 @@
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, Error, ErrorKind, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse, OpContext,
-    Result, StatRequest, VfsPath,
+    Backend, Error, ErrorKind, FileDownloadResponse, FileUploadResponse, OpContext, Result, StatRequest, UploadRequest,
+    VfsPath,
 };
 
 use super::request::{Fields, accept_file_path, decode};
@@ -19,13 +20,13 @@ const MAX_CONCURRENT_STATS: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UploadRequest {
+pub(super) struct BatchUpload {
     files: Vec<Fields>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DownloadRequest {
+pub(super) struct BatchDownload {
     paths: Vec<String>,
 }
 
@@ -61,7 +62,7 @@ impl InvalidPath {
 pub(super) async fn upload(
     session: &Session,
     cx: &OpContext,
-    request: UploadRequest,
+    request: BatchUpload,
 ) -> Result<TransferResults<FileUploadResponse>> {
     let mut files = Vec::new();
     let mut invalid = Vec::new();
@@ -81,7 +82,7 @@ pub(super) async fn upload(
         if let Some(path) = parsed {
             fields.insert("path".into(), path.as_str().into());
         }
-        files.push(decode::<FileUpload>(fields)?);
+        files.push(decode::<UploadRequest>(fields)?);
         invalid.push(None);
     }
     let results = session.backend.upload_files(cx, files).await;
@@ -92,7 +93,7 @@ pub(super) async fn upload(
 pub(super) async fn download(
     session: &Session,
     cx: &OpContext,
-    request: DownloadRequest,
+    request: BatchDownload,
 ) -> TransferResults<FileDownloadResponse> {
     let parsed: Vec<_> = request.paths.iter().map(|text| session.path(text)).collect();
     let mut sizes = sizes(session, cx, &parsed).await.into_iter();

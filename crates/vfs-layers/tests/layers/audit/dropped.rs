@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::future::poll_immediate;
-use vfs_core::{
-    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Interceptor, Layer, OpContext, Result};
 use vfs_layers::{Audit, AuditRecord, AuditSink, MemorySink, OnSinkFailure};
 use vfs_memory::MemoryBackend;
 

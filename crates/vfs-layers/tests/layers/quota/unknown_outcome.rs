@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::future::poll_immediate;
 use tokio::sync::Semaphore;
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, Error, ErrorKind, ExecuteRequest, Intercepted, Interceptor, OpContext, Operation,
-    Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, ExecuteRequest, Interceptor, OpContext, Operation, Result,
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Write;
 
 use futures::executor::block_on;
-use vfs_core::{BackendExt, Change, WatchRequest};
+use vfs_core::BackendExt;
+use vfs_core::watch::{Change, WatchRequest};
 use vfs_local::{Mounts, Resolution};
 
 use super::{made_or_gone, removed};

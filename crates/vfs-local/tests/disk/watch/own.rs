@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use futures::StreamExt;
 use futures::executor::block_on;
+use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, Change, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, OpContext,
-    RenameRequest, WatchRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, UploadRequest,
 };
 use vfs_local::{Durability, LocalBackend};
 
@@ -33,7 +33,7 @@ fn each_operation_is_one_event_and_no_temporary_name_is_seen() {
         block_on(files.create_text("/d/e/g", "g")).expect("it writes");
         assert_eq!(watch.changes(), [made_or_gone("/d"), made_or_gone("/d/e"), disk.created("/d/e/g")]);
 
-        block_on(files.upload_files(&cx, vec![FileUpload::new(path("/u"), "u")]));
+        block_on(files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "u")]));
         assert_eq!(watch.changes(), [disk.created("/u")]);
         block_on(files.copy(&cx, CopyRequest::new(path("/f"), path("/u")).overwrite())).expect("it copies");
         assert_eq!(watch.changes(), [disk.changed("/u")]);

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use futures::executor::block_on;
-use vfs_core::{Backend, BackendExt, Change, LsRequest, OpContext, RenameRequest, Version};
+use vfs_core::watch::Change;
+use vfs_core::{Backend, BackendExt, LsRequest, OpContext, RenameRequest, Version};
 
 use crate::{Disk, path};
 

@@ -1,6 +1,7 @@
 //! Tests of the order in which tasks are claimed and results are taken.
 
-use vfs_core::{FileCount, VfsPath};
+use vfs_core::VfsPath;
+use vfs_core::search::FileCount;
 
 use super::*;
 use crate::testing::TestTree;

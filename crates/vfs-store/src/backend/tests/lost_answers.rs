@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, Error, ErrorKind, FileUpload, OpContext, RenameRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, OpContext, RenameRequest, UploadRequest, WriteMode,
+    WriteRequest,
 };
 
 use super::probe::Lost;
@@ -64,7 +65,7 @@ async fn an_upload_that_may_have_been_made_overwrites_no_later_edit() {
                 futures::executor::block_on(other.write(&cx(), edit)).expect("it is there");
             }
         });
-        let upload = ["/u/1", "/u/2"].map(|at| FileUpload::new(path(at), "uploaded\n"));
+        let upload = ["/u/1", "/u/2"].map(|at| UploadRequest::new(path(at), "uploaded\n"));
         for answer in files.upload_files(&cx(), upload.to_vec()).await {
             let error = answer.cause.expect("nobody knows what became of it");
             assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{lost:?}: {error}");

@@ -2,7 +2,8 @@
 
 use futures::StreamExt as _;
 use futures::future::poll_immediate;
-use vfs_core::{Backend, BackendExt, DeleteRequest, GlobRequest, GrepRequest, RenameRequest, Watch, WatchRequest};
+use vfs_core::watch::WatchRequest;
+use vfs_core::{Backend, BackendExt, DeleteRequest, GlobRequest, GrepRequest, RenameRequest, Watch};
 
 use super::{cx, in_namespace, path};
 use crate::{MemoryStore, NamespaceSource, StoreBackend, StoreConfig};

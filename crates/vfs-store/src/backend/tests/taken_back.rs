@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorDetail, ErrorKind, OpContext, RenameRequest};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, OpContext, RenameRequest};
 
 use super::{Probe, cx, path};
 use crate::{MemoryStore, StoreBackend};

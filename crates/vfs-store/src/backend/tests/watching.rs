@@ -1,9 +1,8 @@
 //! The change feed.
 
 use futures::StreamExt as _;
-use vfs_core::{
-    Backend, BackendExt, Change, Cursor, DeleteRequest, OpContext, RenameRequest, Watch, WatchEvent, WatchRequest,
-};
+use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::{Backend, BackendExt, DeleteRequest, OpContext, RenameRequest, Watch};
 
 use super::{cx, in_namespace, path};
 use crate::{MemoryStore, StoreBackend};

@@ -10,8 +10,9 @@ use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use vfs_core::context::DropGuard;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{DropGuard, Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 use super::super::concurrency::runtime::Runtime;
 use super::content_cache::Content;
@@ -351,8 +352,8 @@ impl<S: Store> Tree for StoreTree<S> {
         Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 
-    fn resolve(&self, dir: &StoreDir, name: &str) -> Result<Resolved> {
-        dir.0.path.child(name).map(Resolved::at)
+    fn resolve(&self, dir: &StoreDir, name: &str) -> Result<ResolveResult> {
+        dir.0.path.child(name).map(ResolveResult::at)
     }
 }
 

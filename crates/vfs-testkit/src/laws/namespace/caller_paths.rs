@@ -1,8 +1,9 @@
 //! Paths in results and errors, which are those of the caller.
 
+use vfs_core::error::ErrorDetail;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, FileUpload, GlobRequest, GrepEvent,
-    GrepOutput, GrepRequest, LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepEvent, GrepOutput, GrepRequest,
+    LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;
@@ -43,7 +44,7 @@ async fn results_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     let renamed = files.rename(RenameRequest::new(to.clone(), path("/in/m/d/g"))).await?;
     assert_eq!((renamed.from, renamed.to), (to.clone(), path("/in/m/d/g")));
     assert_eq!(files.delete(DeleteRequest::new(path("/in/m/d/g"))).await?.path, path("/in/m/d/g"));
-    let uploaded = backend.upload_files(&cx(), vec![FileUpload::new(to.clone(), "x")]).await;
+    let uploaded = backend.upload_files(&cx(), vec![UploadRequest::new(to.clone(), "x")]).await;
     let downloaded = backend.download_files(&cx(), vec![to.clone()]).await;
     assert_eq!((&uploaded[0].path, &downloaded[0].path), (&to, &to));
     Ok(())
@@ -106,7 +107,7 @@ async fn errors_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
         ];
         if kind == ErrorKind::IsADirectory {
             answers.push(files.write(WriteRequest::new(target(), "x").mode(WriteMode::Overwrite)).await.err());
-            let upload = files.backend.upload_files(&cx(), vec![FileUpload::new(target(), "x")]).await.remove(0);
+            let upload = files.backend.upload_files(&cx(), vec![UploadRequest::new(target(), "x")]).await.remove(0);
             answers.push(upload.cause);
         } else {
             answers.push(files.stat(&at).await.err());

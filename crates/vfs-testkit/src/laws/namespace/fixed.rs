@@ -1,7 +1,7 @@
 //! Mount points and their ancestors, which no operation changes.
 
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, ReadRequest, RenameRequest, Result, WriteMode,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ReadRequest, RenameRequest, Result, UploadRequest, WriteMode,
     WriteRequest,
 };
 
@@ -101,7 +101,7 @@ async fn what_is_held_by_a_mount_is_not_a_file(n: &NamespaceFactory) -> LawResul
         }
         is_directory(files, at, files.read(ReadRequest::new(path(at))).await);
         is_directory(files, at, files.edit(EditRequest::new(path(at), "x", "y")).await);
-        let mut uploaded = files.backend.upload_files(&cx(), vec![FileUpload::new(path(at), "x")]).await;
+        let mut uploaded = files.backend.upload_files(&cx(), vec![UploadRequest::new(path(at), "x")]).await;
         let cause = uploaded.pop().expect("an answer").cause;
         is_directory(files, at, cause.map_or(Ok(()), Err));
         is_directory(files, at, files.download_error(at).await.map_or(Ok(()), Err));

@@ -1,8 +1,7 @@
 //! Order and limits of results over all mounts.
 
-use vfs_core::{
-    EntryKinds, GlobRequest, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LsRequest, Result, Truncation,
-};
+use vfs_core::search::{EntryKinds, GrepSummary};
+use vfs_core::{GlobRequest, GrepEvent, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
 
 use super::super::LawResult;
 use super::steps::{Parts, path};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::{Either, poll_immediate, select};
-use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode, WriteMode, WriteRequest};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, WriteMode, WriteRequest};
 
 use super::super::LawResult;
 use super::super::steps::cx;

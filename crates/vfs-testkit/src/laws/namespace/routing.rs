@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use vfs_core::operation::{ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::search::EntryKinds;
 use vfs_core::{
-    Backend, Capabilities, EntryKinds, ErrorKind, GlobRequest, GrepRequest, Interceptor, LsRequest, OpContext,
-    ReadRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+    Backend, Capabilities, ErrorKind, GlobRequest, GrepRequest, Interceptor, LsRequest, OpContext, ReadRequest, Result,
 };
 
 use super::super::LawResult;

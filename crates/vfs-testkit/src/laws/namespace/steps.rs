@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use vfs_core::{
-    Backend, DownloadRequest, Error, GlobRequest, GrepEvent, GrepRequest, Intercepted, Interceptor, LsRequest, Problem,
-    Result, UnaryRequest as _, VfsPath,
-};
+use vfs_core::operation::{Intercepted, UnaryRequest as _};
+use vfs_core::transfer::DownloadRequest;
+use vfs_core::{Backend, Error, GlobRequest, GrepEvent, GrepRequest, Interceptor, LsRequest, Problem, Result, VfsPath};
 
 use super::super::steps::cx;
 use crate::namespaces::NamespaceFactory;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use vfs_core::state::FilesUpdate;
+use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileOperationError, FileUpload, FilesUpdate, GlobRequest,
-    LsRequest, ReadRequest, RenameRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
+    UploadRequest, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;
@@ -48,7 +50,7 @@ async fn a_change_is_told_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     assert_eq!(changed_paths(renamed.files_update), expected(&[("/in/m/b", false), ("/in/m/c", true)]));
     let deleted = files.delete(DeleteRequest::new(a())).await?;
     assert_eq!(changed_paths(deleted.files_update), expected(&[("/in/m/a", false)]));
-    let uploaded = files.backend.upload_files(&cx(), vec![FileUpload::new(a(), "x")]).await.remove(0);
+    let uploaded = files.backend.upload_files(&cx(), vec![UploadRequest::new(a(), "x")]).await.remove(0);
     assert_eq!(changed_paths(uploaded.files_update), expected(&[("/in/m/a", true)]));
     Ok(())
 }
@@ -99,7 +101,7 @@ async fn uploads_to_several_mounts_are_answered_in_order(n: &NamespaceFactory) -
     let files = n.mount(&default.backend, &[("/one", &one.backend), ("/bad", &failing)]);
     one.put_each(&["/d/x"]).await?;
     let paths = ["/one/a", "/z", "/bad/a", "/one/d", "/a", "/one", "/bad/b", "/one/b"];
-    let uploads = paths.map(|at| FileUpload::new(path(at), at)).to_vec();
+    let uploads = paths.map(|at| UploadRequest::new(path(at), at)).to_vec();
     let answers = files.backend.upload_files(&cx(), uploads).await;
     assert_eq!(answers.iter().map(|answer| answer.path.as_str()).collect::<Vec<_>>(), paths);
     for (answer, at) in answers.iter().zip(paths) {
@@ -146,7 +148,7 @@ async fn downloads_of_several_mounts_are_answered_in_order(n: &NamespaceFactory)
 async fn of_two_uploads_of_one_file_the_later_wins(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/m"]);
     let uploads = [("/m/a", "first"), ("/a", "other"), ("//m/./a", "second")];
-    let uploads = uploads.map(|(at, text)| FileUpload::new(path(at), text)).to_vec();
+    let uploads = uploads.map(|(at, text)| UploadRequest::new(path(at), text)).to_vec();
     let answers = files.backend.upload_files(&cx(), uploads).await;
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
     assert_eq!((files.text("/m/a").await?.as_str(), files.text("/a").await?.as_str()), ("second", "other"));

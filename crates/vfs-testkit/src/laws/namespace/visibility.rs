@@ -1,6 +1,7 @@
 //! Ignore rules and hidden names across mounts.
 
-use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, GrepResult, Skipped};
+use vfs_core::search::{EntryKinds, Skipped};
+use vfs_core::{GlobRequest, GrepOutput, GrepRequest, GrepResult};
 
 use super::super::LawResult;
 use super::steps::{Parts, path};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
+use vfs_core::search::EntryKinds;
+use vfs_core::{Backend, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
 
 use super::super::LawResult;
 use super::steps::{around, path, places};

@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
-use vfs_core::{
-    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, RequestRef, Result, ResultStream,
-    StreamCall, StreamRequest, UnaryRequest, VfsPath,
-};
+use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
+use vfs_core::{Backend, BackendExt, Error, ErrorKind, Interceptor, OpContext, Result, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 

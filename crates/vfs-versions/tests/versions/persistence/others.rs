@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use vfs_core::{Backend, BackendExt, ChangeKind, ErrorKind, OpContext, Result};
+use vfs_core::snapshots::ChangeKind;
+use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, Result};
 use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
-use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Layer, Operation, RenameRequest, Result, SnapshotId,
-};
+use vfs_core::snapshots::SnapshotId;
+use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Layer, Operation, RenameRequest, Result};
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
 use vfs_testkit::{ALL, StrictBackend, Target, model};

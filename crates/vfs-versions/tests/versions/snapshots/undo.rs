@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Intercepted, Interceptor, Layer, OpContext,
-    Operation, RenameRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Interceptor, Layer, OpContext, Operation,
+    RenameRequest, Result, UploadRequest, VfsPath,
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
@@ -38,7 +39,7 @@ async fn every_operation_is_undone() {
             9 => files.copy(cx, copy("/moved", "/again")).await.map(drop),
             10 => files.copy(cx, copy("/b", "/again/x").overwrite()).await.map(drop),
             11 => {
-                let upload = |at| FileUpload::new(path(at), "uploaded");
+                let upload = |at| UploadRequest::new(path(at), "uploaded");
                 let answers = files.upload_files(cx, vec![upload("/b"), upload("/u")]).await;
                 answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(()), Err)
             }
