@@ -268,5 +268,7 @@ pub use vfs_core::{
 pub use vfs_local::{LocalBackend, LocalConfig};
 #[cfg(feature = "memory")]
 pub use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
+#[cfg(feature = "sandbox")]
+pub use vfs_sandbox::{OsSandbox, SandboxConfig};
 #[cfg(feature = "store")]
-pub use vfs_store::{StoreBackend, StoreConfig, StoreUrl, open_store};
+pub use vfs_store::{NamespaceSource, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
