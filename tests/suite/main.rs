@@ -2,14 +2,17 @@
 
 mod commands;
 mod contract_coverage;
+mod conventions;
 mod doubles;
 mod emptied;
 mod layering;
 mod links;
 mod model;
+mod modules;
 mod mounts;
 mod overlay_commits;
 mod overlay_links;
 mod overlays;
 mod policy;
 mod shadows;
+mod sources;
