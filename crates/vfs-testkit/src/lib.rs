@@ -7,7 +7,7 @@
 //! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
 //!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
-//! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
+//! * [`StateRunner`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
 //! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
 //! * [`harness`] has what laws of another kind are built on. The laws of stores are in the crate `vfs-store-testkit`.
@@ -30,25 +30,25 @@ mod counting;
 mod fake_shell;
 pub mod harness;
 mod laws;
-mod meddling;
+mod fault_injector;
 pub mod model;
 mod namespaces;
 mod ports;
-mod reducing;
+mod state_runner;
 mod shell_laws;
 mod strict;
 mod strict_shell;
 mod target;
 mod tier;
 mod trials;
-mod unlent;
+mod without_tree;
 
 pub use counting::Counting;
 pub use fake_shell::FakeShell;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use ports::server_port;
-pub use reducing::Reducing;
+pub use state_runner::StateRunner;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };

@@ -20,7 +20,7 @@ use vfs_core::{
 /// # Behaviour
 ///
 /// * It yields before and after every call and before every item of a stream, so that what may interleave does.
-/// * It panics at a result that is not well formed: an entry outside the path that was asked for or out of order, more
+/// * It panics at a result that is not well formed: an entry outside the requested path or out of order, more
 ///   entries than the limit, an answer that is missing, an error that should name a path and does not, a problem without
 ///   words, a command that ended in two ways or in none.
 ///
@@ -54,8 +54,8 @@ fn check_error(error: &Error) {
     assert!(!error.message().is_empty() && error.for_model().len() <= 2048, "an error has short words: {error:?}");
 }
 
-fn check_at(asked: &VfsPath, path: &VfsPath) {
-    assert_eq!(asked, path, "a result is about the path that was asked for");
+fn check_at(requested: &VfsPath, path: &VfsPath) {
+    assert_eq!(requested, path, "a result is about the requested path");
 }
 
 fn check_info(info: &FileInfo) {
@@ -74,7 +74,7 @@ fn check_entries(below: &VfsPath, limit: Option<u64>, entries: &[FileInfo]) {
 
 fn check_problems(problems: &[Problem]) {
     for problem in problems {
-        assert!(problem.path.starts_with('/') && !problem.message.is_empty(), "a problem is told whole: {problem:?}");
+        assert!(problem.path.starts_with('/') && !problem.message.is_empty(), "a problem has a path and a message: {problem:?}");
     }
 }
 
@@ -174,7 +174,7 @@ impl Backend for StrictBackend {
         let (path, diff) = (req.path.clone(), req.wants_diff());
         observed(self.inner.edit(cx, req), |result| {
             check_at(&path, &result.path);
-            assert_eq!(result.diff.is_some(), diff, "the diff comes where it was asked for");
+            assert_eq!(result.diff.is_some(), diff, "a diff is there if it was requested");
             assert!(result.occurrences > 0, "an edit that replaced nothing is an error");
         })
         .await
@@ -208,8 +208,8 @@ impl Backend for StrictBackend {
         observed(self.inner.glob(cx, req), |result| {
             check_entries(&path, limit, &result.entries);
             check_problems(&result.problems);
-            let asked_for = |entry: &FileInfo| if entry.is_dir { kinds.directories() } else { kinds.files() };
-            assert!(result.entries.iter().all(asked_for), "only {kinds:?} were asked for");
+            let requested = |entry: &FileInfo| if entry.is_dir { kinds.directories() } else { kinds.files() };
+            assert!(result.entries.iter().all(requested), "only {kinds:?} were requested");
         })
         .await
     }
@@ -251,10 +251,10 @@ impl Backend for StrictBackend {
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        let asked = paths.clone();
+        let requested = paths.clone();
         yield_now().await;
         let answers = self.inner.download_files(cx, paths).await;
-        assert!(answers.iter().map(|answer| &answer.path).eq(&asked), "an answer for each path, in order");
+        assert!(answers.iter().map(|answer| &answer.path).eq(&requested), "an answer for each path, in order");
         for answer in &answers {
             assert_eq!(answer.error.is_some(), answer.cause.is_some(), "word and cause come together: {answer:?}");
             assert_eq!(answer.error.is_none(), answer.content.is_some(), "either read or not: {answer:?}");

@@ -1,4 +1,4 @@
-//! The strict double's shell.
+//! Shell of the strict double.
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt};
@@ -17,14 +17,14 @@ fn check_error(error: &Error) {
     assert!(!error.message().is_empty() && error.for_model().len() <= 2048, "an error has short words: {error:?}");
 }
 
-/// Checks what can be told of every answer, whatever the command was.
+/// Checks what holds for the response to any command.
 fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
     assert!(ended.exit_code.is_none() || ended.signal.is_none(), "it exited or was ended: {:?}", ended.exit());
     assert!(ended.signal.is_none_or(|signal| signal > 0), "there is no such signal: {:?}", ended.exit());
     if request.run == RunMode::Background {
         let mut bare = ExecuteResponse::default();
         bare.job.clone_from(&ended.job);
-        assert!(ended.job.is_some() && *ended == bare, "nothing but its id is known of a job: {ended:?}");
+        assert!(ended.job.is_some() && *ended == bare, "the response to a job has only its id: {ended:?}");
         return;
     }
     assert!(ended.job.is_none(), "a command that was waited for is no job");
@@ -33,7 +33,7 @@ fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
     let limit = request.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES).saturating_add(NOTE);
     for text in [&ended.output, &ended.stdout, &ended.stderr] {
         // A byte that is not UTF-8 is shown by three.
-        assert!(text.len() as u64 <= limit.saturating_mul(3), "{} bytes are kept, of {limit}", text.len());
+        assert!(text.len() as u64 <= limit.saturating_mul(3), "{} bytes were returned, of {limit}", text.len());
     }
     assert!(!ended.truncated || ended.output_bytes > 0, "nothing cannot be cut");
     assert_eq!(ended.full_output.is_some(), request.full_output == FullOutput::File, "a file comes by request");
@@ -80,8 +80,8 @@ impl Shell for StrictBackend {
 
     async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
         let most = req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES).saturating_mul(3);
-        observed(self.shell().job_output(cx, req), |told| {
-            assert!(told.output.len() as u64 <= most, "{} bytes are told, of {most}", told.output.len());
+        observed(self.shell().job_output(cx, req), |chunk| {
+            assert!(chunk.output.len() as u64 <= most, "{} bytes were returned, of {most}", chunk.output.len());
         })
         .await
     }
@@ -89,7 +89,7 @@ impl Shell for StrictBackend {
     async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         let id = req.id.clone();
         observed(self.shell().stop_job(cx, req), |job| {
-            assert_eq!(job.id, id, "an answer is about the job that was asked for");
+            assert_eq!(job.id, id, "an answer is about the requested job");
             assert!(job.exit.is_some(), "a job that was stopped has ended: {job:?}");
             check_job(job);
         })
@@ -100,7 +100,7 @@ impl Shell for StrictBackend {
 impl StreamingShell for StrictBackend {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let mut request = req.clone();
-        // Nothing is kept for the end.
+        // All output was streamed, so the exit has none.
         request.max_output_bytes = Some(0);
         let mut ended = false;
         let shell = self.inner.as_streaming_shell().expect("it is shown where there is one");

@@ -18,9 +18,9 @@ pub struct Target {
     pub base: VfsPath,
     /// Makes links, where the backend can have them.
     pub links: Option<Arc<dyn LinkMaker>>,
-    /// A part of the host path below which the files are kept. No message for the model may show it.
+    /// A part of the host path below which the files are stored. No message for the model may show it.
     pub host_marker: Option<String>,
-    /// Directories that are there whatever happens, because something is mounted there.
+    /// Directories that always exist, because something is mounted there.
     pub mounts: Vec<VfsPath>,
     /// The most bytes that a path can have here. Default [`VfsPath::MAX_LEN`].
     pub longest_path: usize,
@@ -138,7 +138,7 @@ pub enum Need {
     FixedTimes,
     /// Symbolic links, and a way to make them.
     Links,
-    /// A tree that can be lent.
+    /// A tree for searches.
     TreeProvider,
     /// A change feed.
     Watching,
@@ -158,7 +158,7 @@ impl Need {
             Need::SetTimes => (capabilities.set_times, "no write sets the time of a file here"),
             Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
-            Need::TreeProvider => (target.backend.as_tree_provider().is_some(), "it does not lend its tree"),
+            Need::TreeProvider => (target.backend.as_tree_provider().is_some(), "it does not provide a tree"),
             Need::Watching => (target.backend.as_watch().is_some(), "this backend has no change feed"),
         };
         (!met).then_some(reason)
@@ -183,7 +183,7 @@ impl TargetFactory {
         Self { name, tier: Tier::Semantics, make: Arc::new(make) }
     }
 
-    /// Runs only the laws of `tier` and the tiers before it, unless the environment asks for all.
+    /// Runs only the laws of `tier` and the tiers before it, unless the environment requires all.
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;

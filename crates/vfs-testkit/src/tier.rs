@@ -7,7 +7,7 @@ use std::env;
 /// The tiers are ordered: a target of one tier runs the laws of that tier and of all tiers before it. A law of glob syntax
 /// cannot hold on one store and break on the next, since one implementation serves both; a law of atomic writes can.
 ///
-/// With `VFS_LAWS=all` in the environment, every target runs every law, whatever its tier.
+/// With `VFS_LAWS=all` in the environment, every target runs every law of any tier.
 ///
 /// ```
 /// use vfs_testkit::Tier;
@@ -39,7 +39,7 @@ impl Tier {
     }
 }
 
-/// Whether every target runs every law, which `VFS_LAWS=all` in the environment asks for.
+/// Whether every target runs every law, as `VFS_LAWS=all` in the environment requires.
 ///
 /// # Panics
 ///

@@ -152,8 +152,8 @@ async fn a_writer_sets_the_time_that_it_is_given(t: &Target) -> LawResult {
     let mut writer = t.backend.open_writer(&cx(), request).await?;
     writer.write(Bytes::from_static(b"x")).await?;
     writer.commit().await?;
-    let kept = t.stat("/a").await?.modified_at;
-    assert_eq!(kept.map(|time| time.trunc_subsecs(6)), Some(at), "to the microsecond");
+    let stored = t.stat("/a").await?.modified_at;
+    assert_eq!(stored.map(|time| time.trunc_subsecs(6)), Some(at), "to the microsecond");
     Ok(())
 }
 

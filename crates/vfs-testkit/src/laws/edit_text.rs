@@ -63,7 +63,7 @@ async fn an_old_with_crlf_is_found_where_lines_end_otherwise(t: &Target) -> LawR
     Ok(())
 }
 
-/// Files, what is replaced by what, what the file holds then, and what it holds if exact bytes are asked for.
+/// Files, what is replaced by what, what the file holds then, and what it holds if exact bytes are required.
 const NEW_TEXT: [(&str, &str, &str, &str, &str); 8] = [
     ("a\nb\n", "b", "x\r\ny", "a\nx\ny\n", "a\nx\r\ny\n"),
     ("a\nb\n", "a\nb", "x\r\ny", "x\ny\n", "x\r\ny\n"),

@@ -1,4 +1,4 @@
-//! What glob and grep leave out unless asked, and that they say so.
+//! Names that glob and grep skip by default, and the counts of them.
 
 use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, HiddenNames};
 

@@ -129,7 +129,7 @@ async fn a_file_that_is_named_is_searched(t: &Target) -> LawResult {
     for path in ["/.env", "/a.log", "/.dir/b"] {
         t.put(path, "hit\n").await?;
         let hits = t.hits(GrepRequest::literal("hit").path(t.path(path))).await?;
-        assert_eq!(hits, [format!("{path}:1:hit")], "whoever names a file means it");
+        assert_eq!(hits, [format!("{path}:1:hit")], "a file that is named is searched");
     }
     assert_eq!(t.hits(GrepRequest::literal("hit").path(t.path("/.dir"))).await?, ["/.dir/b:1:hit"]);
     Ok(())

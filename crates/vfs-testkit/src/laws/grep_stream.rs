@@ -60,7 +60,7 @@ async fn a_stream_of_files_gives_files(t: &Target) -> LawResult {
             match event? {
                 GrepEvent::File(file) => files.push(file),
                 GrepEvent::End(_) => {}
-                other => panic!("{other:?} was not asked for"),
+                other => panic!("{other:?} was not requested"),
             }
         }
         assert_eq!(files, collected.files);

@@ -153,7 +153,7 @@ async fn grep_leaves_links_out_and_counts_them(t: &Target) -> LawResult {
     let result = t.grep(GrepRequest::literal("hit")).await?;
     assert_eq!((t.lines(&result.matches), result.skipped.links), (vec!["/d/file:1:hit".to_owned()], 2));
     let named = t.hits(GrepRequest::literal("hit").path(t.path("/to-file"))).await?;
-    assert_eq!(named, ["/to-file:1:hit"], "whoever names a link means it");
+    assert_eq!(named, ["/to-file:1:hit"], "a link that is named is followed");
     Ok(())
 }
 

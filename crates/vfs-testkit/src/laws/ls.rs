@@ -86,7 +86,7 @@ async fn depth_ends_a_listing_and_says_so(t: &Target) -> LawResult {
         assert_eq!(t.names(&listing.entries), expected, "{depth}");
         assert_eq!(listing.truncated, truncated, "{depth}");
     }
-    assert_eq!(t.ls(one_level).await?.truncated, None, "one level was all that was asked for");
+    assert_eq!(t.ls(one_level).await?.truncated, None, "only one level was requested");
     Ok(())
 }
 

@@ -48,15 +48,15 @@ mod routing;
 mod speech;
 mod stage;
 mod steps;
-mod told;
-mod unlent;
+mod updates;
+mod without_tree;
 mod visibility;
 
 const TABLES: &[&[NamespaceLaw]] = &[
     routing::LAWS,
     fixed::LAWS,
     speech::LAWS,
-    told::LAWS,
+    updates::LAWS,
     limits::LAWS,
     reach::LAWS,
     visibility::LAWS,
@@ -64,7 +64,7 @@ const TABLES: &[&[NamespaceLaw]] = &[
     moves::LAWS,
     interrupted::LAWS,
     meanwhile::LAWS,
-    unlent::LAWS,
+    without_tree::LAWS,
 ];
 
 /// Every law of a namespace.

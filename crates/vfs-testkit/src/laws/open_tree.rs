@@ -29,7 +29,7 @@ const PURPOSES: [TreeUse; 3] = [TreeUse::List, TreeUse::Glob, TreeUse::Grep];
 type Directory = Arc<dyn DynDirectory>;
 
 async fn open_tree(t: &Target, start: &str, purpose: TreeUse) -> Result<SharedTree> {
-    let searchable = t.backend.as_tree_provider().expect("the law needs a backend that lends");
+    let searchable = t.backend.as_tree_provider().expect("the law needs a backend that provides a tree");
     searchable.open_tree(&cx(), OpenTreeRequest::new(t.path(start), purpose)).await
 }
 
@@ -38,7 +38,7 @@ async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 's
     spawn_blocking(look).await.expect("nothing in it panics")
 }
 
-/// One entry of a lent tree.
+/// One entry of an open tree.
 #[derive(Debug)]
 struct Entry {
     info: FileInfo,
@@ -82,7 +82,7 @@ fn walk(dir: &Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()>
     Ok(())
 }
 
-/// Everything below `start` in a tree that is lent for it, by path.
+/// Everything below `start` in a tree that is opened there, by path.
 async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Entry>> {
     let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {
@@ -146,8 +146,8 @@ async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
 async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult {
     put_tree(t).await?;
     for entry in everything(t, "/", TreeUse::List).await? {
-        let asked = t.backend.resolve(&cx(), ResolveRequest::new(entry.info.path)).await?;
-        assert_eq!(entry.real, asked);
+        let resolved = t.backend.resolve(&cx(), ResolveRequest::new(entry.info.path)).await?;
+        assert_eq!(entry.real, resolved);
     }
     Ok(())
 }

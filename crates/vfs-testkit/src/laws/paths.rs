@@ -1,4 +1,4 @@
-//! How paths are spelled, and the root.
+//! Spellings of paths, and the root directory.
 
 use vfs_core::{
     CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, LsRequest, ReadRequest, RenameRequest, VfsPath,

@@ -157,7 +157,7 @@ async fn is_escape(t: &Target, path: &str) {
 
 async fn an_absolute_link_is_an_escape_that_says_to_make_it_relative(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
-    // Where the root is not that of the host, the target is spelled as a path inside.
+    // Where the root is not that of the host, the target is given as a path inside.
     link(t, "/absolute", if t.base.is_root() { "/d/x" } else { "/vfs-laws-outside/x" });
     link(t, "/chain", "d/../absolute");
     for path in ["/absolute", "/chain"] {

@@ -1,4 +1,4 @@
-//! What is known of files and directories, and versions.
+//! Metadata of files and directories, and versions.
 
 use chrono::{TimeDelta, Utc};
 use vfs_core::{
@@ -163,7 +163,7 @@ async fn an_emptied_directory_is_gone(t: &Target) -> LawResult {
 async fn capabilities_say_what_can_be_done(t: &Target) -> LawResult {
     let capabilities = t.backend.capabilities(&t.base);
     assert_eq!(capabilities.access, Access::ReadWrite, "the laws need a backend that can be written");
-    assert!(capabilities.max_file_size >= 16 << 20, "files of 16 MiB can be kept");
+    assert!(capabilities.max_file_size >= 16 << 20, "files of 16 MiB can be stored");
     t.put("/a.txt", "x").await?;
     assert_eq!(t.backend.capabilities(&t.path("/a.txt")).max_file_size, capabilities.max_file_size);
     Ok(())

@@ -136,8 +136,8 @@ impl Target {
         Ok(self.lines(&self.grep(request).await?.matches))
     }
 
-    fn search_path(&self, asked: &VfsPath) -> VfsPath {
-        if asked.is_root() { self.base.clone() } else { asked.clone() }
+    fn search_path(&self, requested: &VfsPath) -> VfsPath {
+        if requested.is_root() { self.base.clone() } else { requested.clone() }
     }
 
     /// `path` as the law wrote it.

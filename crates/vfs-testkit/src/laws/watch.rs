@@ -1,7 +1,7 @@
 //! Change feeds, on backends that have them.
 //!
-//! A disk tells of a change some milliseconds later and looks at the file only then, so that each law waits for what it
-//! did before it goes on, or asks only for what holds for all.
+//! A disk reports a change some milliseconds later and reads the file only then. Each law therefore waits for the events of
+//! its changes before the next one, or checks only what holds for every backend.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl Feed<'_> {
         ends("waiting for an event", self.events.next()).await.expect("a feed does not end by itself")
     }
 
-    /// The next event that is not of a directory: whether and when those are told of is for each backend to say.
+    /// Returns the next event of a file. Whether and when a backend reports directories is its own choice.
     async fn next(&mut self) -> Result<WatchEvent> {
         loop {
             let event = self.event().await?;
@@ -195,17 +195,17 @@ async fn a_feed_goes_on_after_a_cursor(t: &Target) -> LawResult {
     }
     for (seen, cursor) in cursors.into_iter().enumerate() {
         let mut again = t.watch(WatchRequest::new(t.path("/")).since(cursor));
-        let told = again.until_now().await?;
-        // The marks of the feeds before are told, too.
+        let reported = again.until_now().await?;
+        // The feed also reports the marks of earlier feeds.
         let is_mark =
             |change: &Change| matches!(change, Change::Created { path, .. } if t.name(path).starts_with("/mark-"));
-        let told: Vec<_> = told.into_iter().filter(|change| !is_mark(change)).collect();
-        // Where it cannot go on exactly it says so first, and then tells no less of what it does remember.
-        let rest = told.strip_prefix(&[Change::Overflow]).unwrap_or(&told);
-        if rest.len() == told.len() {
+        let reported: Vec<_> = reported.into_iter().filter(|change| !is_mark(change)).collect();
+        // A feed that lost events begins with an overflow, and then has all events that it did not lose.
+        let rest = reported.strip_prefix(&[Change::Overflow]).unwrap_or(&reported);
+        if rest.len() == reported.len() {
             assert_eq!(rest, &expected[seen + 1..], "after {seen}");
         } else {
-            assert!(expected[seen + 1..].ends_with(rest), "after {seen}: {told:?}");
+            assert!(expected[seen + 1..].ends_with(rest), "after {seen}: {reported:?}");
         }
     }
     Ok(())
@@ -221,12 +221,12 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
     let uploads = names[..FILES].iter().map(|name| FileUpload::new(name.clone(), "x")).collect();
     let answers = t.backend.upload_files(&OpContext::new(), uploads).await;
     assert!(answers.iter().all(|answer| answer.error.is_none()), "they are written");
-    // A copy of a directory is many changes for the price of few where a store makes them together.
+    // A copy of a directory is many changes for the cost of a few if a store makes them in one batch.
     for number in 1..CHANGE_COUNT / FILES {
         t.copy(CopyRequest::new(directory(0), directory(number))).await?;
     }
-    let told = feed.until_now().await?;
-    if !told.contains(&Change::Overflow) {
+    let reported = feed.until_now().await?;
+    if !reported.contains(&Change::Overflow) {
         // Files of one upload or copy may be written in any order.
         let created: BTreeSet<_> = told
             .iter()
@@ -235,8 +235,8 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
                 _ => None,
             })
             .collect();
-        let is_all = told.len() == names.len() && created == names.iter().collect();
-        assert!(is_all, "nothing is missed in silence: {} of {CHANGE_COUNT}", told.len());
+        let is_all = reported.len() == names.len() && created == names.iter().collect();
+        assert!(is_all, "no event is lost without an overflow: {} of {CHANGE_COUNT}", reported.len());
     }
     let version = t.put("/after", "x").await?;
     feed.expect(t.created("/after", &version)).await?;

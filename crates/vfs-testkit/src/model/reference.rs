@@ -20,8 +20,8 @@ pub(super) struct Reference {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) directories: BTreeSet<String>,
     empty: EmptyDirectories,
-    /// Directories that are there whatever happens, and can neither go nor be replaced.
-    held: BTreeSet<String>,
+    /// Directories that always exist, and can be neither removed nor replaced.
+    fixed: BTreeSet<String>,
 }
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {
@@ -34,9 +34,9 @@ fn is_below(path: &str, directory: &str) -> bool {
 
 impl Reference {
     pub(super) fn new(empty: EmptyDirectories, mounts: &[String]) -> Self {
-        let held: BTreeSet<_> =
+        let fixed: BTreeSet<_> =
             mounts.iter().flat_map(|mount| parents(mount).chain([mount.as_str()])).map(str::to_owned).collect();
-        Self { files: BTreeMap::new(), directories: held.clone(), empty, held }
+        Self { files: BTreeMap::new(), directories: fixed.clone(), empty, fixed }
     }
 
     /// What keeps `path` from being named at all: a file above it.
@@ -86,14 +86,14 @@ impl Reference {
 
     fn drop_empty(&mut self) {
         if self.empty == EmptyDirectories::Go {
-            let (files, held) = (&self.files, &self.held);
+            let (files, fixed) = (&self.files, &self.fixed);
             let has_file = |directory: &String| files.keys().any(|file| is_below(file, directory));
-            self.directories.retain(|directory| held.contains(directory) || has_file(directory));
+            self.directories.retain(|directory| fixed.contains(directory) || has_file(directory));
         }
     }
 
     pub(super) fn delete(&mut self, path: &str, recursive: bool) -> Result<u64, Faults> {
-        if self.held.contains(path) {
+        if self.fixed.contains(path) {
             return Err(vec![ErrorKind::InvalidArgument]);
         }
         if self.directories.contains(path) {
@@ -110,7 +110,7 @@ impl Reference {
 
     /// Removes the directory at `path` if nothing is in it, and says how many files went, which is none.
     pub(super) fn delete_empty(&mut self, path: &str) -> Result<u64, Faults> {
-        if self.held.contains(path) {
+        if self.fixed.contains(path) {
             return Err(vec![ErrorKind::InvalidArgument]);
         }
         if self.files.contains_key(path) {
@@ -144,7 +144,7 @@ impl Reference {
                 faults.push(ErrorKind::IsADirectory);
             } else if to_is_directory && self.subtree(to).0.len() + self.subtree(to).1.len() > 1 {
                 faults.push(ErrorKind::NotEmpty);
-            } else if self.held.contains(to) {
+            } else if self.fixed.contains(to) {
                 faults.push(ErrorKind::InvalidArgument);
             }
         }
@@ -167,7 +167,7 @@ impl Reference {
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str, overwrite: bool) -> Result<(), Faults> {
-        if self.held.contains(from) {
+        if self.fixed.contains(from) {
             let mut faults = self.not_transferable(from, to, overwrite);
             faults.push(ErrorKind::InvalidArgument);
             return Err(faults);

@@ -22,8 +22,8 @@ pub fn check(target: &Target, steps: &[Step]) {
         let capabilities = target.backend.capabilities(&target.base);
         let empty = if capabilities.empty_directories { EmptyDirectories::Stay } else { EmptyDirectories::Go };
         let below = |path: &VfsPath| path.strip_prefix(&target.base).map(|name| format!("/{name}"));
-        let held: Vec<_> = target.mounts.iter().filter_map(below).collect();
-        let mut pair = Pair { target, reference: Reference::new(empty, &held), cx: OpContext::new() };
+        let fixed: Vec<_> = target.mounts.iter().filter_map(below).collect();
+        let mut pair = Pair { target, reference: Reference::new(empty, &fixed), cx: OpContext::new() };
         for (number, step) in steps.iter().enumerate() {
             pair.take(step, &format!("step {number}, {step:?}")).await;
         }

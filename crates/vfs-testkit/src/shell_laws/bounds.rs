@@ -1,4 +1,4 @@
-//! How much of the output is kept.
+//! Limits of output.
 
 use vfs_core::{ErrorKind, ExecuteRequest, ExecuteResponse};
 
@@ -21,18 +21,18 @@ shell_laws! { "bounds":
     "XB12" lacks(FullOutput) a_file_of_all_output_that_cannot_be_is_refused,
 }
 
-/// Asserts that `kept` is `whole`, cut to `limit` bytes.
+/// Asserts that `output` is `whole`, cut to `limit` bytes.
 #[track_caller]
-fn assert_cut(kept: &str, whole: &str, limit: usize) {
-    assert!(kept.len() <= limit + NOTE, "{} bytes are kept of at most {limit}", kept.len());
+fn assert_cut(output: &str, whole: &str, limit: usize) {
+    assert!(output.len() <= limit + NOTE, "{} bytes were returned of at most {limit}", output.len());
     let shared = |mut left: Box<dyn Iterator<Item = char> + '_>, right: Box<dyn Iterator<Item = char> + '_>| {
         let mut right = right;
         std::iter::from_fn(|| left.next().filter(|letter| right.next() == Some(*letter))).count()
     };
-    let head = shared(Box::new(kept.chars()), Box::new(whole.chars()));
-    let tail = shared(Box::new(kept.chars().rev()), Box::new(whole.chars().rev()));
+    let head = shared(Box::new(output.chars()), Box::new(whole.chars()));
+    let tail = shared(Box::new(output.chars().rev()), Box::new(whole.chars().rev()));
     let least = limit / 10;
-    assert!(head >= least && tail >= least, "of a limit of {limit} the first {head} and the last {tail} are kept");
+    assert!(head >= least && tail >= least, "of a limit of {limit} the first {head} and the last {tail} were returned");
 }
 
 fn assert_counted(ended: &ExecuteResponse, truncated: bool, bytes: usize) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use vfs_core::{ErrorKind, ExecuteResponse, OpContext};
 
 use super::ShellTarget;
-use super::hold::HELD;
+use super::hold::HOLD_PREFIX;
 use super::steps::{HANG_TIMEOUT, TIMES, assert_success, cx, patiently};
 use crate::laws::LawResult;
 
@@ -29,7 +29,7 @@ shell_laws! { "ending":
     "XT17" has(Processes) what_a_command_says_when_it_is_asked_to_end_is_kept,
 }
 
-/// Makes a file when everything before it runs, and goes on for a minute.
+/// Makes a file when everything before it runs, and runs for a minute.
 const ON: &str = "echo x >started; sleep 60";
 
 async fn a_timeout_is_told_and_what_was_printed_is_kept(t: &ShellTarget) -> LawResult {
@@ -111,7 +111,7 @@ enum StopCause {
 /// Runs `command`, which says by the file `started` that all its processes are there, brings it to its end, and asserts that
 /// all of them end.
 async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
-    let (cx, request) = (cx(), t.command(format!("{HELD} {command}")));
+    let (cx, request) = (cx(), t.command(format!("{HOLD_PREFIX} {command}")));
     match how {
         StopCause::Timeout | StopCause::Deadline => {
             for time in TIMES {
@@ -216,7 +216,7 @@ async fn outputs_that_are_closed_are_not_the_end(t: &ShellTarget) -> LawResult {
 
 async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     for command in ["yes", "yes >&2", "yes & yes >&2 & yes", "cat /dev/zero"] {
-        let request = t.command(format!("{HELD} {command}")).max_output_bytes(10_000);
+        let request = t.command(format!("{HOLD_PREFIX} {command}")).max_output_bytes(10_000);
         let mut flooded = 0;
         for time in TIMES {
             let hold = t.hold().await?;
@@ -236,10 +236,10 @@ async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Puts things in order when it is asked to end, and says so. It waits in `wait`, which a signal interrupts at once.
+/// Cleans up on a request to end, and prints that it did. It waits in `wait`, which a signal interrupts at once.
 const ORDERLY: &str = "trap 'echo in order; echo x >ordered; exit 5' TERM; echo x >started; sleep 60 & wait";
 
-/// How often an [orderly](ORDERLY) command is ended before a law says that it was not asked. A command that gets no
+/// How often an [orderly](ORDERLY) command is ended before a law reports that no signal came. A command that gets no
 /// processor within the grace of its shell is killed like any other, which says nothing of the shell.
 const ATTEMPTS: usize = 3;
 
@@ -250,7 +250,7 @@ async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawR
             return Ok(());
         }
     }
-    panic!("it was not asked to end");
+    panic!("the command got no signal to end");
 }
 
 async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) -> LawResult {
@@ -261,5 +261,5 @@ async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) ->
             return Ok(());
         }
     }
-    panic!("what it said is lost: {last:?}");
+    panic!("its last output is lost: {last:?}");
 }

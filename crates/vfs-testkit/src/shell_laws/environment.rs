@@ -20,7 +20,7 @@ shell_laws! { "environment":
 /// In the environment of a process that checks laws; every command may see it that inherits.
 const PLAIN: (&str, &str) = ("VFS_LAWS_PLAIN", "for all to see");
 
-/// In the environment, too: what nobody may see.
+/// Another variable of the environment, which no command may see.
 const SECRET: &str = "not-for-commands-4711";
 
 /// The names of variables that hold it.

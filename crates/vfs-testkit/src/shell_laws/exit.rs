@@ -54,7 +54,7 @@ async fn a_signal_that_ended_a_command_is_told(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Where the signal itself is not told, the code is that by which shells tell of one.
+/// If the signal itself is not reported, the exit code is the one that shells use for the signal.
 async fn a_command_that_a_signal_ended_is_no_success(t: &ShellTarget) -> LawResult {
     for (name, number) in [("TERM", 15), ("KILL", 9)] {
         let ended = t.run(&format!("kill -{name} $$; sleep 20")).await?;

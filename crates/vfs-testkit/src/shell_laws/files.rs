@@ -125,9 +125,9 @@ async fn a_script_that_was_written_can_be_run(t: &ShellTarget) -> LawResult {
 
 async fn files_are_read_and_written_while_a_command_runs(t: &ShellTarget) -> LawResult {
     t.files.put("/question", "?\n").await?;
-    let command = format!("echo asked >asked; {}; cat answer", super::steps::WAIT);
+    let command = format!("echo request >request; {}; cat answer", super::steps::WAIT);
     let call = t.begin(super::steps::cx(), t.command(command));
-    t.appears("/asked").await?;
+    t.appears("/request").await?;
     assert_eq!(t.files.text("/question").await?, "?\n");
     t.files.put("/answer", "42\n").await?;
     t.go().await?;

@@ -9,10 +9,10 @@ use super::ShellTarget;
 use super::steps::{assert_success, cx, patiently};
 use crate::laws::LawResult;
 
-/// Begins a command whose processes are to be told of. Descriptor 9 is open in all that it starts.
-pub(super) const HELD: &str = "exec 9>hold;";
+/// First words of a command whose processes are to be detected. All of them inherit descriptor 9.
+pub(super) const HOLD_PREFIX: &str = "exec 9>hold;";
 
-/// Waits for the end of all processes that were started by a command which began with [`HELD`]. Serves one such command:
+/// Waits for the end of all processes that were started by a command which began with [`HOLD_PREFIX`]. Serves one such command:
 /// the wait also ends with a command that is ended early, and the next would find no reader.
 pub(super) struct Hold(JoinHandle<Result<ExecuteResponse>>);
 

@@ -8,7 +8,7 @@ use vfs_core::{
 };
 
 use super::ShellTarget;
-use super::hold::HELD;
+use super::hold::HOLD_PREFIX;
 use super::steps::{HANG_TIMEOUT, TIMES, WAIT, cx, lines, patiently, until};
 use crate::laws::LawResult;
 
@@ -81,8 +81,8 @@ async fn a_background_command_answers_at_once_with_its_id(t: &ShellTarget) -> La
     let answer = t.execute(t.command("echo one; sleep 60").background()).await?;
     let id = answer.job.clone().expect("a job has an id");
     assert!(!id.as_str().is_empty());
-    let known = (answer.output.as_str(), answer.exit_code, answer.signal, answer.timed_out, answer.truncated);
-    assert_eq!(known, ("", None, None, false, false), "nothing else is known of it yet");
+    let fields = (answer.output.as_str(), answer.exit_code, answer.signal, answer.timed_out, answer.truncated);
+    assert_eq!(fields, ("", None, None, false, false), "a running job has no result yet");
     let other = t.job("true").await?;
     assert_ne!(id, other);
     t.stop(&id).await?;
@@ -150,7 +150,7 @@ async fn an_answer_is_no_longer_than_was_asked_for(t: &ShellTarget) -> LawResult
             cursor = next.cursor;
             match next.exit {
                 Some(exit) => break exit,
-                None => assert!(!next.output.is_empty(), "with {most} bytes it goes on"),
+                None => assert!(!next.output.is_empty(), "with {most} bytes there is more"),
             }
         };
         assert!(seen == text, "in answers of {most} bytes: {seen:?}");
@@ -166,8 +166,8 @@ async fn waiting_ends_when_something_is_printed(t: &ShellTarget) -> LawResult {
     let waiting =
         tokio::spawn(async move { backend.as_shell().expect("it has a shell").job_output(&cx(), request).await });
     t.go().await?;
-    let told = patiently("what was printed", waiting).await.expect("no panic")?;
-    assert_eq!((told.output.as_str(), told.exit), ("printed\n", None));
+    let chunk = patiently("what was printed", waiting).await.expect("no panic")?;
+    assert_eq!((chunk.output.as_str(), chunk.exit), ("printed\n", None));
     t.stop(&id).await?;
     Ok(())
 }
@@ -177,8 +177,8 @@ async fn waiting_ends_at_its_time(t: &ShellTarget) -> LawResult {
     for wait in [None, Some(Duration::ZERO), Some(Duration::from_millis(200))] {
         let mut request = JobOutputRequest::new(id.clone());
         request.wait = wait;
-        let told = t.poll(request).await?;
-        assert_eq!((told.output.as_str(), told.cursor, told.missed_bytes, told.exit), ("", 0, 0, None), "{wait:?}");
+        let chunk = t.poll(request).await?;
+        assert_eq!((chunk.output.as_str(), chunk.cursor, chunk.missed_bytes, chunk.exit), ("", 0, 0, None), "{wait:?}");
     }
     t.stop(&id).await?;
     Ok(())
@@ -218,15 +218,15 @@ async fn a_job_goes_on_when_its_call_is_over(t: &ShellTarget) -> LawResult {
 async fn a_stopped_job_has_no_process_left(t: &ShellTarget) -> LawResult {
     let hold = t.hold().await?;
     let family = "sleep 60 & (sleep 60; :) & (trap '' TERM; sleep 60; sleep 60) & echo started; sleep 60";
-    let id = t.job(&format!("{HELD} {family}")).await?;
+    let id = t.job(&format!("{HOLD_PREFIX} {family}")).await?;
     let began = t.poll(JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT)).await?;
     assert_eq!(began.output, "started\n");
     let stopped = t.stop(&id).await?;
     let exit = stopped.exit.expect("it has ended when it is stopped");
     assert!(exit.exit_code != Some(0) && !exit.timed_out, "{exit:?}");
     hold.released().await?;
-    let (output, _, told) = t.drain(&id, 0).await?;
-    assert_eq!((output.as_str(), told), ("started\n", exit), "what it printed is kept");
+    let (output, _, reported) = t.drain(&id, 0).await?;
+    assert_eq!((output.as_str(), reported), ("started\n", exit), "the output is retained");
     assert_eq!(t.listed(&id).await?, stopped);
     Ok(())
 }
@@ -263,7 +263,7 @@ async fn a_job_is_known_to_its_own_actor_and_session_alone(t: &ShellTarget) -> L
         t.files.refused(output, ErrorKind::NotFound);
         t.files.refused(t.shell().stop_job(&other, StopJobRequest::new(id.clone())).await, ErrorKind::NotFound);
     }
-    assert_eq!(t.listed(&id).await?.exit, None, "nobody else has stopped it");
+    assert_eq!(t.listed(&id).await?.exit, None, "no other caller has stopped it");
     t.stop(&id).await?;
     Ok(())
 }
@@ -311,7 +311,7 @@ async fn of_much_output_what_is_gone_is_counted(t: &ShellTarget) -> LawResult {
     until("it has ended", async || Ok(t.listed(&id).await?.exit.is_some())).await?;
     let (output, missed, _) = t.drain(&id, 0).await?;
     assert_eq!(missed as usize + output.len(), text.len() + 4, "{missed} bytes are gone");
-    assert!(output.ends_with("line 1048575\nend\n"), "the last part is kept");
+    assert!(output.ends_with("line 1048575\nend\n"), "the last part is retained");
     Ok(())
 }
 

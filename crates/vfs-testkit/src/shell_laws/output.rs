@@ -93,7 +93,7 @@ async fn a_nul_is_printed_like_any_other(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// The first byte makes that characters lie across whatever a pipe or a buffer is cut at.
+/// The first byte shifts the characters, so that some lie across the ends of pipes and buffers.
 async fn no_character_is_cut_in_much_output(t: &ShellTarget) -> LawResult {
     let text = format!("x{}", "\u{e9}\u{20ac}\u{1f600}".repeat(30_000));
     t.files.put("/much", text.clone()).await?;

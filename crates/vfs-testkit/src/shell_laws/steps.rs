@@ -53,7 +53,7 @@ pub(super) fn lines(count: usize) -> String {
     (0..count).map(|number| format!("line {number:06}\n")).collect()
 }
 
-/// Asserts that a command ended well, and shows what it said if it did not.
+/// Asserts that a command succeeded, and shows its output if it did not.
 #[track_caller]
 pub(super) fn assert_success(ended: &ExecuteResponse) {
     let is_success = ended.exit_code == Some(0) && ended.signal.is_none() && !ended.timed_out;

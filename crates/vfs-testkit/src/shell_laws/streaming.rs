@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 use vfs_core::{ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result};
 
 use super::ShellTarget;
-use super::hold::HELD;
+use super::hold::HOLD_PREFIX;
 use super::refusal::impossible;
 use super::steps::{TIMES, WAIT, assert_success, cx, lines, patiently};
 use crate::laws::LawResult;
@@ -98,12 +98,12 @@ impl Reading<'_> {
                     came.exit = exit;
                     break;
                 }
-                other => panic!("an item that nobody knows: {other:?}"),
+                other => panic!("an unknown kind of item: {other:?}"),
             }
         }
         assert!(self.item().await.is_none(), "nothing comes after the exit");
-        let kept = (came.exit.output.as_str(), came.exit.stdout.as_str(), came.exit.stderr.as_str());
-        assert_eq!(kept, ("", "", ""), "nothing is kept for the end");
+        let output = (came.exit.output.as_str(), came.exit.stdout.as_str(), came.exit.stderr.as_str());
+        assert_eq!(output, ("", "", ""), "all output was streamed");
         Ok(came)
     }
 
@@ -134,7 +134,7 @@ async fn the_last_item_is_the_exit_and_the_only_one(t: &ShellTarget) -> LawResul
     Ok(())
 }
 
-/// The command goes on only when the test has seen what came before.
+/// The command continues only when the test has seen what came before.
 async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawResult {
     for to in ["", ">&2"] {
         let mut reading = t.reads(&format!("rm -f go; echo first {to}; {WAIT}; echo second {to}"));
@@ -172,7 +172,7 @@ async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawR
     Ok(())
 }
 
-/// The command goes on only when what it printed before was seen.
+/// The command continues only when what it printed before was seen.
 async fn what_is_printed_first_comes_first(t: &ShellTarget) -> LawResult {
     let step = |n: u32, to: &str| format!("echo {n} {to}; until test -e go{n}; do sleep 0.05; done;");
     let command: String = (0..6).map(|n| step(n, if n % 2 == 0 { "" } else { ">&2" })).collect();
@@ -249,7 +249,7 @@ const FAMILY: &str = "sleep 60 & (sleep 60; :) & (trap '' TERM; sleep 60; sleep 
 
 async fn dropping_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
     let hold = t.hold().await?;
-    let mut reading = t.reads(&format!("{HELD} {FAMILY}"));
+    let mut reading = t.reads(&format!("{HOLD_PREFIX} {FAMILY}"));
     reading.output().await?;
     drop(reading);
     hold.released().await
@@ -257,7 +257,7 @@ async fn dropping_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
 
 async fn cancelling_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
     let (hold, cx) = (t.hold().await?, cx());
-    let mut reading = t.stream(cx.clone(), t.command(format!("{HELD} {FAMILY}")));
+    let mut reading = t.stream(cx.clone(), t.command(format!("{HOLD_PREFIX} {FAMILY}")));
     reading.output().await?;
     cx.cancel_token().cancel();
     reading.fails(ErrorKind::Cancelled).await;
@@ -265,7 +265,7 @@ async fn cancelling_the_stream_ends_every_process(t: &ShellTarget) -> LawResult 
 }
 
 async fn a_timeout_of_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
-    let request = t.command(format!("{HELD} {FAMILY}"));
+    let request = t.command(format!("{HOLD_PREFIX} {FAMILY}"));
     for time in TIMES {
         let hold = t.hold().await?;
         if t.stream_timed_out(&request, time).await?.is_some_and(|came| !came.stdout.is_empty()) {
@@ -276,7 +276,7 @@ async fn a_timeout_of_the_stream_ends_every_process(t: &ShellTarget) -> LawResul
     panic!("it did not start");
 }
 
-/// Nobody reads on, so that the command comes to a halt before it has printed everything.
+/// The stream is not read any further, so that the command blocks before it has printed everything.
 async fn a_slow_reader_makes_the_command_wait(t: &ShellTarget) -> LawResult {
     const MIB: usize = 1 << 20;
     t.files.put("/mib", "0123456789abcde\n".repeat(MIB / 16)).await?;
@@ -285,8 +285,8 @@ async fn a_slow_reader_makes_the_command_wait(t: &ShellTarget) -> LawResult {
     reading.output().await?;
     let reached =
         async || if t.files.has("/reached").await? { t.files.text("/reached").await } else { Ok(String::new()) };
-    let pace = "n=0; while test $n -lt 8; do cat mib; n=$((n + 1)); echo $n >paced; done";
-    let reached = t.settled("it comes to a halt", pace, reached).await?;
+    let writer = "n=0; while test $n -lt 8; do cat mib; n=$((n + 1)); echo $n >written; done";
+    let reached = t.settled("it blocks", writer, reached).await?;
     assert_ne!(reached, "end\n", "64 MiB wait for their reader");
     let came = reading.all().await?;
     assert_eq!(came.exit.exit_code, Some(0));
@@ -314,7 +314,7 @@ async fn much_output_comes_whole(t: &ShellTarget) -> LawResult {
                 assert_eq!((exit.exit_code, exit.output_bytes), (Some(0), bytes as u64 + 4));
                 break;
             }
-            other => panic!("an item that nobody knows: {other:?}"),
+            other => panic!("an unknown kind of item: {other:?}"),
         }
     }
     assert_eq!((bytes, strange), (100_000_001, 0));

@@ -40,7 +40,7 @@ pub enum ShellFeature {
     Processes,
     /// What left the command's session with `setsid` is ended with it.
     Sessions,
-    /// The signal that ended a command is told.
+    /// The signal that ended a command is reported.
     Signals,
     /// Both outputs together are in the order of arrival.
     Order,
@@ -76,7 +76,7 @@ impl ShellFeature {
             ShellFeature::InheritedEnvironment => "it passes no environment on",
             ShellFeature::Processes => "its commands are no processes",
             ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
-            ShellFeature::Signals => "it does not tell of signals",
+            ShellFeature::Signals => "it does not report signals",
             ShellFeature::Order => "it knows both outputs only apart",
             ShellFeature::SamePaths => "commands know the files under other paths",
             ShellFeature::Links => "there are no links here",
@@ -93,7 +93,7 @@ impl ShellFeature {
             ShellFeature::InheritedEnvironment => "it passes its environment on",
             ShellFeature::Processes => "its commands are processes",
             ShellFeature::Sessions => "it reaches other sessions",
-            ShellFeature::Signals => "it tells of signals",
+            ShellFeature::Signals => "it reports signals",
             ShellFeature::Order => "it knows the order of outputs",
             ShellFeature::SamePaths => "commands know the backend's paths",
             ShellFeature::Links => "there are links here",
@@ -184,7 +184,7 @@ impl ShellFactory {
         Self { name: name.into(), absent: None, tier: Tier::Semantics, make: Arc::new(move || Box::pin(make())) }
     }
 
-    /// Runs only the laws of `tier` and the tiers before it, unless the environment asks for all.
+    /// Runs only the laws of `tier` and the tiers before it, unless the environment requires all.
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;

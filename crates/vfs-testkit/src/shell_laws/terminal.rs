@@ -3,7 +3,7 @@
 use vfs_core::TerminalSize;
 
 use super::ShellTarget;
-use super::hold::HELD;
+use super::hold::HOLD_PREFIX;
 use super::steps::{TIMES, assert_success};
 use crate::laws::LawResult;
 
@@ -59,7 +59,7 @@ async fn output_and_exit_of_a_command_in_a_terminal_are_told(t: &ShellTarget) ->
 
 async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResult {
     let command =
-        format!("{HELD} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60");
+        format!("{HOLD_PREFIX} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60");
     let request = t.command(command).terminal(TerminalSize::default());
     for time in TIMES {
         let hold = t.hold().await?;
@@ -75,7 +75,7 @@ async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResul
     panic!("it did not start");
 }
 
-/// It controls the command's session, and nobody else's.
+/// It controls the command's session, and no other.
 async fn a_terminal_is_the_commands_own(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("echo shown >/dev/tty").terminal(TerminalSize::default())).await?;
     assert_success(&ended);

@@ -1,6 +1,6 @@
 //! Shells that are wrong in one way each, which the laws must find; and one that is right, for which they hold.
 
-mod bent;
+mod broken_shells;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::thread;
@@ -13,9 +13,9 @@ use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_shell::{LocalShellBackend, ShellConfig, WithShell};
 use vfs_testkit::{SHELL, ShellFactory, ShellFeature, ShellLaw, ShellTarget, Target, plant_environment, shell_trials};
 
-use bent::{Bent, Fault};
+use broken_shells::{BrokenShell, Fault};
 
-/// The name of the threads on which laws are broken: nobody needs to read how.
+/// The name of the threads on which laws are broken: their panics are not printed.
 const BREAKING: &str = "breaking";
 
 /// How long a law may take to hold for a shell that is wrong. Many laws wait for what such a shell never does, which they
@@ -27,10 +27,10 @@ const THREADS: usize = 12;
 
 fn main() {
     plant_environment();
-    let tell = panic::take_hook();
+    let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |how| {
         if thread::current().name() != Some(BREAKING) {
-            tell(how);
+            default_hook(how);
         }
     }));
     let mut trials = shell_trials(ShellFactory::new("right", async || Ok(target(Fault::Nothing))));
@@ -103,8 +103,8 @@ fn target(fault: Fault) -> ShellTarget {
     let (root, elsewhere) = (directory(), directory());
     let files = open(&root);
     let place = if fault == Fault::RunsElsewhere { open(&elsewhere) } else { files.clone() };
-    let shell = Bent::new(LocalShellBackend::with_files(place, ShellConfig::new()), fault);
-    let backend = WithShell::new("bent", std::sync::Arc::new(files), shell);
+    let shell = BrokenShell::new(LocalShellBackend::with_files(place, ShellConfig::new()), fault);
+    let backend = WithShell::new("broken", std::sync::Arc::new(files), shell);
     let target = Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").holding((root, elsewhere));
     // The host's commands know the files by the host's paths.
     let target = ShellTarget::new(target).without(&[ShellFeature::SamePaths]);

@@ -20,23 +20,23 @@ namespace_laws! {
 }
 
 /// A mount with files around it, below a directory that the default backend has, too.
-struct Held {
+struct MountedTree {
     parts: Parts,
     before: Files,
 }
 
-const HELD: [&str; 4] = ["/", "/a", "/a/m", "/b"];
+const FIXED: [&str; 4] = ["/", "/a", "/a/m", "/b"];
 
-async fn held(n: &NamespaceFactory) -> Result<Held> {
+async fn mounted_tree(n: &NamespaceFactory) -> Result<MountedTree> {
     let parts = n.parts(&["/a/m", "/b"]);
     parts.files.put_each(&["/a/m/x", "/a/y", "/d/f", "/z"]).await?;
     let before = parts.files.files().await?;
-    Ok(Held { parts, before })
+    Ok(MountedTree { parts, before })
 }
 
-impl Held {
+impl MountedTree {
     /// Asserts that nothing has changed.
-    async fn stays(&self, what: &str) -> LawResult {
+    async fn assert_unchanged(&self, what: &str) -> LawResult {
         let Parts { files, default, mounts } = &self.parts;
         assert_eq!(files.files().await?, self.before, "{what}");
         assert_eq!(files.level("/").await?, ["/a", "/b", "/d", "/z"], "{what}");
@@ -48,35 +48,35 @@ impl Held {
 }
 
 async fn what_is_held_by_a_mount_is_not_deleted(n: &NamespaceFactory) -> LawResult {
-    let held = held(n).await?;
-    let files = &held.parts.files;
-    for at in HELD {
+    let tree = mounted_tree(n).await?;
+    let files = &tree.parts.files;
+    for at in FIXED {
         for request in [DeleteRequest::new(path(at)), DeleteRequest::new(path(at)).recursive()] {
             let error = files.refused(files.delete(request).await, ErrorKind::InvalidArgument);
             assert_eq!(error.path(), Some(at));
         }
     }
-    held.stays("deleted").await
+    tree.assert_unchanged("deleted").await
 }
 
 async fn what_is_held_by_a_mount_is_not_renamed(n: &NamespaceFactory) -> LawResult {
-    let held = held(n).await?;
-    let files = &held.parts.files;
-    for at in HELD {
+    let tree = mounted_tree(n).await?;
+    let files = &tree.parts.files;
+    for at in FIXED {
         for to in ["/new", "/b/new", "/a/new"] {
             let request = RenameRequest::new(path(at), path(to));
             files.refused(files.rename(request.clone()).await, ErrorKind::InvalidArgument);
             files.refused(files.rename(request.overwrite()).await, ErrorKind::InvalidArgument);
         }
     }
-    held.stays("renamed").await
+    tree.assert_unchanged("renamed").await
 }
 
 async fn what_is_held_by_a_mount_is_not_replaced(n: &NamespaceFactory) -> LawResult {
     use ErrorKind::{AlreadyExists, InvalidArgument, IsADirectory, NotEmpty};
-    let held = held(n).await?;
-    let files = &held.parts.files;
-    for to in HELD {
+    let tree = mounted_tree(n).await?;
+    let files = &tree.parts.files;
+    for to in FIXED {
         for from in ["/z", "/a/m/x", "/d"] {
             let (rename, copy) = (RenameRequest::new(path(from), path(to)), CopyRequest::new(path(from), path(to)));
             let kinds = if to == "/" { [InvalidArgument, IsADirectory] } else { [AlreadyExists, IsADirectory] };
@@ -87,13 +87,13 @@ async fn what_is_held_by_a_mount_is_not_replaced(n: &NamespaceFactory) -> LawRes
             files.refused_as(files.copy(copy.overwrite()).await, &kinds);
         }
     }
-    held.stays("replaced").await
+    tree.assert_unchanged("replaced").await
 }
 
 async fn what_is_held_by_a_mount_is_not_a_file(n: &NamespaceFactory) -> LawResult {
-    let held = held(n).await?;
-    let files = &held.parts.files;
-    for at in HELD {
+    let tree = mounted_tree(n).await?;
+    let files = &tree.parts.files;
+    for at in FIXED {
         let writes = [WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion("1".into())];
         for mode in writes {
             let write = files.write(WriteRequest::new(path(at), "x").mode(mode)).await;
@@ -106,7 +106,7 @@ async fn what_is_held_by_a_mount_is_not_a_file(n: &NamespaceFactory) -> LawResul
         is_directory(files, at, cause.map_or(Ok(()), Err));
         is_directory(files, at, files.download_error(at).await.map_or(Ok(()), Err));
     }
-    held.stays("written").await
+    tree.assert_unchanged("written").await
 }
 
 fn is_directory<T: std::fmt::Debug>(files: &Target, at: &str, result: Result<T>) {
@@ -116,7 +116,7 @@ fn is_directory<T: std::fmt::Debug>(files: &Target, at: &str, result: Result<T>)
 }
 
 async fn what_was_beside_a_mount_can_still_be_changed(n: &NamespaceFactory) -> LawResult {
-    let Held { parts: Parts { files, .. }, .. } = held(n).await?;
+    let MountedTree { parts: Parts { files, .. }, .. } = mounted_tree(n).await?;
     files.rename(RenameRequest::new(path("/a/y"), path("/a/yy"))).await?;
     files.delete(DeleteRequest::new(path("/a/m/x"))).await?;
     files.delete(DeleteRequest::new(path("/d")).recursive()).await?;

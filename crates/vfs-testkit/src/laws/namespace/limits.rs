@@ -66,7 +66,7 @@ async fn streamed(files: &Target, request: GrepRequest) -> Result<(Vec<String>, 
     let Some(GrepEvent::End(end)) = events.pop() else { panic!("the end is last: {events:?}") };
     let matches = events.into_iter().map(|event| match event {
         GrepEvent::Match(hit) => hit,
-        other => panic!("only matches were asked for: {other:?}"),
+        other => panic!("only matches were requested: {other:?}"),
     });
     Ok((files.lines(&matches.collect::<Vec<_>>()), end))
 }

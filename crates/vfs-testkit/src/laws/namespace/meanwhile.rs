@@ -9,7 +9,7 @@ use super::super::LawResult;
 use super::super::steps::cx;
 use super::stage::{CASES, Case, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, OVER_A_FILE, Stage};
 use super::steps::{Files, path};
-use crate::meddling::{Calls, Deed, Gate, Meddling};
+use crate::fault_injector::{Calls, InjectedFault, Gate, FaultInjector};
 use crate::namespaces::NamespaceFactory;
 use crate::strict::StrictBackend;
 
@@ -35,11 +35,11 @@ async fn written_at_each_step(
     let write = WriteRequest::new(path(file), MEANWHILE).mode(WriteMode::Overwrite);
     for step in 1.. {
         assert!(step < MAX_STEPS, "there is no end to it");
-        let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Write(write.clone()));
-        let stage = Stage::meddled(n, case, end, &meddling).await?;
+        let injector = FaultInjector::new(|_| true, Calls::Only(step), InjectedFault::Write(write.clone()));
+        let stage = Stage::with_faults(n, case, end, &injector).await?;
         let result = stage.files.rename((case.rename)()).await;
-        if !meddling.has_struck() {
-            assert!(step > MIN_STEPS, "{end:?} was hardly asked");
+        if !injector.has_fired() {
+            assert!(step > MIN_STEPS, "{end:?} had hardly a call");
             return result.map(drop);
         }
         check(&format!("step {step}: {result:?}"), &result, stage.state().await?);
@@ -90,7 +90,7 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
         written_at_each_step(n, case, Side::Target, file, |what, result, [source, target]| {
-            // It stays, unless it was there before the move looked, and the move was asked to replace what is there.
+            // It stays, unless it was there before the move looked, and the move is to replace what is there.
             let may_replace = (case.rename)().mode == TransferMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
             assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");
@@ -110,16 +110,16 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
         for end in [Side::Source, Side::Target] {
             for step in 1..MAX_STEPS {
                 let gate = Gate::new();
-                let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Wait(Arc::clone(&gate)));
-                let stage = Stage::meddled(n, case, end, &meddling).await?;
+                let injector = FaultInjector::new(|_| true, Calls::Only(step), InjectedFault::Wait(Arc::clone(&gate)));
+                let stage = Stage::with_faults(n, case, end, &injector).await?;
                 let cx = OpContext::new();
                 let moving = stage.files.backend.rename(&cx, (case.rename)());
                 let what = format!("left at step {step} of {end:?}");
                 let moving = match select(moving, Box::pin(gate.reached())).await {
                     Either::Left((result, _)) => {
-                        case.assert_told(&what, &result, &stage.state().await?);
+                        case.assert_outcome(&what, &result, &stage.state().await?);
                         result?;
-                        assert!(step > MIN_STEPS, "{end:?} was hardly asked");
+                        assert!(step > MIN_STEPS, "{end:?} had hardly a call");
                         break;
                     }
                     Either::Right(((), moving)) => moving,
@@ -135,7 +135,7 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
                 cx.cancel_token().cancel();
                 gate.open();
                 let result = moving.await;
-                case.assert_told(&what, &result, &stage.state().await?);
+                case.assert_outcome(&what, &result, &stage.state().await?);
                 if let Err(error) = result {
                     assert_eq!(error.kind(), ErrorKind::Cancelled, "{what}: {error:?}");
                 }
@@ -175,7 +175,7 @@ async fn a_move_that_is_dropped_after_any_time_is_whole_or_not_there(n: &Namespa
             let state = stage.settled(&whole).await?;
             assert!(whole.contains(&state), "after {polls} polls: {state:?}");
             if let Some(result) = result {
-                case.assert_told(&format!("after {polls} polls"), &result, &state);
+                case.assert_outcome(&format!("after {polls} polls"), &result, &state);
             }
         }
     }

@@ -9,7 +9,7 @@ use vfs_core::{
 
 use super::super::LawResult;
 use super::steps::{Parts, around, path, places};
-use crate::meddling::{Calls, Deed, Meddling};
+use crate::fault_injector::{Calls, InjectedFault, FaultInjector};
 use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
@@ -24,7 +24,7 @@ namespace_laws! {
 
 /// A backend whose every operation fails.
 fn failing(n: &NamespaceFactory) -> Arc<dyn Backend> {
-    around(&n.backend().backend, &Meddling::new(|_| true, Calls::Every, Deed::FailBefore))
+    around(&n.backend().backend, &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore))
 }
 
 /// A default backend and a mount with a file each, and a mount that fails.

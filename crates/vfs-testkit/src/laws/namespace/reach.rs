@@ -1,4 +1,4 @@
-//! Only the mounts that a request can reach are asked.
+//! Requests reach only the mounts that they concern.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ namespace_laws! {
     "NS15" an_operation_on_a_file_asks_only_its_mount,
 }
 
-/// A namespace, and how often each of its backends was asked, the default one first.
+/// A namespace, and the calls of each of its backends, the default one first.
 struct Counted {
     files: Target,
     counts: Vec<Arc<Counting>>,
@@ -40,10 +40,10 @@ async fn counted(n: &NamespaceFactory) -> Result<Counted> {
 }
 
 impl Counted {
-    /// The mounts that were asked since `before`, the default backend not among them.
-    fn asked(&self, before: &[u64]) -> Vec<&'static str> {
-        let asked = self.counts[1..].iter().zip(&before[1..]).map(|(count, before)| count.total() > *before);
-        PLACES.into_iter().zip(asked).filter_map(|(place, is_asked)| is_asked.then_some(place)).collect()
+    /// Returns the mounts with a call since `before`, without the default backend.
+    fn called(&self, before: &[u64]) -> Vec<&'static str> {
+        let called = self.counts[1..].iter().zip(&before[1..]).map(|(count, before)| count.total() > *before);
+        PLACES.into_iter().zip(called).filter_map(|(place, is_called)| is_called.then_some(place)).collect()
     }
 
     fn now(&self) -> Vec<u64> {
@@ -67,11 +67,11 @@ async fn a_glob_asks_only_the_mounts_that_its_pattern_can_reach(n: &NamespaceFac
     ] {
         let before = counted.now();
         let entries = counted.files.found(pattern).await?;
-        assert_eq!((counted.asked(&before), entries.len()), (expected.to_vec(), found), "{pattern}: {entries:?}");
+        assert_eq!((counted.called(&before), entries.len()), (expected.to_vec(), found), "{pattern}: {entries:?}");
     }
     let before = counted.now();
     counted.files.glob(GlobRequest::new("d/*.rs").path(path("/c"))).await?;
-    assert_eq!(counted.asked(&before), ["/c/d"]);
+    assert_eq!(counted.called(&before), ["/c/d"]);
     Ok(())
 }
 
@@ -86,10 +86,10 @@ async fn a_search_asks_only_the_mounts_that_its_globs_can_reach(n: &NamespaceFac
     ] {
         let before = counted.now();
         let hits = counted.files.hits(request.clone()).await?;
-        assert_eq!((counted.asked(&before), hits.len()), (expected.to_vec(), found), "{request:?}: {hits:?}");
+        assert_eq!((counted.called(&before), hits.len()), (expected.to_vec(), found), "{request:?}: {hits:?}");
         let before = counted.now();
         assert_eq!(counted.files.events(request.clone()).await?.len(), found + 1);
-        assert_eq!(counted.asked(&before), expected, "{request:?}");
+        assert_eq!(counted.called(&before), expected, "{request:?}");
     }
     Ok(())
 }
@@ -101,21 +101,21 @@ async fn a_search_asks_only_the_mounts_below_its_start_and_above(n: &NamespaceFa
         ("/b/src", &["/b"], 1),
         ("/b/src/y.rs", &["/b"], 1),
         ("/c", &["/c/d", "/c/e"], 4),
-        // The mount above is asked for its rules about what is ignored.
+        // The mount above has a call for its ignore rules.
         ("/a/deep/m/src", &["/a", "/a/deep/m"], 1),
         ("/a", &["/a", "/a/deep/m"], 4),
         ("/src", &[], 1),
     ] {
         let before = counted.now();
         let hits = counted.files.hits(GrepRequest::regex("^").path(path(start))).await?;
-        let asked = counted.asked(&before);
-        assert!(asked.iter().all(|at| expected.contains(at)), "{asked:?} for {start}");
+        let called = counted.called(&before);
+        assert!(called.iter().all(|at| expected.contains(at)), "{called:?} for {start}");
         assert_eq!(hits.len(), found, "{start}: {hits:?}");
         if !start.ends_with(".rs") {
             let before = counted.now();
             let entries = counted.files.globbed(GlobRequest::new("*").path(path(start))).await?;
-            let asked = counted.asked(&before);
-            assert!(asked.iter().all(|at| expected.contains(at)), "{asked:?} for {start}");
+            let called = counted.called(&before);
+            assert!(called.iter().all(|at| expected.contains(at)), "{called:?} for {start}");
             assert_eq!(entries.len(), found, "{start}: {entries:?}");
         }
     }
@@ -135,7 +135,7 @@ async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> L
     ] {
         let before = counted.now();
         let listed = counted.files.ls(request.clone()).await?;
-        assert_eq!(counted.asked(&before), expected, "{request:?}");
+        assert_eq!(counted.called(&before), expected, "{request:?}");
         assert!(listed.problems.is_empty(), "{request:?}: {:?}", listed.problems);
     }
     Ok(())
@@ -149,14 +149,14 @@ async fn an_operation_on_a_file_asks_only_its_mount(n: &NamespaceFactory) -> Law
         counted.files.read(ReadRequest::new(path(at))).await?;
         counted.files.bytes(at).await?;
         counted.files.put(at, "new\n").await?;
-        assert_eq!(counted.asked(&before), Vec::from_iter(expected), "{at}");
+        assert_eq!(counted.called(&before), Vec::from_iter(expected), "{at}");
         let is_default_asked = counted.counts[0].total() > before[0];
         assert_eq!(is_default_asked, expected.is_none(), "{at}");
     }
     let before = counted.now();
-    for held in ["/", "/c", "/b", "/a/deep/m"] {
-        assert!(counted.files.stat(held).await?.is_dir);
+    for mount_point in ["/", "/c", "/b", "/a/deep/m"] {
+        assert!(counted.files.stat(mount_point).await?.is_dir);
     }
-    assert_eq!(counted.asked(&before), [""; 0], "that a mount point is there is known without asking");
+    assert_eq!(counted.called(&before), [""; 0], "that a mount point is there is known without a call");
     Ok(())
 }

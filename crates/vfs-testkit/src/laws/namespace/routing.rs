@@ -39,10 +39,10 @@ async fn every_spelling_of_a_path_reaches_the_mount(n: &NamespaceFactory) -> Law
     let Parts { files, mounts, .. } = n.parts(&["/memories"]);
     mounts[0].put("/x", "mounted\n").await?;
     for spelling in ["//memories/x", "/./memories/x", "memories/x", "/memories/./x/", "/memories//x"] {
-        let asked = ReadRequest::new(path(spelling));
+        let request = ReadRequest::new(path(spelling));
         let json = serde_json::from_value(serde_json::json!({ "path": spelling })).expect("a request to read");
-        assert_eq!(asked, json, "{spelling}");
-        assert_eq!(files.read(asked).await?.content.as_text(), Some("mounted\n"), "{spelling}");
+        assert_eq!(request, json, "{spelling}");
+        assert_eq!(files.read(request).await?.content.as_text(), Some("mounted\n"), "{spelling}");
     }
     Ok(())
 }

@@ -71,10 +71,10 @@ async fn diffs_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     let edit = |old: &str, new: &str| EditRequest::new(path("/in/m/d/f"), old, new);
     let expected = "--- a/in/m/d/f\n+++ b/in/m/d/f\n";
     for request in [edit("one", "1").dry_run(), edit("one", "--- a/d/f").with_diff()] {
-        let diff = files.edit(request).await?.diff.expect("it was asked for");
+        let diff = files.edit(request).await?.diff.expect("a diff was requested");
         assert!(diff.starts_with(expected), "{diff}");
     }
-    let diff = files.edit(edit("two", "2").with_diff()).await?.diff.expect("it was asked for");
+    let diff = files.edit(edit("two", "2").with_diff()).await?.diff.expect("a diff was requested");
     assert!(diff.contains("\n --- a/d/f\n"), "the content is as it is: {diff}");
     Ok(())
 }
@@ -97,27 +97,27 @@ async fn errors_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
         ("/d", ErrorKind::IsADirectory),
     ] {
         let at = format!("/in/m{inner}");
-        let asked = || path(&at);
+        let target = || path(&at);
         let mut answers = vec![
-            files.read(ReadRequest::new(asked())).await.err(),
-            files.edit(EditRequest::new(asked(), "x", "y")).await.err(),
-            files.delete(DeleteRequest::new(asked())).await.err(),
+            files.read(ReadRequest::new(target())).await.err(),
+            files.edit(EditRequest::new(target(), "x", "y")).await.err(),
+            files.delete(DeleteRequest::new(target())).await.err(),
             files.download_error(&at).await,
         ];
         if kind == ErrorKind::IsADirectory {
-            answers.push(files.write(WriteRequest::new(asked(), "x").mode(WriteMode::Overwrite)).await.err());
-            let upload = files.backend.upload_files(&cx(), vec![FileUpload::new(asked(), "x")]).await.remove(0);
+            answers.push(files.write(WriteRequest::new(target(), "x").mode(WriteMode::Overwrite)).await.err());
+            let upload = files.backend.upload_files(&cx(), vec![FileUpload::new(target(), "x")]).await.remove(0);
             answers.push(upload.cause);
         } else {
             answers.push(files.stat(&at).await.err());
-            answers.push(files.ls(LsRequest::new(asked())).await.err());
-            answers.push(files.glob(GlobRequest::new("*").path(asked())).await.err());
-            answers.push(files.grep(GrepRequest::literal("x").path(asked())).await.err());
-            answers.push(files.events(GrepRequest::literal("x").path(asked())).await.err());
-            answers.push(files.rename(RenameRequest::new(asked(), path("/in/m/new"))).await.err());
-            answers.push(files.rename(RenameRequest::new(asked(), path("/new"))).await.err());
-            answers.push(files.copy(CopyRequest::new(asked(), path("/in/m/new"))).await.err());
-            answers.push(files.copy(CopyRequest::new(asked(), path("/new"))).await.err());
+            answers.push(files.ls(LsRequest::new(target())).await.err());
+            answers.push(files.glob(GlobRequest::new("*").path(target())).await.err());
+            answers.push(files.grep(GrepRequest::literal("x").path(target())).await.err());
+            answers.push(files.events(GrepRequest::literal("x").path(target())).await.err());
+            answers.push(files.rename(RenameRequest::new(target(), path("/in/m/new"))).await.err());
+            answers.push(files.rename(RenameRequest::new(target(), path("/new"))).await.err());
+            answers.push(files.copy(CopyRequest::new(target(), path("/in/m/new"))).await.err());
+            answers.push(files.copy(CopyRequest::new(target(), path("/new"))).await.err());
         }
         for (number, answer) in answers.into_iter().enumerate() {
             let error = answer.unwrap_or_else(|| panic!("answer {number} about {at} is no error"));

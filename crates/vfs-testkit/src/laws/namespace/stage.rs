@@ -8,7 +8,7 @@ use vfs_core::{Backend, RenameRequest, RenameResult, Result};
 use super::super::steps::HANG_TIMEOUT;
 use super::steps::{Files, around, path};
 use crate::counting::Counting;
-use crate::meddling::Meddling;
+use crate::fault_injector::FaultInjector;
 use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
@@ -49,14 +49,14 @@ pub(super) fn files(list: &[(&str, &str)]) -> Files {
     list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }
 
-/// Which end is meddled with.
+/// The mount at which a fault is injected.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
     Source,
     Target,
 }
 
-/// A namespace of two mounts with something around one of them.
+/// A namespace of two mounts, one of them with an interceptor.
 pub(super) struct Stage {
     pub(super) files: Target,
     pub(super) ends: [Target; 2],
@@ -81,12 +81,12 @@ impl Stage {
         Ok(Self { files: n.mount(&n.backend().backend, &mounts), ends, counting })
     }
 
-    pub(super) async fn meddled(n: &NamespaceFactory, case: &Case, end: Side, meddling: &Arc<Meddling>) -> Result<Self> {
+    pub(super) async fn with_faults(n: &NamespaceFactory, case: &Case, end: Side, injector: &Arc<FaultInjector>) -> Result<Self> {
         Self::set(
             n,
             case,
             |place, backend| {
-                if place == end as usize { around(backend, meddling) } else { Arc::clone(backend) }
+                if place == end as usize { around(backend, injector) } else { Arc::clone(backend) }
             },
         )
         .await
@@ -97,8 +97,8 @@ impl Stage {
         Ok([self.ends[0].files().await?, self.ends[1].files().await?])
     }
 
-    /// The state when nothing moves any more. While it is none of `whole`, what goes on in the background is waited for, up to
-    /// the bound for a hang.
+    /// Returns the state once nothing moves any more. While it is none of `whole`, work in the background is awaited, up to
+    /// [`HANG_TIMEOUT`].
     pub(super) async fn settled(&self, whole: &[[Files; 2]]) -> Result<[Files; 2]> {
         let start = Instant::now();
         loop {
@@ -128,7 +128,7 @@ impl Case {
     }
 
     /// Asserts that the files are where `result` says.
-    pub(super) fn assert_told(&self, what: &str, result: &Result<RenameResult>, state: &[Files; 2]) {
+    pub(super) fn assert_outcome(&self, what: &str, result: &Result<RenameResult>, state: &[Files; 2]) {
         let expected = if result.is_ok() { self.moved() } else { self.unmoved() };
         assert_eq!(*state, expected, "{what}: {result:?}");
     }

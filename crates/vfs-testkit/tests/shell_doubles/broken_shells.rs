@@ -63,16 +63,16 @@ pub(crate) enum Fault {
     DropsWhatItCannot,
 }
 
-/// The shell of the host, bent.
+/// The shell of the host with one fault.
 #[derive(Debug, Clone)]
-pub(crate) struct Bent {
+pub(crate) struct BrokenShell {
     inner: Arc<LocalShellBackend>,
     fault: Fault,
     turn: Arc<tokio::sync::Mutex<()>>,
     last: Arc<Mutex<Option<ExecuteResponse>>>,
 }
 
-impl Bent {
+impl BrokenShell {
     pub(crate) fn new(inner: LocalShellBackend, fault: Fault) -> Self {
         Self { inner: Arc::new(inner), fault, turn: Arc::default(), last: Arc::default() }
     }
@@ -105,7 +105,7 @@ impl Bent {
         req
     }
 
-    /// What it tells of an answer.
+    /// Returns the response with the fault.
     fn mistell(&self, mut ended: ExecuteResponse, limit: usize) -> ExecuteResponse {
         match self.fault {
             Fault::DropsErrors => {
@@ -182,7 +182,7 @@ fn everything_and(given: std::collections::BTreeMap<String, String>) -> std::col
 }
 
 #[async_trait]
-impl Shell for Bent {
+impl Shell for BrokenShell {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
         let limit = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES) as usize;
         let req = self.misread(req);
@@ -239,9 +239,9 @@ impl Shell for Bent {
         let answer = self.shell().job_output(cx, req).await;
         match (self.fault, answer) {
             (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutput::default()),
-            (Fault::TellsTheExitEarly, Ok(mut told)) => {
-                told.exit = self.shell().job_output(cx, all).await?.exit;
-                Ok(told)
+            (Fault::TellsTheExitEarly, Ok(mut chunk)) => {
+                chunk.exit = self.shell().job_output(cx, all).await?.exit;
+                Ok(chunk)
             }
             (_, answer) => answer,
         }
@@ -260,7 +260,7 @@ impl Shell for Bent {
     }
 }
 
-impl StreamingShell for Bent {
+impl StreamingShell for BrokenShell {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let req = self.misread(req);
         let streaming = self.inner.as_streaming_shell().expect("the host's shell streams");
@@ -276,15 +276,15 @@ impl StreamingShell for Bent {
                 })
                 .boxed(),
             Fault::KeepsForTheEnd => {
-                let mut kept = String::new();
+                let mut streamed = String::new();
                 items
                     .map(move |item| match item {
                         Ok(ExecuteEvent::Stdout(text)) => {
-                            kept.push_str(&text);
+                            streamed.push_str(&text);
                             Ok(ExecuteEvent::Stdout(text))
                         }
                         Ok(ExecuteEvent::Exit(mut exit)) => {
-                            exit.stdout.clone_from(&kept);
+                            exit.stdout.clone_from(&streamed);
                             Ok(ExecuteEvent::Exit(exit))
                         }
                         item => item,

@@ -1,4 +1,4 @@
-//! Changes that are told, versions, and many files at a time.
+//! Updates of a state, versions, and many files at a time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use vfs_core::{
 use super::super::LawResult;
 use super::super::steps::cx;
 use super::steps::{Parts, around, path};
-use crate::meddling::{Calls, Deed, Meddling, Telling};
+use crate::fault_injector::{Calls, InjectedFault, FaultInjector, UpdateReporter};
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
@@ -22,9 +22,9 @@ namespace_laws! {
     "NS12" of_two_uploads_of_one_file_the_later_wins,
 }
 
-/// The paths of an update: whether there is a file now.
-fn told(update: Option<FilesUpdate>) -> Vec<(String, bool)> {
-    let update = update.expect("the change is told");
+/// Returns the paths of an update, each with whether it is a file now.
+fn changed_paths(update: Option<FilesUpdate>) -> Vec<(String, bool)> {
+    let update = update.expect("the change has an update");
     update.into_iter().map(|(path, file)| (path.to_string(), file.is_some())).collect()
 }
 
@@ -33,33 +33,33 @@ fn expected(paths: &[(&str, bool)]) -> Vec<(String, bool)> {
 }
 
 async fn a_change_is_told_in_the_namespace(n: &NamespaceFactory) -> LawResult {
-    let telling = around(&n.backend().backend, &Arc::new(Telling));
-    let files = n.mount(&n.backend().backend, &[("/in/m", &telling)]);
+    let reporting = around(&n.backend().backend, &Arc::new(UpdateReporter));
+    let files = n.mount(&n.backend().backend, &[("/in/m", &reporting)]);
     let (a, b) = (|| path("/in/m/a"), || path("/in/m/b"));
-    assert_eq!(told(files.write(WriteRequest::new(a(), "x")).await?.files_update), expected(&[("/in/m/a", true)]));
+    assert_eq!(changed_paths(files.write(WriteRequest::new(a(), "x")).await?.files_update), expected(&[("/in/m/a", true)]));
     let edited = files.edit(EditRequest::new(a(), "x", "y")).await?;
-    assert_eq!(told(edited.files_update), expected(&[("/in/m/a", true)]));
+    assert_eq!(changed_paths(edited.files_update), expected(&[("/in/m/a", true)]));
     let copied = files.copy(CopyRequest::new(a(), b())).await?;
-    assert_eq!(told(copied.files_update), expected(&[("/in/m/b", true)]));
+    assert_eq!(changed_paths(copied.files_update), expected(&[("/in/m/b", true)]));
     let renamed = files.rename(RenameRequest::new(b(), path("/in/m/c"))).await?;
-    assert_eq!(told(renamed.files_update), expected(&[("/in/m/b", false), ("/in/m/c", true)]));
+    assert_eq!(changed_paths(renamed.files_update), expected(&[("/in/m/b", false), ("/in/m/c", true)]));
     let deleted = files.delete(DeleteRequest::new(a())).await?;
-    assert_eq!(told(deleted.files_update), expected(&[("/in/m/a", false)]));
+    assert_eq!(changed_paths(deleted.files_update), expected(&[("/in/m/a", false)]));
     let uploaded = files.backend.upload_files(&cx(), vec![FileUpload::new(a(), "x")]).await.remove(0);
-    assert_eq!(told(uploaded.files_update), expected(&[("/in/m/a", true)]));
+    assert_eq!(changed_paths(uploaded.files_update), expected(&[("/in/m/a", true)]));
     Ok(())
 }
 
 async fn a_change_of_two_mounts_is_told_as_one(n: &NamespaceFactory) -> LawResult {
-    let telling = || around(&n.backend().backend, &Arc::new(Telling));
-    let files = n.mount(&telling(), &[("/m", &telling())]);
+    let reporting = || around(&n.backend().backend, &Arc::new(UpdateReporter));
+    let files = n.mount(&reporting(), &[("/m", &reporting())]);
     files.put_each(&["/d/a", "/d/b"]).await?;
     let copied = files.copy(CopyRequest::new(path("/d"), path("/m/copy"))).await?;
-    assert_eq!(told(copied.files_update), expected(&[("/m/copy/a", true), ("/m/copy/b", true)]));
+    assert_eq!(changed_paths(copied.files_update), expected(&[("/m/copy/a", true), ("/m/copy/b", true)]));
     let renamed = files.rename(RenameRequest::new(path("/d"), path("/m/e"))).await?;
     let all = [("/d/a", false), ("/d/b", false), ("/m/e/a", true), ("/m/e/b", true)];
-    let update = told(renamed.files_update);
-    // A directory that went with its files may be told, too.
+    let update = changed_paths(renamed.files_update);
+    // The update may name a directory that moved with its files, too.
     assert!(all.iter().all(|(at, is_there)| update.contains(&((*at).to_owned(), *is_there))), "{update:?}");
     assert!(update.iter().all(|(at, _)| at.starts_with("/d") || at.starts_with("/m/e/")), "{update:?}");
     Ok(())
@@ -92,7 +92,7 @@ async fn versions_are_those_of_the_mount(n: &NamespaceFactory) -> LawResult {
 
 async fn uploads_to_several_mounts_are_answered_in_order(n: &NamespaceFactory) -> LawResult {
     let (default, one) = (n.backend(), n.backend());
-    let failing = around(&n.backend().backend, &Meddling::new(|_| true, Calls::Every, Deed::FailBefore));
+    let failing = around(&n.backend().backend, &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
     let files = n.mount(&default.backend, &[("/one", &one.backend), ("/bad", &failing)]);
     one.put_each(&["/d/x"]).await?;
     let paths = ["/one/a", "/z", "/bad/a", "/one/d", "/a", "/one", "/bad/b", "/one/b"];
@@ -120,12 +120,12 @@ async fn uploads_to_several_mounts_are_answered_in_order(n: &NamespaceFactory) -
 
 async fn downloads_of_several_mounts_are_answered_in_order(n: &NamespaceFactory) -> LawResult {
     let (default, one) = (n.backend(), n.backend());
-    let failing = around(&n.backend().backend, &Meddling::new(|_| true, Calls::Every, Deed::FailBefore));
+    let failing = around(&n.backend().backend, &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
     let files = n.mount(&default.backend, &[("/one", &one.backend), ("/bad", &failing)]);
     files.put_each(&["/one/a", "/z", "/one/b"]).await?;
     let paths = ["/one/b", "/z", "/bad/a", "/one/missing", "/one/a", "/one", "/missing", "/z"];
-    let asked = paths.map(path).to_vec();
-    let answers = files.backend.download_files(&cx(), asked).await;
+    let requested = paths.map(path).to_vec();
+    let answers = files.backend.download_files(&cx(), requested).await;
     assert_eq!(answers.iter().map(|answer| answer.path.as_str()).collect::<Vec<_>>(), paths);
     for (answer, at) in answers.iter().zip(paths) {
         let (content, error) = match at {

@@ -1,4 +1,4 @@
-//! Mounts that lend no tree, so that they have to be asked for what they hold.
+//! Mounts without a tree, which are searched by calls of their operations.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use vfs_core::{Backend, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequ
 
 use super::super::LawResult;
 use super::steps::{around, path, places};
-use crate::meddling::{Calls, Deed, Meddling};
+use crate::fault_injector::{Calls, InjectedFault, FaultInjector};
 use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
-use crate::unlent::Unlent;
+use crate::without_tree::WithoutTree;
 
 namespace_laws! {
     "NS27" a_mount_that_lends_no_tree_is_searched_like_the_others,
@@ -18,16 +18,16 @@ namespace_laws! {
     "NS27" a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others,
 }
 
-fn unlent(target: &Target) -> Arc<dyn Backend> {
-    Arc::new(Unlent(Arc::clone(&target.backend)))
+fn without_tree(target: &Target) -> Arc<dyn Backend> {
+    Arc::new(WithoutTree(Arc::clone(&target.backend)))
 }
 
 const FILES: [&str; 6] = ["/a/m/x.rs", "/a/y.rs", "/b-c/z.rs", "/b/d/e/f.rs", "/b/x.rs", "/c.rs"];
 
-/// A namespace in which the default backend and some of the mounts lend no tree.
+/// A namespace in which the default backend and some of the mounts have no tree.
 async fn partly_unlent(n: &NamespaceFactory) -> Result<Target> {
-    let (default, lending) = (unlent(&n.backend()), n.backend().backend);
-    let mounts = [("/a", &unlent(&n.backend())), ("/a/m", &lending), ("/b", &unlent(&n.backend()))];
+    let (default, with_tree) = (without_tree(&n.backend()), n.backend().backend);
+    let mounts = [("/a", &without_tree(&n.backend())), ("/a/m", &with_tree), ("/b", &without_tree(&n.backend()))];
     let files = n.mount(&default, &mounts);
     files.put("/.gitignore", "*.log\n").await?;
     files.put_each(&FILES).await?;
@@ -84,8 +84,8 @@ async fn rules_above_a_mount_that_lends_no_tree_hold_in_it(n: &NamespaceFactory)
 }
 
 async fn a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others(n: &NamespaceFactory) -> LawResult {
-    let failing = around(&unlent(&n.backend()), &Meddling::new(|_| true, Calls::Every, Deed::FailBefore));
-    let files = n.mount(&n.backend().backend, &[("/bad", &failing), ("/good", &unlent(&n.backend()))]);
+    let failing = around(&without_tree(&n.backend()), &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
+    let files = n.mount(&n.backend().backend, &[("/bad", &failing), ("/good", &without_tree(&n.backend()))]);
     files.put_each(&["/a", "/good/x"]).await?;
     let listed = files.ls(LsRequest::new(path("/")).recursive()).await?;
     assert_eq!(files.names(&listed.entries), ["/a", "/bad", "/good", "/good/x"]);
@@ -108,6 +108,6 @@ async fn a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others(n: 
             files.refused(answer, ErrorKind::Unavailable);
         }
     }
-    assert_eq!(accepted, [""; 0], "nothing but the mount that fails was asked for");
+    assert_eq!(accepted, [""; 0], "operations on the failing mount that did not fail");
     Ok(())
 }

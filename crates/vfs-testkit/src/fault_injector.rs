@@ -1,4 +1,4 @@
-//! A layer that does something of its own at chosen calls: what goes wrong between two operations.
+//! Interceptors that inject faults, delays or changes of other callers at chosen calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use vfs_core::{
     ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest, deferred_stream,
 };
 
-/// Which calls are meddled with, counted from 1 among those of the operations.
+/// The calls at which a fault is injected, counted from 1 among those of the operations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Calls {
     Every,
@@ -18,20 +18,20 @@ pub(crate) enum Calls {
     From(u64),
 }
 
-/// What is done at such a call.
+/// The fault.
 #[derive(Debug, Clone)]
-pub(crate) enum Deed {
-    /// It fails and has done nothing.
+pub(crate) enum InjectedFault {
+    /// The call fails and has done nothing.
     FailBefore,
-    /// It is done, and its answer is lost.
+    /// The call is made, and its response is lost.
     FailAfter,
-    /// Somebody else writes first.
+    /// Another caller writes first.
     Write(WriteRequest),
-    /// It waits at a gate first.
+    /// The call waits at a gate first.
     Wait(Arc<Gate>),
 }
 
-/// Stops a call until it is let through.
+/// Blocks calls until it is opened.
 #[derive(Debug)]
 pub(crate) struct Gate {
     reached: Semaphore,
@@ -43,33 +43,33 @@ impl Gate {
         Arc::new(Self { reached: Semaphore::new(0), open: Semaphore::new(0) })
     }
 
-    /// Waits until a call stands before the gate.
+    /// Waits until a call reaches the gate.
     pub(crate) async fn reached(&self) {
         drop(self.reached.acquire().await);
     }
 
-    /// Lets that call through, and all others.
+    /// Lets all calls through.
     pub(crate) fn open(&self) {
         self.open.add_permits(Semaphore::MAX_PERMITS / 2);
     }
 }
 
-/// Does a deed at the chosen calls of the chosen operations, and sends everything on.
+/// Injects a fault at the chosen calls of the chosen operations, and forwards all calls.
 #[derive(Debug)]
-pub(crate) struct Meddling {
+pub(crate) struct FaultInjector {
     operations: fn(Operation) -> bool,
     calls: Calls,
-    deed: Deed,
+    fault: InjectedFault,
     seen: AtomicU64,
 }
 
-impl Meddling {
-    pub(crate) fn new(operations: fn(Operation) -> bool, calls: Calls, deed: Deed) -> Arc<Self> {
-        Arc::new(Self { operations, calls, deed, seen: AtomicU64::new(0) })
+impl FaultInjector {
+    pub(crate) fn new(operations: fn(Operation) -> bool, calls: Calls, fault: InjectedFault) -> Arc<Self> {
+        Arc::new(Self { operations, calls, fault, seen: AtomicU64::new(0) })
     }
 
-    /// Whether a call that was chosen has come.
-    pub(crate) fn has_struck(&self) -> bool {
+    /// Whether a fault was injected.
+    pub(crate) fn has_fired(&self) -> bool {
         let seen = self.seen.load(Ordering::Relaxed);
         match self.calls {
             Calls::Every => seen > 0,
@@ -90,9 +90,9 @@ impl Meddling {
     }
 }
 
-impl Interceptor for Meddling {
+impl Interceptor for FaultInjector {
     fn name(&self) -> &'static str {
-        "meddling"
+        "fault-injector"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
@@ -100,9 +100,9 @@ impl Interceptor for Meddling {
             return request.send(inner, cx).await;
         }
         let path = request.as_request_ref().paths().next().cloned().unwrap_or_default();
-        self.interfere(inner, &path).await?;
+        self.inject(inner, &path).await?;
         let output = request.send(inner, cx).await?;
-        if matches!(self.deed, Deed::FailAfter) { Err(lost(&path)) } else { Ok(output) }
+        if matches!(self.fault, InjectedFault::FailAfter) { Err(lost(&path)) } else { Ok(output) }
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
@@ -111,20 +111,20 @@ impl Interceptor for Meddling {
         }
         deferred_stream(async move {
             let path = call.request().as_request_ref().paths().next().cloned().unwrap_or_default();
-            self.interfere(&**call.inner(), &path).await?;
-            if matches!(self.deed, Deed::FailAfter) { Err(lost(&path)) } else { Ok(call.start(cx)) }
+            self.inject(&**call.inner(), &path).await?;
+            if matches!(self.fault, InjectedFault::FailAfter) { Err(lost(&path)) } else { Ok(call.start(cx)) }
         })
     }
 }
 
-impl Meddling {
-    /// Does what comes before the operation.
-    async fn interfere(&self, inner: &dyn Backend, path: &VfsPath) -> Result<()> {
-        match &self.deed {
-            Deed::FailBefore => return Err(lost(path)),
-            Deed::FailAfter => {}
-            Deed::Write(write) => drop(inner.write(&OpContext::new(), write.clone()).await?),
-            Deed::Wait(gate) => {
+impl FaultInjector {
+    /// Injects the part of the fault that precedes the operation.
+    async fn inject(&self, inner: &dyn Backend, path: &VfsPath) -> Result<()> {
+        match &self.fault {
+            InjectedFault::FailBefore => return Err(lost(path)),
+            InjectedFault::FailAfter => {}
+            InjectedFault::Write(write) => drop(inner.write(&OpContext::new(), write.clone()).await?),
+            InjectedFault::Wait(gate) => {
                 gate.reached.add_permits(1);
                 drop(gate.open.acquire().await);
             }
@@ -137,13 +137,13 @@ fn lost(path: &VfsPath) -> Error {
     Error::at(ErrorKind::Unavailable, path)
 }
 
-/// Tells the changes of a backend that makes them in place, as one that returns them does. Only the paths are right.
+/// Adds the update of a state to the results of a backend that changes files in place. Only its paths are right.
 #[derive(Debug)]
-pub(crate) struct Telling;
+pub(crate) struct UpdateReporter;
 
-impl Interceptor for Telling {
+impl Interceptor for UpdateReporter {
     fn name(&self) -> &'static str {
-        "telling"
+        "update-reporter"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
@@ -153,8 +153,8 @@ impl Interceptor for Telling {
             let is_gone = |place| operation == Operation::Delete || operation == Operation::Rename && place == 0;
             let file = || FileData::text(b"", DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
             let first = usize::from(operation == Operation::Copy);
-            let told = paths.into_iter().enumerate().skip(first);
-            *update = Some(told.map(|(place, path)| (path, (!is_gone(place)).then(file))).collect());
+            let changed = paths.into_iter().enumerate().skip(first);
+            *update = Some(changed.map(|(place, path)| (path, (!is_gone(place)).then(file))).collect());
         }
         Q::from_any_output(output).ok_or_else(|| Error::of(ErrorKind::Internal))
     }

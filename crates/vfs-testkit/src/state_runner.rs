@@ -1,4 +1,4 @@
-//! The loop that an agent's runtime runs around a backend which returns its changes.
+//! Runner of an agent's state: the loop around a backend that returns its changes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ type Files = BTreeMap<VfsPath, FileData>;
 ///
 /// # Behaviour
 ///
-/// * It keeps the files, asks a backend over them for each call, and merges the `files_update` of each mutation, as an
+/// * It has the files, sends each call to a backend over them, and merges the `files_update` of each mutation, as an
 ///   agent's runtime does between two steps.
 /// * Mutations go one after the other, because each must see the one before it. Reads go beside them.
 ///
@@ -29,44 +29,44 @@ type Files = BTreeMap<VfsPath, FileData>;
 ///
 /// In the call, where a mutation succeeds without a `files_update`.
 #[derive(Clone)]
-pub struct Reducing {
+pub struct StateRunner {
     over: Arc<dyn Fn(Files) -> Arc<dyn Backend> + Send + Sync>,
-    state: Arc<Mutex<State>>,
-    one_at_a_time: Arc<tokio::sync::Mutex<()>>,
+    state: Arc<Mutex<RunnerState>>,
+    mutation: Arc<tokio::sync::Mutex<()>>,
 }
 
-struct State {
+struct RunnerState {
     files: Files,
     backend: Arc<dyn Backend>,
 }
 
-impl Reducing {
+impl StateRunner {
     /// Starts without files; `over` makes a backend over the files that there are by then.
     pub fn new(over: impl Fn(Files) -> Arc<dyn Backend> + Send + Sync + 'static) -> Self {
         let backend = over(Files::new());
         Self {
             over: Arc::new(over),
-            state: Arc::new(Mutex::new(State { files: Files::new(), backend })),
-            one_at_a_time: Arc::default(),
+            state: Arc::new(Mutex::new(RunnerState { files: Files::new(), backend })),
+            mutation: Arc::default(),
         }
     }
 
     /// The files as they are now.
     pub fn files(&self) -> BTreeMap<VfsPath, FileData> {
-        self.locked(|state| state.files.clone())
+        self.with_state(|state| state.files.clone())
     }
 
-    fn locked<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with_state<T>(&self, work: impl FnOnce(&mut RunnerState) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The backend over the files as they are now.
     fn now(&self) -> Arc<dyn Backend> {
-        self.locked(|state| Arc::clone(&state.backend))
+        self.with_state(|state| Arc::clone(&state.backend))
     }
 
     fn merge(&self, update: FilesUpdate) {
-        self.locked(|state| {
+        self.with_state(|state| {
             for (path, file) in update {
                 match file {
                     Some(file) => drop(state.files.insert(path, file)),
@@ -77,30 +77,30 @@ impl Reducing {
         });
     }
 
-    /// Merges the update of a mutation, and takes it out: for the caller it has happened.
-    fn reduce(&self, update: &mut Option<FilesUpdate>) {
+    /// Merges the update of a mutation and removes it from the result, since the change is made for the caller.
+    fn apply(&self, update: &mut Option<FilesUpdate>) {
         self.merge(update.take().expect("a mutation that succeeds returns its update"));
     }
 }
 
-impl fmt::Debug for Reducing {
+impl fmt::Debug for StateRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reducing").field("backend", &self.now()).finish_non_exhaustive()
+        f.debug_struct("StateRunner").field("backend", &self.now()).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Reducing {
+impl fmt::Display for StateRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "reducing({})", self.now())
+        write!(f, "state-runner({})", self.now())
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Backend for Reducing {
+impl Backend for StateRunner {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
         let mut capabilities = self.now().capabilities(at);
-        assert_eq!(capabilities.mutations, Mutations::Returned, "there is nothing to reduce");
+        assert_eq!(capabilities.mutations, Mutations::Returned, "the backend does not return its changes");
         capabilities.mutations = Mutations::InPlace;
         capabilities
     }
@@ -122,9 +122,9 @@ impl Backend for Reducing {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mut result = self.now().write(cx, req).await?;
-        self.reduce(&mut result.files_update);
+        self.apply(&mut result.files_update);
         Ok(result)
     }
 
@@ -133,34 +133,34 @@ impl Backend for Reducing {
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mode = req.mode;
         let mut result = self.now().edit(cx, req).await?;
         match mode {
-            EditMode::Apply => self.reduce(&mut result.files_update),
+            EditMode::Apply => self.apply(&mut result.files_update),
             EditMode::DryRun => assert_eq!(result.files_update, None, "a dry run changes nothing"),
         }
         Ok(result)
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mut result = self.now().delete(cx, req).await?;
-        self.reduce(&mut result.files_update);
+        self.apply(&mut result.files_update);
         Ok(result)
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mut result = self.now().rename(cx, req).await?;
-        self.reduce(&mut result.files_update);
+        self.apply(&mut result.files_update);
         Ok(result)
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mut result = self.now().copy(cx, req).await?;
-        self.reduce(&mut result.files_update);
+        self.apply(&mut result.files_update);
         Ok(result)
     }
 
@@ -177,7 +177,7 @@ impl Backend for Reducing {
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        let _turn = self.one_at_a_time.lock().await;
+        let _guard = self.mutation.lock().await;
         let mut answers = self.now().upload_files(cx, files).await;
         let written = answers.iter_mut().filter(|answer| answer.error.is_none());
         let updates = written.map(|answer| answer.files_update.take().expect("a file that was written has an update"));
@@ -189,7 +189,7 @@ impl Backend for Reducing {
         self.now().download_files(cx, paths).await
     }
 
-    // The facets of a backend that is replaced with every mutation would be those of a moment; there are none.
+    // Every mutation replaces the backend, and with it its facets.
     fn as_shell(&self) -> Option<&dyn Shell> {
         None
     }

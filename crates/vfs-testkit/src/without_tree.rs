@@ -1,4 +1,4 @@
-//! A backend that keeps its tree to itself.
+//! Wrapper that hides the facets of a backend, its tree among them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use vfs_core::{
     RenameResult, ResolveRequest, Resolved, Result, StatRequest, VfsPath, WriteRequest, WriteResult,
 };
 
-/// Any backend without its facets: what a service that knows nothing but the operations looks like.
+/// Any backend without its facets, like a service that has nothing but the operations.
 #[derive(Debug)]
-pub(crate) struct Unlent(pub(crate) Arc<dyn Backend>);
+pub(crate) struct WithoutTree(pub(crate) Arc<dyn Backend>);
 
-impl fmt::Display for Unlent {
+impl fmt::Display for WithoutTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unlent({})", self.0)
+        write!(f, "without-tree({})", self.0)
     }
 }
 
 #[async_trait]
-impl Backend for Unlent {
+impl Backend for WithoutTree {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
         self.0.capabilities(at)
     }
