@@ -1,4 +1,4 @@
-//! What the laws of stores are checked on.
+//! Stores under test, and the features that laws need from them.
 
 use std::any::Any;
 use std::fmt;
@@ -114,7 +114,7 @@ pub enum StoreNeed {
     BatchAndSecond,
     /// Another handle, and a record of changes.
     ChangesAndSecond,
-    /// Times that are kept as they were told.
+    /// Times that are stored as the caller gives them.
     KeptTimes,
     /// Versions that are those of the content.
     VersionsOfContent,
@@ -125,15 +125,15 @@ pub enum StoreNeed {
 }
 
 /// The largest limit of values that a law goes over, in bytes.
-pub(crate) const SMALL: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_SMALL_VALUE: u64 = 16 * 1024 * 1024;
 
 impl StoreNeed {
     /// Why `target` does not have it; `None` where it does.
     pub fn missing_in(self, target: &StoreTarget) -> Option<&'static str> {
         let StoreCapabilities { max_value, max_path, .. } = target.store.capabilities();
-        let batch = (target.store.as_batch().is_some(), "it makes one change at a time");
-        let changes = (target.store.as_changes().is_some(), "it does not tell of changes");
-        let search = (target.store.as_search().is_some(), "it cannot search");
+        let batch = (target.store.as_batch().is_some(), "this store makes one change at a time");
+        let changes = (target.store.as_changes().is_some(), "this store records no changes");
+        let search = (target.store.as_search().is_some(), "this store cannot search");
         let second = (target.second.is_some(), "there is no other handle of the same values");
         let needs = match self {
             StoreNeed::Nothing => vec![],
@@ -146,14 +146,14 @@ impl StoreNeed {
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
             StoreNeed::KeptTimes => {
-                vec![(target.store.capabilities().timestamps == TimestampSource::Caller, "it has times of its own")]
+                vec![(target.store.capabilities().timestamps == TimestampSource::Caller, "this store sets the times of values")]
             }
             StoreNeed::VersionsOfContent => {
                 vec![(target.versions == Versions::OfContent, "each change has a version of its own")]
             }
-            StoreNeed::SmallValues => vec![(max_value <= SMALL, "it holds values too large to try")],
+            StoreNeed::SmallValues => vec![(max_value <= MAX_SMALL_VALUE, "the limit of values is too large to test")],
             StoreNeed::ShortPaths => {
-                vec![(max_path < vfs_core::VfsPath::MAX_LEN, "it holds values at any path that there can be")]
+                vec![(max_path < vfs_core::VfsPath::MAX_LEN, "values may have any path")]
             }
         };
         needs.into_iter().find_map(|(met, reason)| (!met).then_some(reason))

@@ -1,4 +1,4 @@
-//! Many changes as one.
+//! Batches: several changes in one transaction.
 
 use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Write};
 use vfs_testkit::LawResult;
@@ -191,7 +191,7 @@ async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Nobody hears of what was not made, and the next change has the next number.
+/// A refused batch leaves no record, and the next change has the next number.
 async fn a_refused_batch_is_not_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
     let changes = t.store.as_changes().expect("the law needs it");
@@ -200,8 +200,8 @@ async fn a_refused_batch_is_not_told(t: &StoreTarget) -> LawResult {
     all_refused(t.batch(&[at("/a", Precondition::Absent)], vec![put("/b", "x")]).await?);
     assert_eq!(changes.last_sequence(&key("/a").namespace).await?, before);
     t.put("/c", "x").await?;
-    let told = super::following::told(&*t.store, &key("/a").namespace, before.0, 10).await?;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0.0, before.0 + 1);
+    let records = super::following::records_after(&*t.store, &key("/a").namespace, before.0, 10).await?;
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!(records[0].0.0, before.0 + 1);
     Ok(())
 }

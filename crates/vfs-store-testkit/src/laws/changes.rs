@@ -1,11 +1,11 @@
-//! What is told of each change.
+//! Records of changes.
 
 use vfs_core::VfsPath;
 use vfs_store::{ChangePage, ChangeRecord, Precondition, Sequence, StoredMeta, Write};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::following::told;
+use super::following::records_after;
 use super::steps::{all_done, copy, delete, done, home, key, path, put, refused, rename, value};
 
 store_laws! { "changes":
@@ -23,14 +23,14 @@ store_laws! { "changes":
 async fn a_namespace_begins_at_nought(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     assert_eq!(changes.last_sequence(&home()).await?, Sequence(0));
-    assert_eq!(told(&*t.store, &home(), 0, 10).await?, []);
+    assert_eq!(records_after(&*t.store, &home(), 0, 10).await?, []);
     t.put("/a", "x").await?;
     assert_eq!(changes.last_sequence(&home()).await?, Sequence(1));
     Ok(())
 }
 
-fn words(tell: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
-    match tell {
+fn words(record: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
+    match record {
         ChangeRecord::Created(path, stored) => ("created", path, Some(stored)),
         ChangeRecord::Changed(path, stored) => ("changed", path, Some(stored)),
         ChangeRecord::Removed(path) => ("removed", path, None),
@@ -39,14 +39,14 @@ fn words(tell: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
     }
 }
 
-/// A value put where none was, over another, and removed; with what is known of it.
+/// A value is created, replaced and removed; each record has its metadata.
 async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
     let created = t.put("/d/a", "one").await?;
     let changed = t.put("/d/a", "two").await?;
     let other = t.put("/d/a\n%", "other").await?;
     done(t.store.delete(&key("/d/a"), &Precondition::Any).await?);
     let again = t.put("/d/a", "again").await?;
-    let told = told(&*t.store, &home(), 0, 10).await?;
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
     let expected = [
         ("created", "/d/a", Some(&created)),
         ("changed", "/d/a", Some(&changed)),
@@ -54,10 +54,10 @@ async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
         ("removed", "/d/a", None),
         ("created", "/d/a", Some(&again)),
     ];
-    for ((_, tell), (what, path, stored)) in told.iter().zip(expected) {
-        assert_eq!(words(tell), (what, &super::steps::path(path), stored));
+    for ((_, record), (what, path, stored)) in records.iter().zip(expected) {
+        assert_eq!(words(record), (what, &super::steps::path(path), stored));
     }
-    assert_eq!(told.len(), expected.len(), "{told:?}");
+    assert_eq!(records.len(), expected.len(), "{records:?}");
     Ok(())
 }
 
@@ -72,9 +72,9 @@ async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
     assert!(refused(t.store.delete(&key("/missing"), &Precondition::Any).await?).is_none());
     assert!(refused(t.store.put(&key("/missing"), value("y"), &wrong).await?).is_none());
     t.put("/b", "x").await?;
-    let told = told(&*t.store, &home(), 0, 10).await?;
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
     assert_eq!(
-        told.iter().map(|(position, tell)| (position.0, words(tell).1.as_str())).collect::<Vec<_>>(),
+        records.iter().map(|(position, record)| (position.0, words(record).1.as_str())).collect::<Vec<_>>(),
         [(1, "/a"), (2, "/b")]
     );
     Ok(())
@@ -94,7 +94,7 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
         delete("/c"),
     ];
     let answers = all_done(t.batch(&[], writes).await?);
-    let told = told(&*t.store, &home(), 2, 3).await?;
+    let records = records_after(&*t.store, &home(), 2, 3).await?;
     let expected = [
         ("created", "/c"),
         ("changed", "/a"),
@@ -104,15 +104,15 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
         ("moved", "/b"),
         ("removed", "/c"),
     ];
-    for (((_, tell), (what, at)), answer) in told.iter().zip(expected).zip(&answers) {
-        let (told, to, stored) = words(tell);
-        assert_eq!((told, to), (what, &path(at)));
+    for (((_, record), (what, at)), answer) in records.iter().zip(expected).zip(&answers) {
+        let (kind, to, stored) = words(record);
+        assert_eq!((kind, to), (what, &path(at)));
         stored.iter().for_each(|stored| t.assert_same(stored, answer, at));
     }
-    assert_eq!(told.len(), expected.len(), "{told:?}");
-    let sources = told
+    assert_eq!(records.len(), expected.len(), "{records:?}");
+    let sources = records
         .iter()
-        .filter_map(|(_, tell)| if let ChangeRecord::Moved { from, .. } = tell { Some(from.as_str()) } else { None });
+        .filter_map(|(_, record)| if let ChangeRecord::Moved { from, .. } = record { Some(from.as_str()) } else { None });
     assert_eq!(sources.collect::<Vec<_>>(), ["/a", "/d/a"]);
     Ok(())
 }
@@ -126,7 +126,7 @@ async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
         drop(t.store.delete(&key("/missing"), &Precondition::Any).await?);
         assert_eq!(changes.last_sequence(&home()).await?, Sequence(n));
     }
-    assert_eq!(told(&*t.store, &home(), 0, 7).await?.len(), 40);
+    assert_eq!(records_after(&*t.store, &home(), 0, 7).await?.len(), 40);
     Ok(())
 }
 
@@ -135,10 +135,10 @@ async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
     for n in 0..12 {
         t.put(&format!("/{n}"), "x").await?;
     }
-    let all = told(&*t.store, &home(), 0, 100).await?;
+    let all = records_after(&*t.store, &home(), 0, 100).await?;
     for seen in 0..=12 {
         for limit in (1..=13).chain([1 << 31, 1 << 32, usize::MAX]) {
-            let rest = told(&*t.store, &home(), seen, limit).await?;
+            let rest = records_after(&*t.store, &home(), seen, limit).await?;
             assert_eq!(rest, all[usize::try_from(seen).expect("it is small")..], "{limit} after {seen}");
         }
     }
@@ -160,7 +160,7 @@ async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Whoever is further behind gets all changes, or is told at which place to go on. Nothing is left out without a word.
+/// A subscriber that is further behind gets all changes, or the sequence from which to continue. No change is lost silently.
 async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for round in 0..10 {
@@ -168,20 +168,20 @@ async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
         all_done(t.batch(&[], (0..500).map(write).collect()).await?);
     }
     assert_eq!(changes.last_sequence(&home()).await?, Sequence(5000));
-    let rest = told(&*t.store, &home(), 5000 - 4096, 1000).await?;
+    let rest = records_after(&*t.store, &home(), 5000 - 4096, 1000).await?;
     assert_eq!(rest.len(), 4096);
     let go_on = match changes.since(&home(), Sequence(0), 1000).await? {
         ChangePage::Expired(position) => position,
         ChangePage::Changes { changes, .. } => {
             assert_eq!(changes.first().map(|(position, _)| *position), Some(Sequence(1)), "the first are left out");
-            assert_eq!(told(&*t.store, &home(), 0, 1000).await?.len(), 5000);
+            assert_eq!(records_after(&*t.store, &home(), 0, 1000).await?.len(), 5000);
             Sequence(5000)
         }
         other => panic!("{other:?} is no page that there is"),
     };
     assert_eq!(go_on, Sequence(5000), "what is listed from here on holds all before");
     t.put("/new", "x").await?;
-    assert_eq!(told(&*t.store, &home(), go_on.0, 10).await?.len(), 1);
+    assert_eq!(records_after(&*t.store, &home(), go_on.0, 10).await?.len(), 1);
     Ok(())
 }
 
@@ -189,7 +189,7 @@ async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
 async fn the_same_content_again_is_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "same").await?;
     t.put("/a", "same").await?;
-    let told = told(&*t.store, &home(), 0, 10).await?;
-    assert_eq!(told.iter().map(|(_, tell)| words(tell).0).collect::<Vec<_>>(), ["created", "changed"]);
+    let records = records_after(&*t.store, &home(), 0, 10).await?;
+    assert_eq!(records.iter().map(|(_, record)| words(record).0).collect::<Vec<_>>(), ["created", "changed"]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Stores that are wrong in one way each, which the laws must find.
+//! Broken stores with one fault each, which the laws must detect.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use vfs_store::{
 use super::steps::moment;
 use super::{STORE, StoreLaw, StoreTarget};
 
-/// What is wrong with a store.
+/// The fault of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Nothing,
@@ -49,14 +49,14 @@ enum Fault {
     MixesUpMany,
 }
 
-/// A store in memory with a fault, which lets others come in at every operation.
+/// A store in memory with a fault, which yields in every operation.
 #[derive(Debug, Clone)]
-struct Bent {
+struct BrokenStore {
     inner: MemoryStore,
     fault: Fault,
 }
 
-impl Bent {
+impl BrokenStore {
     fn key(&self, key: &Key) -> Key {
         match self.fault {
             Fault::FoldsNames => Key::new(key.namespace.clone(), super::steps::path(&key.path.as_str().to_lowercase())),
@@ -111,14 +111,14 @@ impl Bent {
     }
 }
 
-impl fmt::Display for Bent {
+impl fmt::Display for BrokenStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bent({:?})", self.fault)
+        write!(f, "broken({:?})", self.fault)
     }
 }
 
 #[async_trait]
-impl Store for Bent {
+impl Store for BrokenStore {
     fn capabilities(&self) -> StoreCapabilities {
         self.inner.capabilities()
     }
@@ -235,7 +235,7 @@ impl Store for Bent {
 }
 
 #[async_trait]
-impl Batch for Bent {
+impl Batch for BrokenStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         yield_now().await;
         if let Fault::ChecksConditionsBeforeBatches | Fault::MakesBatchesOneByOne = self.fault {
@@ -284,7 +284,7 @@ impl Batch for Bent {
 }
 
 #[async_trait]
-impl Changes for Bent {
+impl Changes for BrokenStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         yield_now().await;
         self.changes().last_sequence(namespace).await
@@ -313,37 +313,37 @@ impl Changes for Bent {
 }
 
 #[async_trait]
-impl Search for Bent {
+impl Search for BrokenStore {
     async fn candidates(
         &self,
         namespace: &Namespace,
         prefix: &VfsPath,
-        needles: &TextQuery,
+        query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
         yield_now().await;
         let search = self.inner.as_search().expect("a store in memory has it");
-        let Some(found) = search.candidates(namespace, prefix, needles).await? else { return Ok(None) };
-        let mut kept = CandidateKeys::new();
+        let Some(found) = search.candidates(namespace, prefix, query).await? else { return Ok(None) };
+        let mut retained = CandidateKeys::new();
         for path in found {
             let key = Key::new(namespace.clone(), path);
             let content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);
             let holds = |part: &[u8], needle: &str| String::from_utf8_lossy(part).contains(needle);
             let is_kept = match self.fault {
                 Fault::MissesOverCuts => {
-                    content.chunks(65_536).any(|part| needles.texts.iter().any(|needle| holds(part, needle)))
+                    content.chunks(65_536).any(|part| query.texts.iter().any(|needle| holds(part, needle)))
                 }
-                Fault::MissesNonAsciiCase if needles.case != CaseMode::Sensitive => {
+                Fault::MissesNonAsciiCase if query.case != CaseMode::Sensitive => {
                     let text = content.to_ascii_lowercase();
-                    needles.texts.iter().any(|needle| holds(&text, &needle.to_ascii_lowercase()))
+                    query.texts.iter().any(|needle| holds(&text, &needle.to_ascii_lowercase()))
                 }
                 Fault::MissesBinary => std::str::from_utf8(&content).is_ok(),
                 _ => true,
             };
             if is_kept {
-                kept.insert(key.path);
+                retained.insert(key.path);
             }
         }
-        Ok(Some(kept))
+        Ok(Some(retained))
     }
 }
 
@@ -351,7 +351,7 @@ impl Search for Bent {
 fn holds(law: &StoreLaw, fault: Fault) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime can be built").block_on(async {
-        let store = Bent { inner: MemoryStore::new(), fault };
+        let store = BrokenStore { inner: MemoryStore::new(), fault };
         let target = StoreTarget::new(store.clone()).with_second(store);
         let outcome = AssertUnwindSafe((law.run)(&target)).catch_unwind().await;
         matches!(outcome, Ok(Ok(())))

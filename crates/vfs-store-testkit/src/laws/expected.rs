@@ -1,4 +1,4 @@
-//! What a change of one value depends on.
+//! Preconditions of changes of one value.
 
 use vfs_core::{Result, Version};
 use vfs_store::{ListRequest, Precondition, PutOutcome};

@@ -1,4 +1,4 @@
-//! Who follows the changes knows what is there.
+//! Replicas that follow the records of changes.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ store_laws! { "following":
     "SF4" Changes who_is_told_sees_what_was_told,
 }
 
-/// All changes after `seen`, asked for in pages of `limit`, which must be well formed.
-pub(super) async fn told(
+/// Returns all changes after `seen`, read in pages of `limit`, which must be well formed.
+pub(super) async fn records_after(
     store: &dyn Store,
     namespace: &Namespace,
     seen: u64,
@@ -43,9 +43,9 @@ pub(super) async fn told(
     }
 }
 
-/// Makes what was told of, and asserts that it can be.
-fn apply(tell: ChangeRecord, state: &mut BTreeMap<VfsPath, StoredMeta>) {
-    match tell {
+/// Applies a record to `state`, and asserts that it can be applied.
+fn apply(record: ChangeRecord, state: &mut BTreeMap<VfsPath, StoredMeta>) {
+    match record {
         ChangeRecord::Created(path, stored) => {
             assert!(state.insert(path.clone(), stored).is_none(), "{path} was created and there before");
         }
@@ -68,9 +68,9 @@ async fn listed(t: &StoreTarget) -> Result<BTreeMap<VfsPath, StoredMeta>> {
     Ok(listing.entries.into_iter().map(|entry| (entry.path, entry.stored)).collect())
 }
 
-fn assert_leads_to(t: &StoreTarget, told: BTreeMap<VfsPath, StoredMeta>, there: &BTreeMap<VfsPath, StoredMeta>) {
-    assert_eq!(told.keys().collect::<Vec<_>>(), there.keys().collect::<Vec<_>>());
-    for (path, stored) in told {
+fn assert_leads_to(t: &StoreTarget, replica: BTreeMap<VfsPath, StoredMeta>, there: &BTreeMap<VfsPath, StoredMeta>) {
+    assert_eq!(replica.keys().collect::<Vec<_>>(), there.keys().collect::<Vec<_>>());
+    for (path, stored) in replica {
         t.assert_same(&stored, &there[&path], path.as_str());
     }
 }
@@ -94,14 +94,14 @@ async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
             }
         }
         if random.u8(..10) == 0 {
-            let new = told(&*t.store, &home(), seen, random.usize(1..9)).await?;
+            let new = records_after(&*t.store, &home(), seen, random.usize(1..9)).await?;
             seen += new.len() as u64;
-            new.into_iter().for_each(|(_, tell)| apply(tell, &mut state));
+            new.into_iter().for_each(|(_, record)| apply(record, &mut state));
             assert_leads_to(t, state.clone(), &listed(t).await?);
         }
     }
     let mut whole = BTreeMap::new();
-    told(&*t.store, &home(), 0, 7).await?.into_iter().for_each(|(_, tell)| apply(tell, &mut whole));
+    records_after(&*t.store, &home(), 0, 7).await?.into_iter().for_each(|(_, record)| apply(record, &mut whole));
     assert_leads_to(t, whole, &listed(t).await?);
     Ok(())
 }
@@ -114,7 +114,7 @@ async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
         let seen = Sequence(all.len() as u64);
         let waited = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
         waited.unwrap_or_else(|_| panic!("nothing comes after {seen:?}, and {count} changes were made"))?;
-        all.extend(told(store, &home(), seen.0, 10).await?.into_iter().map(|(_, tell)| tell));
+        all.extend(records_after(store, &home(), seen.0, 10).await?.into_iter().map(|(_, record)| record));
     }
     Ok(all)
 }
@@ -122,7 +122,7 @@ async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
 const TASKS: usize = 8;
 const ROUNDS: usize = 25;
 
-/// In one order for all who follow, without gaps at any moment, over each handle.
+/// All subscribers see one order, without gaps at any moment, over each handle.
 async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult {
     let followers: Vec<_> = (0..3)
         .map(|turn| {
@@ -147,10 +147,10 @@ async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult
     for follower in followers {
         orders.push(follower.await.expect("the task did not panic")?);
     }
-    assert!(orders.windows(2).all(|pair| pair[0] == pair[1]), "followers were told of different orders");
+    assert!(orders.windows(2).all(|pair| pair[0] == pair[1]), "subscribers saw different orders");
     let mut state = BTreeMap::new();
     assert_eq!(orders[0].len(), TASKS * ROUNDS);
-    orders.swap_remove(0).into_iter().for_each(|tell| apply(tell, &mut state));
+    orders.swap_remove(0).into_iter().for_each(|record| apply(record, &mut state));
     assert_leads_to(t, state, &listed(t).await?);
     Ok(())
 }
@@ -175,12 +175,12 @@ async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult
     for writer in try_join_all(writers).await.expect("no task panicked") {
         writer?;
     }
-    let told = told(&*t.store, &home(), 0, 50).await?;
-    assert_eq!(told.len(), TASKS * 30);
-    for batch in told.chunks(3) {
+    let records = records_after(&*t.store, &home(), 0, 50).await?;
+    assert_eq!(records.len(), TASKS * 30);
+    for batch in records.chunks(3) {
         let paths: Vec<_> = batch
             .iter()
-            .filter_map(|(_, tell)| if let ChangeRecord::Created(path, _) = tell { Some(path) } else { None })
+            .filter_map(|(_, record)| if let ChangeRecord::Created(path, _) = record { Some(path) } else { None })
             .collect();
         assert_eq!(paths.iter().map(|path| path.name()).collect::<Vec<_>>(), [Some("0"), Some("1"), Some("2")]);
         assert!(paths.iter().all(|path| path.parent() == paths[0].parent()), "{paths:?}");
@@ -188,7 +188,7 @@ async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult
     Ok(())
 }
 
-/// A change that is told is there for whoever looks; one that is there is told by then.
+/// A change with a record is visible to every read, and a visible change has a record.
 async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
     let writer = t.handle(1);
     let task = tokio::spawn(async move {
@@ -201,11 +201,11 @@ async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
     while seen < 100 {
         let there = listed(t).await?.len() as u64;
         let position = t.store.as_changes().expect("the law needs it").last_sequence(&home()).await?;
-        assert!(position.0 >= there, "{there} are there and {} were told", position.0);
-        for (position, tell) in told(&*t.store, &home(), seen, 10).await? {
+        assert!(position.0 >= there, "{there} are there and {} have a record", position.0);
+        for (position, record) in records_after(&*t.store, &home(), seen, 10).await? {
             seen = position.0;
-            let ChangeRecord::Created(path, stored) = tell else { panic!("{tell:?} was never made") };
-            t.assert_same(&t.head(path.as_str()).await?.expect("it was told"), &stored, "told");
+            let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} was never made") };
+            t.assert_same(&t.head(path.as_str()).await?.expect("the record says so"), &stored, "recorded");
         }
     }
     task.await.expect("the task did not panic")

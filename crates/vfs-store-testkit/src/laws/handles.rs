@@ -4,7 +4,7 @@ use vfs_store::{Key, ListRequest, Precondition, Sequence};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::following::told;
+use super::following::records_after;
 use super::steps::{
     all_done, all_refused, at, done, home, key, list, namespace, noise, nothing_below, path, put, refused, rename,
     value,
@@ -68,8 +68,8 @@ async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
         let (one, other) = (one.as_batch().expect("the law needs it"), other.as_batch().expect("the law needs it"));
         let (above, below) = (format!("/{n}"), format!("/{n}/x"));
         all_done(one.batch(&home(), &[nothing_below(&above)], vec![put(&below, "x")]).await?);
-        let (told, _) = all_refused(other.batch(&home(), &[nothing_below(&above)], vec![put(&above, "x")]).await?);
-        assert_eq!(told, path(&above));
+        let (refused, _) = all_refused(other.batch(&home(), &[nothing_below(&above)], vec![put(&above, "x")]).await?);
+        assert_eq!(refused, path(&above));
         all_refused(other.batch(&home(), &[at(&below, Precondition::Absent)], vec![put(&above, "x")]).await?);
         all_done(other.batch(&home(), &[], vec![rename(&below, &above)]).await?);
         all_refused(one.batch(&home(), &[], vec![rename(&below, "/elsewhere")]).await?);
@@ -84,6 +84,6 @@ async fn both_handles_tell_of_the_same_changes(t: &StoreTarget) -> LawResult {
         let other = t.handle(n + 1);
         assert_eq!(other.as_changes().expect("the law needs it").last_sequence(&home()).await?, Sequence(n as u64 + 1));
     }
-    assert_eq!(told(&*t.handle(0), &home(), 0, 7).await?, told(&*t.handle(1), &home(), 0, 7).await?);
+    assert_eq!(records_after(&*t.handle(0), &home(), 0, 7).await?, records_after(&*t.handle(1), &home(), 0, 7).await?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Any history, beside that of the reference in memory.
+//! Random histories, compared with the reference store in memory.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ struct Both<'a> {
     random: Rng,
 }
 
-/// What can be compared of what is known of a value.
+/// Returns the metadata of a value that can be compared.
 fn sizes(found: Option<&StoredMeta>) -> Option<u64> {
     found.map(|stored| stored.size)
 }
@@ -45,7 +45,7 @@ impl<'a> Both<'a> {
 
     /// What to expect, in words of the reference and of the store.
     async fn expected(&mut self, at: &VfsPath) -> Result<[Precondition; 2]> {
-        let known: Vec<_> = self.versions.iter().map(|(a, b)| (a.clone(), b.clone())).collect();
+        let versions: Vec<_> = self.versions.iter().map(|(a, b)| (a.clone(), b.clone())).collect();
         Ok(match self.random.u8(..6) {
             0 | 1 => [Precondition::Any, Precondition::Any],
             2 => [Precondition::Absent, Precondition::Absent],
@@ -58,7 +58,7 @@ impl<'a> Both<'a> {
                     _ => [Precondition::Absent, Precondition::Absent],
                 }
             }
-            _ => match self.random.choice(known) {
+            _ => match self.random.choice(versions) {
                 // Old content may be there again, and then in a store whose versions are those of changes it has another one.
                 Some((one, other)) if one == other => [Precondition::Version(one), Precondition::Version(other)],
                 _ => [Precondition::Version("none".into()), Precondition::Version("none".into())],
@@ -141,8 +141,8 @@ impl<'a> Both<'a> {
             super::steps::state_of(&self.reference, &home()).await?,
             super::steps::state_of(self.store, &home()).await?,
         );
-        let told = |(path, value): (VfsPath, vfs_store::StoredValue)| (path, value.content, value.stored.created_at);
-        assert!(one.into_iter().map(told).eq(other.into_iter().map(told)), "they hold different values");
+        let fields = |(path, value): (VfsPath, vfs_store::StoredValue)| (path, value.content, value.stored.created_at);
+        assert!(one.into_iter().map(fields).eq(other.into_iter().map(fields)), "they hold different values");
         let below = self.path();
         let request = ListRequest::level(below).limit(self.random.usize(1..5));
         let (one, other) =

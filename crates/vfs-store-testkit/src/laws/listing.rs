@@ -1,4 +1,4 @@
-//! Listings as a whole.
+//! Complete listings.
 
 use std::collections::BTreeSet;
 

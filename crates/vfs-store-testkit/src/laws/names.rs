@@ -1,4 +1,4 @@
-//! Names that look dangerous to a server and are ordinary.
+//! Names with characters that are special to a server.
 
 use vfs_core::{ErrorKind, VfsPath};
 use vfs_store::{Condition, ListRequest, Precondition};

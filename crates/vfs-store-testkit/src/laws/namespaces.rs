@@ -1,4 +1,4 @@
-//! Namespaces have nothing in common, whatever they are called.
+//! Isolation of namespaces, for any of their names.
 
 use std::collections::BTreeSet;
 
@@ -225,8 +225,8 @@ async fn changes_are_those_of_one_namespace(t: &StoreTarget) -> LawResult {
     }
     for (n, space) in spaces.iter().enumerate() {
         assert_eq!(changes.last_sequence(&namespace(space)).await?.0, n as u64 + 1, "{space:?}");
-        let told = super::following::told(&*t.store, &namespace(space), 0, 2).await?;
-        assert_eq!(told.len(), n + 1, "{space:?}");
+        let records = super::following::records_after(&*t.store, &namespace(space), 0, 2).await?;
+        assert_eq!(records.len(), n + 1, "{space:?}");
     }
     assert_eq!(changes.last_sequence(&namespace("or")).await?.0, 0);
     Ok(())
@@ -236,9 +236,9 @@ async fn a_search_is_in_one_namespace(t: &StoreTarget) -> LawResult {
     let search = t.store.as_search().expect("the law needs it");
     put_all(t).await?;
     for space in SPACES {
-        let needles = TextQuery::new(vec![format!("of {space:?}")], CaseMode::Sensitive);
+        let query = TextQuery::new(vec![format!("of {space:?}")], CaseMode::Sensitive);
         for other in [space, "nowhere", "org", "org/user"] {
-            let found = search.candidates(&namespace(other), &path("/"), &needles).await?;
+            let found = search.candidates(&namespace(other), &path("/"), &query).await?;
             let Some(found) = found else { continue };
             let there = if SPACES.contains(&other) { paths_of(other) } else { vec![] };
             assert!(found.iter().all(|at| there.contains(&at.to_string())), "{found:?} in {other:?}");

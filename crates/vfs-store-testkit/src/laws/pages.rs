@@ -1,4 +1,4 @@
-//! Listings page by page, while others change what is listed.
+//! Paged listings beside concurrent changes.
 
 use std::collections::BTreeMap;
 

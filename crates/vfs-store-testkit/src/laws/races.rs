@@ -1,4 +1,4 @@
-//! Many tasks at one value, over every handle that there is.
+//! Concurrent changes of one value over every handle.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ where
     join_all(racers.collect::<Vec<_>>()).await.into_iter().map(|raced| raced.expect("the task did not panic")).collect()
 }
 
-/// The one task whose change was made. Each other was told of what is there now, or of nothing where nothing is.
+/// Returns the one task whose change was made. Every other got the current metadata, or nothing if there is no value.
 async fn winner(t: &StoreTarget, outcomes: Vec<Result<PutOutcome>>) -> Result<usize> {
     let now = t.head("/d/a").await?;
     let mut winners = Vec::new();

@@ -1,4 +1,4 @@
-//! Which values may hold a text: whoever is not among them does not.
+//! Searches for the values that may hold a text.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,11 @@ store_laws! { "search":
     "SS9" Search one_of_many_needles_is_enough,
 }
 
-/// The values that may hold one of `needles`; `None` where any may.
-async fn candidates(t: &StoreTarget, prefix: &str, needles: &[&str]) -> Result<Option<BTreeSet<String>>> {
+/// Returns the values that may hold one of `texts`, or `None` if any value may.
+async fn candidates(t: &StoreTarget, prefix: &str, texts: &[&str]) -> Result<Option<BTreeSet<String>>> {
     let search = t.store.as_search().expect("the law needs it");
-    let needles = TextQuery::new(needles.iter().map(|&needle| needle.to_owned()).collect(), CaseMode::Sensitive);
-    let found = search.candidates(&home(), &path(prefix), &needles).await?;
+    let query = TextQuery::new(texts.iter().map(|&text| text.to_owned()).collect(), CaseMode::Sensitive);
+    let found = search.candidates(&home(), &path(prefix), &query).await?;
     Ok(found.map(|found| found.into_iter().map(|path| path.to_string()).collect()))
 }
 
@@ -103,7 +103,7 @@ async fn a_needle_in_a_large_value_is_found(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// What has a NUL or is not UTF-8 only those can judge who read it: text in another encoding, or binary to be skipped.
+/// Only a reader can tell whether content with a NUL or invalid UTF-8 is text in another encoding or binary.
 async fn what_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
     let utf_16: Vec<u8> = "\u{feff}needle\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let binary = [
@@ -250,7 +250,7 @@ async fn any_text_can_be_looked_for(t: &StoreTarget) -> LawResult {
     assert_found(t, "", &["/0", "/nul", "/empty"]).await
 }
 
-/// Of none, nothing is sure to be held, and asking is no error.
+/// A query without texts rules out nothing, and is no error.
 async fn one_of_many_needles_is_enough(t: &StoreTarget) -> LawResult {
     let words: Vec<_> = (0..200).map(|n| format!("word-{n:03}")).collect();
     for (n, word) in words.iter().enumerate().step_by(20) {
@@ -258,14 +258,14 @@ async fn one_of_many_needles_is_enough(t: &StoreTarget) -> LawResult {
     }
     let all: Vec<_> = words.iter().map(String::as_str).collect();
     let expected: BTreeSet<_> = (0..200).step_by(20).map(|n| format!("/{n}")).collect();
-    for needles in [&all[..], &all[..1], &all[..21], &["word-020", "x", "word-180"]] {
-        if let Some(found) = candidates(t, "/", needles).await? {
-            let held =
-                |n: &&String| needles.contains(&words[n[1..].parse::<usize>().expect("it is a number")].as_str());
+    for texts in [&all[..], &all[..1], &all[..21], &["word-020", "x", "word-180"]] {
+        if let Some(found) = candidates(t, "/", texts).await? {
+            let holds_one =
+                |n: &&String| texts.contains(&words[n[1..].parse::<usize>().expect("it is a number")].as_str());
             assert!(
-                expected.iter().filter(held).all(|at| found.contains(at)),
-                "{found:?} for {} needles",
-                needles.len()
+                expected.iter().filter(holds_one).all(|at| found.contains(at)),
+                "{found:?} for {} texts",
+                texts.len()
             );
         }
     }

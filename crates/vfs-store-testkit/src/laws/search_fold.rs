@@ -1,4 +1,4 @@
-//! Letters that are the same whatever their case.
+//! Searches that ignore case, by Unicode case folding.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn letters(random: &mut Rng, length: usize) -> Letters {
     (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect()
 }
 
-fn spell(random: &mut Rng, letters: &[usize]) -> String {
+fn random_text(random: &mut Rng, letters: &[usize]) -> String {
     letters.iter().filter_map(|letter| random.choice(LETTERS[*letter].chars().collect::<Vec<_>>())).collect()
 }
 
@@ -69,14 +69,14 @@ fn holds<T: PartialEq>(text: &[T], needle: &[T]) -> bool {
     text.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Puts random texts, and looks for parts of them in another spelling.
+/// Writes random texts, and searches for parts of them in another case.
 async fn assert_none_is_missed(t: &StoreTarget, case: CaseMode, seed: u64) -> LawResult {
     let mut random = Rng::with_seed(seed);
     let mut texts = BTreeMap::new();
     for n in 0..60 {
         let length = random.usize(0..40);
         let letters = letters(&mut random, length);
-        let text = spell(&mut random, &letters);
+        let text = random_text(&mut random, &letters);
         let at = format!("/{n}");
         t.put(&at, text.clone()).await?;
         texts.insert(at, (letters, text));
@@ -89,16 +89,16 @@ async fn assert_none_is_missed(t: &StoreTarget, case: CaseMode, seed: u64) -> La
         let looked_for = &source[start..start + length];
         let needle = match case {
             CaseMode::Sensitive => text.chars().skip(start).take(length).collect(),
-            _ => spell(&mut random, looked_for),
+            _ => random_text(&mut random, looked_for),
         };
-        let needles = TextQuery::new(vec![needle.clone()], case);
-        let Some(found) = search.candidates(&home(), &path("/"), &needles).await? else { continue };
+        let query = TextQuery::new(vec![needle.clone()], case);
+        let Some(found) = search.candidates(&home(), &path("/"), &query).await? else { continue };
         for (at, (letters, text)) in &texts {
-            let is_held = match case {
+            let is_match = match case {
                 CaseMode::Sensitive => text.contains(&needle),
                 _ => holds(letters, looked_for),
             };
-            assert!(!is_held || found.contains(&path(at)), "{text:?} holds {needle:?} ({case:?}) and is not found");
+            assert!(!is_match || found.contains(&path(at)), "{text:?} holds {needle:?} ({case:?}) and is not found");
         }
     }
     Ok(())
@@ -112,9 +112,9 @@ async fn random_texts_are_found_whatever_their_case(t: &StoreTarget) -> LawResul
     assert_none_is_missed(t, CaseMode::Insensitive, 29).await
 }
 
-/// The sign of Kelvin is a `k`, and a long s is an `s`: texts of words that have them, in all their spellings.
+/// The sign of Kelvin is a `k`, and a long s is an `s`: texts of words that have them, in all their forms.
 async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> LawResult {
-    let spellings = [
+    let forms = [
         vec!["kelvin", "KELVIN", "\u{212a}elvin", "\u{212a}ELVIN", "Kelvin"],
         vec!["session", "SESSION", "\u{17f}e\u{17f}\u{17f}ion", "Se\u{17f}sIon"],
         vec!["\u{e5}ngstr\u{f6}m", "\u{212b}NGSTR\u{d6}M", "\u{c5}ngstr\u{f6}m"],
@@ -123,20 +123,20 @@ async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> L
         vec!["stra\u{df}e", "STRA\u{1e9e}E"],
         vec!["ohm \u{2126}m", "OHM ωM", "ohm ΩM"],
     ];
-    for (word, words) in spellings.iter().enumerate() {
+    for (word, words) in forms.iter().enumerate() {
         for (n, text) in words.iter().enumerate() {
             t.put(&format!("/{word}/{n}"), format!("a {text} b")).await?;
         }
     }
     let search = t.store.as_search().expect("the law needs it");
     for case in [CaseMode::Insensitive, CaseMode::Smart] {
-        for (word, words) in spellings.iter().enumerate() {
+        for (word, words) in forms.iter().enumerate() {
             // A smart search with a letter in upper case is a sensitive one.
             for needle in
                 words.iter().filter(|needle| case == CaseMode::Insensitive || !needle.chars().any(char::is_uppercase))
             {
-                let needles = TextQuery::new(vec![(*needle).to_owned()], case);
-                let Some(found) = search.candidates(&home(), &path("/"), &needles).await? else { continue };
+                let query = TextQuery::new(vec![(*needle).to_owned()], case);
+                let Some(found) = search.candidates(&home(), &path("/"), &query).await? else { continue };
                 for (n, text) in words.iter().enumerate() {
                     assert!(
                         found.contains(&path(&format!("/{word}/{n}"))),

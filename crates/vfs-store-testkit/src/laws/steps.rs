@@ -1,4 +1,4 @@
-//! The short calls that the laws of stores are written in.
+//! Short calls for the laws of stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn key(text: &str) -> Key {
     Key::new(home(), path(text))
 }
 
-/// A moment, of which every microsecond can be told from the next.
+/// A moment with microseconds, which a store must not round away.
 pub(super) fn moment(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000, 123_456_000).expect("it is a time") + TimeDelta::seconds(seconds)
 }
@@ -215,7 +215,7 @@ impl StoreTarget {
         Ok(self.store.get(&key(path), None).await?.map(|value| value.content))
     }
 
-    /// What is known of a value.
+    /// Returns the metadata of a value.
     pub(super) async fn head(&self, path: &str) -> Result<Option<StoredMeta>> {
         self.store.head(&key(path)).await
     }
@@ -241,7 +241,7 @@ impl StoreTarget {
         Ok(self.state().await?.into_iter().map(|(path, value)| (path.to_string(), text(value))).collect())
     }
 
-    /// Asserts that two operations tell the same of one value, as far as both can.
+    /// Asserts that two operations return the same metadata, as far as both have it.
     pub(super) fn assert_same(&self, a: &StoredMeta, b: &StoredMeta, what: &str) {
         assert_eq!((a.size, &a.version), (b.size, &b.version), "{what}");
         if self.store.capabilities().timestamps == TimestampSource::Caller {

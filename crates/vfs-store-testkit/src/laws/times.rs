@@ -1,4 +1,4 @@
-//! When values were made and changed.
+//! Times of creation and change.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use vfs_store::{ListRequest, NewValue, Precondition, TimestampSource};
@@ -35,9 +35,9 @@ async fn both_times(t: &StoreTarget, made: DateTime<Utc>) -> vfs_core::Result<[D
     let new = NewValue::new("x".into(), changed).created_at(made);
     done(t.store.put(&key("/a"), new, &Precondition::Any).await?);
     let stored = t.head("/a").await?.expect("it is there");
-    let created = stored.created_at.expect("it is known");
+    let created = stored.created_at.expect("there is a time of creation");
     assert_eq!(t.store.get(&key("/a"), None).await?.expect("it is there").stored, stored);
-    // A store with times of its own may tell of them here too.
+    // A store that sets the times itself may return them here, too.
     let modified =
         if t.store.capabilities().timestamps == TimestampSource::Caller { stored.modified_at } else { changed };
     Ok([created, modified - TimeDelta::microseconds(1_000_001)])
@@ -55,14 +55,14 @@ async fn a_time_is_kept_to_the_microsecond(t: &StoreTarget) -> LawResult {
 async fn what_is_finer_than_a_microsecond_may_be_lost_and_no_more(t: &StoreTarget) -> LawResult {
     for time in times().into_iter().flat_map(|time| [1, 499, 500, 999].map(|more| time + TimeDelta::nanoseconds(more)))
     {
-        for kept in both_times(t, time).await? {
-            assert!((kept - time).abs() < TimeDelta::microseconds(1), "{time:?} became {kept:?}");
+        for stored in both_times(t, time).await? {
+            assert!((stored - time).abs() < TimeDelta::microseconds(1), "{time:?} became {stored:?}");
         }
     }
     Ok(())
 }
 
-/// A listing tells what `head` does.
+/// A listing has the same times as `head`.
 async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
     for (n, time) in times().into_iter().enumerate() {
         let new = NewValue::new("x".into(), time).created_at(time - TimeDelta::microseconds(1));
@@ -78,7 +78,7 @@ async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A store keeps no time of what it was told before: the caller says when a value was made, each time.
+/// A store does not carry the time of creation over: each change states it.
 async fn a_value_has_the_times_of_its_last_change(t: &StoreTarget) -> LawResult {
     t.put("/a", "first").await?;
     let second = NewValue::new("second".into(), moment(100)).created_at(moment(50));

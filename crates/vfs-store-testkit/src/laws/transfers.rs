@@ -1,4 +1,4 @@
-//! Batches of many tasks at once, over every handle that there is.
+//! Concurrent batches over every handle.
 
 use vfs_core::Result;
 use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Store, Write};
@@ -43,7 +43,7 @@ async fn transfer(store: &dyn Store, from: &str, to: &str, amount: usize) -> Res
     }
 }
 
-/// Whoever lists meanwhile sees the sum unchanged: sizes are listed, and all of a batch shows at once.
+/// A concurrent listing sees the sum unchanged: sizes are listed, and a batch becomes visible at once.
 async fn what_is_moved_between_two_values_is_always_all_there(t: &StoreTarget) -> LawResult {
     t.put("/a", vec![b'x'; AMOUNT]).await?;
     t.put("/b", "").await?;

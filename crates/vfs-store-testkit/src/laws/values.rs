@@ -1,4 +1,4 @@
-//! Values go in and come out as they are.
+//! Reads and writes of values.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use vfs_testkit::LawResult;
 
 use super::StoreTarget;
 use super::steps::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
-use crate::target::SMALL;
+use crate::target::MAX_SMALL_VALUE;
 
 store_laws! { "values":
     "SV1" Nothing any_bytes_of_any_size_come_back,
@@ -200,7 +200,7 @@ async fn a_value_is_replaced_whole(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A removal tells what was there; a new value is made of nothing of the old one.
+/// A removal returns what was there, and a new value has nothing of the old one.
 async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawResult {
     let first = t.put("/d/a", noise(MIB + 1, 3)).await?;
     t.assert_same(&done(t.store.delete(&key("/d/a"), &Precondition::Any).await?), &first, "what was there");
@@ -217,7 +217,7 @@ async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawRes
 /// A value of exactly the limit is put; with one byte more it is `too_large`, and what was there stays.
 async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
     let limit = limit_of(t);
-    assert!(limit as u64 <= SMALL, "the law needs a small limit");
+    assert!(limit as u64 <= MAX_SMALL_VALUE, "the law needs a small limit");
     t.put("/a", noise(limit, 1)).await?;
     let before = t.state().await?;
     let large = value(noise(limit + 1, 1));

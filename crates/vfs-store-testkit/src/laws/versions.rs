@@ -55,8 +55,8 @@ async fn reading_changes_no_version(t: &StoreTarget) -> LawResult {
         assert_eq!(t.content("/a").await?.as_deref(), Some(&b"here"[..]));
         assert_eq!(t.head("/a").await?.expect("it is there").version, stored.version);
     }
-    let kept = Precondition::Version(stored.version);
-    done(t.store.put(&key("/a"), value("new"), &kept).await?);
+    let stored = Precondition::Version(stored.version);
+    done(t.store.put(&key("/a"), value("new"), &stored).await?);
     Ok(())
 }
 

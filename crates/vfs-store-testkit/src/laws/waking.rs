@@ -1,4 +1,4 @@
-//! Who waits for a change is woken.
+//! Wakeups of subscribers that wait for a change.
 
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ async fn wakes<T>(waiting: &Arc<dyn Store>, change: impl Future<Output = Result<
         }
         Ok::<_, vfs_core::Error>(())
     });
-    // Who waits here began to before the change is made, unless a server is asked first.
+    // The wait begins before the change is made, unless it sends a request to a server first.
     let space = home();
     let wait = waiting.as_changes().expect("the law needs it").changed(&space, seen);
     let (woken, value) = join(timeout(HANG_TIMEOUT, wait), change).await;
     let value = value?;
-    woken.expect("a change wakes who waited before it")?;
+    woken.expect("a change wakes a subscriber that waited")?;
     timeout(HANG_TIMEOUT, task).await.expect("a change wakes").expect("the task did not panic")?;
     Ok(value)
 }
