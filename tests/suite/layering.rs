@@ -142,7 +142,11 @@ fn dev_dependencies_on_own_crates_have_no_version() {
         for dependency in own.filter(|dependency| dependency.kind == DependencyKind::Development) {
             let (name, of) = (&package.name, &dependency.name);
             // With a version, the crates could be published only in an order that does not exist.
-            assert_eq!(dependency.req.to_string(), "*", "{name} names a version of {of}; use `{{ path = \"../{of}\" }}`");
+            assert_eq!(
+                dependency.req.to_string(),
+                "*",
+                "{name} names a version of {of}; use `{{ path = \"../{of}\" }}`"
+            );
         }
     }
 }

@@ -27,7 +27,8 @@ fn modules_that_need_each_other_are_at_most_two() {
 
 /// Returns each module with the modules that its paths lead to. The root of a crate, which re-exports everything, is none.
 fn graph_of(modules: &[(Names, &[Names])]) -> Graph {
-    let known: BTreeSet<&Names> = modules.iter().map(|(module, _)| module).filter(|module| !module.is_empty()).collect();
+    let known: BTreeSet<&Names> =
+        modules.iter().map(|(module, _)| module).filter(|module| !module.is_empty()).collect();
     let edges = modules.iter().map(|(module, paths)| {
         let targets = paths.iter().filter_map(|path| resolve(module, path, &known));
         (module.clone(), targets.filter(|target| target != module).collect())

@@ -30,6 +30,8 @@ pub(crate) struct Code {
     /// Structs, enums and traits that the file declares.
     pub(crate) types: Vec<String>,
     pub(crate) constants: Vec<String>,
+    /// Number of inline modules around the current item.
+    depth: usize,
 }
 
 /// Every source file of the crates below `crates/`, sorted by path.
@@ -101,6 +103,15 @@ fn is_extra(attributes: &[Attribute]) -> bool {
 }
 
 impl Code {
+    /// Adds a path as code of the file's own module would write it.
+    fn add(&mut self, mut path: Names) {
+        let supers = path.iter().take_while(|name| *name == "super").count().min(self.depth);
+        if supers > 0 {
+            path.splice(..supers, ["self".to_owned()]);
+        }
+        self.paths.push(path);
+    }
+
     fn add_use(&mut self, prefix: &[String], tree: &UseTree) {
         let mut path = prefix.to_vec();
         match tree {
@@ -113,14 +124,16 @@ impl Code {
             UseTree::Rename(rename) => path.push(rename.ident.to_string()),
             UseTree::Glob(_) => {}
         }
-        self.paths.push(path);
+        self.add(path);
     }
 }
 
 impl<'ast> Visit<'ast> for Code {
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
         if !is_extra(&item.attrs) {
+            self.depth += 1;
             visit::visit_item_mod(self, item);
+            self.depth -= 1;
         }
     }
 
@@ -154,7 +167,7 @@ impl<'ast> Visit<'ast> for Code {
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.paths.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
     }
 }
