@@ -93,7 +93,7 @@ mod tests {
     use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
 
     #[test]
-    fn a_stretch_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
+    fn a_subtree_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
         let tree = TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]);
         let (range, reader) = (
             root(&tree),

@@ -193,7 +193,7 @@ impl PostgresConfig {
     }
 
     /// The most connections at the same time, 1 to 1000, besides one that listens for changes once somebody waits for them.
-    /// Three of four at most make changes, so that no crowd of writers keeps the readers out. Default 16.
+    /// Three of four at most make changes, so that many writers cannot keep the readers out. Default 16.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
