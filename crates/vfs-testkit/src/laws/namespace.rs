@@ -37,6 +37,7 @@ macro_rules! namespace_laws {
     };
 }
 
+mod caller_paths;
 mod fixed;
 mod interrupted;
 mod limits;
@@ -45,17 +46,16 @@ mod moves;
 mod problems;
 mod reach;
 mod routing;
-mod speech;
 mod stage;
 mod steps;
 mod updates;
-mod without_tree;
 mod visibility;
+mod without_tree;
 
 const TABLES: &[&[NamespaceLaw]] = &[
     routing::LAWS,
     fixed::LAWS,
-    speech::LAWS,
+    caller_paths::LAWS,
     updates::LAWS,
     limits::LAWS,
     reach::LAWS,

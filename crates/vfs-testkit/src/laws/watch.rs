@@ -228,7 +228,7 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
     let reported = feed.until_now().await?;
     if !reported.contains(&Change::Overflow) {
         // Files of one upload or copy may be written in any order.
-        let created: BTreeSet<_> = told
+        let created: BTreeSet<_> = reported
             .iter()
             .filter_map(|change| match change {
                 Change::Created { path, .. } => Some(path),

@@ -57,7 +57,7 @@ async fn a_command_within_its_time_is_left_alone(t: &ShellTarget) -> LawResult {
 const BEATING: &str = "while :; do echo x >>beat; sleep 0.05; done";
 
 /// Ten beats of [`BEATING`], elsewhere.
-const TEN_BEATS: &str = "n=0; while test $n -lt 10; do echo x >>pace; sleep 0.05; n=$((n + 1)); done";
+const TEN_BEATS: &str = "n=0; while test $n -lt 10; do echo x >>beats; sleep 0.05; n=$((n + 1)); done";
 
 /// Asserts that the file of [`BEATING`] grows no more, and was there.
 async fn assert_still(t: &ShellTarget) -> LawResult {

@@ -112,13 +112,13 @@ impl ShellTarget {
         panic!("the command was not started: {request:?}");
     }
 
-    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `pace`, a command that
+    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `delay`, a command that
     /// takes several of the steps that would change the answer: what has not changed meanwhile stands still, however slow
     /// the machine is.
     pub(super) async fn settled<T: PartialEq, F>(
         &self,
         what: &str,
-        pace: &str,
+        delay: &str,
         mut look: impl FnMut() -> F,
     ) -> Result<T>
     where
@@ -127,7 +127,7 @@ impl ShellTarget {
         let start = Instant::now();
         let mut before = look().await?;
         loop {
-            assert_success(&self.run(pace).await?);
+            assert_success(&self.run(delay).await?);
             let now = look().await?;
             if now == before {
                 return Ok(now);

@@ -1,4 +1,4 @@
-//! Results and errors speak of the paths that the caller knows.
+//! Paths in results and errors, which are those of the caller.
 
 use vfs_core::{
     CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, FileUpload, GlobRequest, GrepEvent,
@@ -80,7 +80,7 @@ async fn diffs_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
 }
 
 /// Asserts that an error about `at`, which the backend calls `inner`, names it as the caller does, in every word.
-fn speaks(files: &Target, error: &Error, at: &str, inner: &str) {
+fn assert_caller_path(files: &Target, error: &Error, at: &str, inner: &str) {
     assert_eq!(error.path(), Some(at), "{error:?}");
     files.assert_fit_to_be_shown(error);
     for words in [error.for_model(), error.to_string()] {
@@ -122,7 +122,7 @@ async fn errors_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
         for (number, answer) in answers.into_iter().enumerate() {
             let error = answer.unwrap_or_else(|| panic!("answer {number} about {at} is no error"));
             assert_eq!(error.kind(), kind, "answer {number}: {error:?}");
-            speaks(&files, &error, &at, inner);
+            assert_caller_path(&files, &error, &at, inner);
         }
     }
     for start in ["/in/m/d/f", "/in/m/d/f/below"] {
@@ -138,13 +138,13 @@ async fn errors_of_two_paths_speak_in_the_namespace(n: &NamespaceFactory) -> Law
     for from in ["/in/m/e", "/z"] {
         let (rename, copy) =
             (RenameRequest::new(path(from), path("/in/m/d/f")), CopyRequest::new(path(from), path("/in/m/d/f")));
-        speaks(&files, &files.refused(files.rename(rename).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
-        speaks(&files, &files.refused(files.copy(copy).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
+        assert_caller_path(&files, &files.refused(files.rename(rename).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
+        assert_caller_path(&files, &files.refused(files.copy(copy).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
         let onto = RenameRequest::new(path(from), path("/in/m/d")).overwrite();
-        speaks(&files, &files.refused(files.rename(onto).await, ErrorKind::IsADirectory), "/in/m/d", "'/d");
+        assert_caller_path(&files, &files.refused(files.rename(onto).await, ErrorKind::IsADirectory), "/in/m/d", "'/d");
         let below = RenameRequest::new(path(from), path("/in/m/d/f/below"));
         let error = files.refused(files.rename(below).await, ErrorKind::NotADirectory);
-        speaks(&files, &error, "/in/m/d/f/below", "'/d/f");
+        assert_caller_path(&files, &error, "/in/m/d/f/below", "'/d/f");
     }
     Ok(())
 }
@@ -162,20 +162,20 @@ async fn errors_about_versions_and_texts_keep_what_they_tell(n: &NamespaceFactor
     for conflict in conflicts {
         let error = files.refused(conflict, ErrorKind::Conflict);
         assert_eq!(error.detail(), Some(&ErrorDetail::Conflict { actual: version.clone() }));
-        speaks(&files, &error, "/in/m/d/f", "'/d/f");
+        assert_caller_path(&files, &error, "/in/m/d/f", "'/d/f");
     }
     let exists = files.refused(files.write(WriteRequest::new(at(), "x")).await, ErrorKind::AlreadyExists);
     assert!(exists.for_model().starts_with("Cannot write to /in/m/d/f because it already exists."));
     let missing = files.refused(files.edit(EditRequest::new(at(), "onne", "x")).await, ErrorKind::NoMatch);
     assert!(matches!(missing.detail(), Some(ErrorDetail::NoMatch { nearest, .. }) if nearest[0].text == "one"));
-    speaks(&files, &missing, "/in/m/d/f", "'/d/f");
+    assert_caller_path(&files, &missing, "/in/m/d/f", "'/d/f");
     let twice = files.refused(files.edit(EditRequest::new(at(), "o", "x")).await, ErrorKind::NotUnique);
     assert!(matches!(twice.detail(), Some(ErrorDetail::NotUnique { count: 2, .. })));
-    speaks(&files, &twice, "/in/m/d/f", "'/d/f");
+    assert_caller_path(&files, &twice, "/in/m/d/f", "'/d/f");
     let empty = files.refused(files.edit(EditRequest::new(at(), "", "x")).await, ErrorKind::InvalidArgument);
-    speaks(&files, &empty, "/in/m/d/f", "'/d/f");
+    assert_caller_path(&files, &empty, "/in/m/d/f", "'/d/f");
     let past = files.refused(files.read(ReadRequest::new(at()).offset(9)).await, ErrorKind::InvalidArgument);
     assert_eq!(past.detail(), Some(&ErrorDetail::OffsetOutOfRange { total_lines: 2 }));
-    speaks(&files, &past, "/in/m/d/f", "'/d/f");
+    assert_caller_path(&files, &past, "/in/m/d/f", "'/d/f");
     Ok(())
 }

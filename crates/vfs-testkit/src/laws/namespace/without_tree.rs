@@ -25,7 +25,7 @@ fn without_tree(target: &Target) -> Arc<dyn Backend> {
 const FILES: [&str; 6] = ["/a/m/x.rs", "/a/y.rs", "/b-c/z.rs", "/b/d/e/f.rs", "/b/x.rs", "/c.rs"];
 
 /// A namespace in which the default backend and some of the mounts have no tree.
-async fn partly_unlent(n: &NamespaceFactory) -> Result<Target> {
+async fn partly_without_tree(n: &NamespaceFactory) -> Result<Target> {
     let (default, with_tree) = (without_tree(&n.backend()), n.backend().backend);
     let mounts = [("/a", &without_tree(&n.backend())), ("/a/m", &with_tree), ("/b", &without_tree(&n.backend()))];
     let files = n.mount(&default, &mounts);
@@ -36,7 +36,7 @@ async fn partly_unlent(n: &NamespaceFactory) -> Result<Target> {
 }
 
 async fn a_mount_that_lends_no_tree_is_searched_like_the_others(n: &NamespaceFactory) -> LawResult {
-    let files = partly_unlent(n).await?;
+    let files = partly_without_tree(n).await?;
     let found = files.glob(GlobRequest::new("*")).await?;
     assert_eq!(files.names(&found.entries), FILES);
     assert_eq!((found.skipped.hidden, found.skipped.ignored), (2, 1));
@@ -61,7 +61,7 @@ async fn a_mount_that_lends_no_tree_is_searched_like_the_others(n: &NamespaceFac
 }
 
 async fn a_mount_that_lends_no_tree_is_searched_by_itself(n: &NamespaceFactory) -> LawResult {
-    let files = partly_unlent(n).await?;
+    let files = partly_without_tree(n).await?;
     assert_eq!(files.level("/b").await?, ["/b/.hidden", "/b/d", "/b/x.rs"]);
     assert_eq!(files.globbed(GlobRequest::new("*.rs").path(path("/b"))).await?, FILES[3..5]);
     let counted = files.grep(GrepRequest::literal("f").path(path("/b/d")).output(GrepOutput::Counts)).await?;
@@ -72,7 +72,7 @@ async fn a_mount_that_lends_no_tree_is_searched_by_itself(n: &NamespaceFactory) 
 }
 
 async fn rules_above_a_mount_that_lends_no_tree_hold_in_it(n: &NamespaceFactory) -> LawResult {
-    let files = partly_unlent(n).await?;
+    let files = partly_without_tree(n).await?;
     for (start, shown) in [("/", &FILES[..]), ("/b", &FILES[3..5]), ("/b/d", &FILES[3..4])] {
         let found = files.glob(GlobRequest::new("*").path(path(start))).await?;
         assert_eq!(files.names(&found.entries), shown, "below {start}");
