@@ -92,7 +92,7 @@ impl Approver for ApprovalQueue {
             session: cx.session().map(str::to_owned),
             answer,
         };
-        let unanswered = || Approval::Deny { reason: "nobody is there to approve it".to_owned() };
+        let unanswered = || Approval::Deny { reason: "no approver is there".to_owned() };
         if self.questions.send(question).await.is_err() {
             return unanswered();
         }

@@ -113,13 +113,13 @@ impl PolicyBackend {
 
     /// Returns the tree of readable entries, for a search that was permitted.
     async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
-        let lent = vfs_search::open_tree(&self.enforcer.inner, cx, req).await?;
+        let tree = vfs_search::open_tree(&self.enforcer.inner, cx, req).await?;
         if self.enforcer.reads_all(cx, &VfsPath::root()).await {
-            return Ok(lent);
+            return Ok(tree);
         }
         let (hook, runtime) = (Arc::clone(self.enforcer.hook()), Handle::try_current().ok());
         let inner = Arc::clone(&self.enforcer.inner);
-        Ok(guarded(lent, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
+        Ok(guarded(tree, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
     }
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
@@ -186,7 +186,7 @@ impl Layer for Policy {
     }
 }
 
-/// Replaces `not_found` of a write that expects a version by the error of a missing file, whatever hides it.
+/// Replaces `not_found` of a write that expects a version by the error of a missing file, also if a rule hides it.
 pub(crate) fn missing_as_conflict(error: Error, mode: &WriteMode, path: &VfsPath) -> Error {
     match mode {
         WriteMode::IfVersion(_) if error.kind() == ErrorKind::NotFound => Error::conflict(path, None),

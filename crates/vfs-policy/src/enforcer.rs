@@ -48,7 +48,7 @@ impl Enforcer {
     }
 
     async fn permit_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: Q) -> Result<Q> {
-        match self.judge_with(decision, cx, &request).await? {
+        match self.check_with(decision, cx, &request).await? {
             None => Ok(request),
             // A namespace resolves a path before it sends an operation on it, and that operation has its own approval.
             Some(_) if matches!(request.as_request_ref(), RequestRef::Resolve(_)) => Ok(request),
@@ -89,13 +89,13 @@ impl Enforcer {
         !hook.differs_below(cx, &root)
     }
 
-    pub(crate) async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
+    pub(crate) async fn check<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
         let decision = self.hook().check(cx, &request.as_request_ref()).await;
-        self.judge_with(decision, cx, request).await
+        self.check_with(decision, cx, request).await
     }
 
     /// Checks `request` in full; `decision` is the answer of the hook for its named paths.
-    async fn judge_with<Q: Request>(
+    async fn check_with<Q: Request>(
         &self,
         decision: Decision,
         cx: &OpContext,
@@ -103,9 +103,9 @@ impl Enforcer {
     ) -> Result<ApprovalQuestion> {
         let action = request.as_request_ref();
         let at = self.error_path(&decision, cx, &action, &action).await;
-        let mut asked = question_of(decision, &at)?;
+        let mut question = question_of(decision, &at)?;
         if self.is_uniform(cx) {
-            return Ok(asked);
+            return Ok(question);
         }
         let real = self.real_paths(cx, &action).await?;
         if real.iter().any(|(named, real)| *named != real.path) {
@@ -114,9 +114,9 @@ impl Enforcer {
             let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
             let decision = self.hook().check(cx, &moved.as_request_ref()).await;
             let at = self.error_path(&decision, cx, &moved.as_request_ref(), &action).await;
-            asked = asked.or(question_of(decision, &at)?);
+            question = question.or(question_of(decision, &at)?);
         }
-        Ok(asked.or(self.judge_subtree(cx, &action).await?))
+        Ok(question.or(self.check_subtree(cx, &action).await?))
     }
 
     /// Returns the path that an error about `action` names: if it is denied, the first denied path, as written in `named`, the
@@ -130,8 +130,8 @@ impl Enforcer {
     ) -> VfsPath {
         if matches!(decision, Decision::Deny { .. }) {
             for (need, named) in required_permissions(action).zip(required_permissions(named)) {
-                let said = self.hook().check_path(cx, need.permission, need.path).await;
-                if matches!(said, Decision::Deny { .. }) {
+                let decision = self.hook().check_path(cx, need.permission, need.path).await;
+                if matches!(decision, Decision::Deny { .. }) {
                     return named.path.clone();
                 }
             }
@@ -152,7 +152,7 @@ impl Enforcer {
             let reads =
                 required_permissions(action).any(|need| need.permission == Permission::Read && need.path == path);
             if reads {
-                self.judge_content(cx, action, path, &resolved).await?;
+                self.check_content(cx, action, path, &resolved).await?;
             }
             real.push((path.clone(), resolved));
         }
@@ -161,7 +161,7 @@ impl Enforcer {
 
     /// Refuses a file whose content may be forbidden under another name: the target of a link, or another hard link. The check
     /// includes links that are moved as such, since a moved link may make its target readable at the new place.
-    async fn judge_content(
+    async fn check_content(
         &self,
         cx: &OpContext,
         action: &RequestRef<'_>,
@@ -183,8 +183,8 @@ impl Enforcer {
         if content.path == resolved.path && (content.path == *path || !describes(action)) {
             return Ok(());
         }
-        let said = self.hook().check_path(cx, Permission::Read, &content.path).await;
-        let Err(refusal) = question_of(said, path) else { return Ok(()) };
+        let decision = self.hook().check_path(cx, Permission::Read, &content.path).await;
+        let Err(refusal) = question_of(decision, path) else { return Ok(()) };
         // A directory may be described because it leads to readable entries.
         match self.inner.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) if info.is_dir && describes(action) => Ok(()),
@@ -222,7 +222,7 @@ impl Enforcer {
     }
 
     /// Checks every entry below a directory that is moved, copied or deleted.
-    async fn judge_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalQuestion> {
+    async fn check_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalQuestion> {
         let (mut source, mut target) = (None, None);
         for need in required_permissions(action).filter(|need| need.reach == Reach::Subtree) {
             match need.permission {
@@ -266,7 +266,7 @@ impl Enforcer {
         }
         let permissions: Vec<_> =
             required_permissions(action).filter(|need| need.path == source).map(|need| need.permission).collect();
-        let mut asked = None;
+        let mut question = None;
         for entry in listed.entries {
             let real = if has_links { Some(self.real(cx, &entry.path).await?) } else { None };
             if real.as_ref().is_some_and(|real| permissions.contains(&Permission::Read) && self.is_ambiguous(real)) {
@@ -275,33 +275,33 @@ impl Enforcer {
             let real = real.map(|real| real.path).filter(|real| *real != entry.path);
             for path in [Some(&entry.path), real.as_ref()].into_iter().flatten() {
                 for permission in &permissions {
-                    let said = self.hook().check_path(cx, *permission, path).await;
-                    asked = asked.or(question_within(said, source)?);
+                    let decision = self.hook().check_path(cx, *permission, path).await;
+                    question = question.or(question_within(decision, source)?);
                 }
             }
             for place in [target, real_target.as_ref()].into_iter().flatten() {
                 let path = place.join(entry.path.strip_prefix(source).unwrap_or_default())?;
-                let said = self.hook().check_path(cx, Permission::Write, &path).await;
-                asked = asked.or(question_within(said, target.unwrap_or(source))?);
+                let decision = self.hook().check_path(cx, Permission::Write, &path).await;
+                question = question.or(question_within(decision, target.unwrap_or(source))?);
             }
         }
-        Ok(asked)
+        Ok(question)
     }
 
     async fn ask<Q: Request>(&self, cx: &OpContext, request: Q, prompt: &str) -> Result<Q> {
         let at = request.as_request_ref().primary_path();
         let required = |message: String| Error::new(ErrorKind::ApprovalRequired, message).with_path(&at);
         let Some(approver) = &self.policy.approver else {
-            return Err(required(format!("this needs somebody's approval first: {prompt}")));
+            return Err(required(format!("an approval is required: {prompt}")));
         };
         let call = request.clone().into_any();
         let answer =
             run_until_cancelled(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
         match answer.await? {
-            Err(_) => Err(required(format!("nobody answered in time: {prompt}"))),
+            Err(_) => Err(required(format!("no approver answered in time: {prompt}"))),
             Ok(Approval::Approve) => {
                 // The policy or the files may have changed meanwhile: an operation that is denied by now stays denied.
-                self.judge(cx, &request).await?;
+                self.check(cx, &request).await?;
                 Ok(request)
             }
             Ok(Approval::Deny { reason }) => Err(denied(&reason, &at)),
@@ -311,7 +311,7 @@ impl Enforcer {
                         .with_path(&at)
                 })?;
                 // The edit is the approval of the new request, which stays denied if the policy denies it.
-                self.judge(cx, &edited).await?;
+                self.check(cx, &edited).await?;
                 Ok(edited)
             }
         }

@@ -75,7 +75,7 @@ impl fmt::Display for Permission {
 ///   and each entry that a listing or search would show. For an entry of a listing or search, [`Decision::Ask`] counts as a
 ///   refusal.
 /// * Searches call the hook from the threads of a pool, and block until it answers.
-/// * A hook that judges the command lines of [`RequestRef::Execute`] and [`RequestRef::ExecuteStream`] can parse them with
+/// * A hook that decides about the command lines of [`RequestRef::Execute`] and [`RequestRef::ExecuteStream`] can parse them with
 ///   [`CommandLine`](crate::CommandLine). The variables that a request passes are part of the command that runs.
 #[async_trait]
 pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
@@ -129,8 +129,8 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 /// * If the hook asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or replace the
 ///   request. Without an approver, or after the [timeout](Self::with_approval_timeout), the operation fails with
 ///   `approval_required`. The hook is consulted again once an approval has arrived: an operation that is denied by then stays
-///   denied. If there are several questions about one operation, the first is asked. Waiting for an answer needs the timer of
-///   a tokio runtime.
+///   denied. If there are several questions about one operation, the approver gets the first. Waiting for an answer
+///   needs the timer of a tokio runtime.
 /// * Both the path as named and the real path, with links followed, are checked. A file with several names (hard links) is not
 ///   read unless the hook allows it. Directories and links on the way to the target of a link are not checked, so a working
 ///   link reveals that they exist, even if they may not be read.

@@ -39,7 +39,7 @@ pub(crate) fn required_permissions<'a>(
 ) -> impl Iterator<Item = RequiredPermission<'a>> + use<'a> {
     use Reach::{Itself, Subtree};
     let required: [Option<RequiredPermission<'a>>; 3] = match *action {
-        // After an append the file has its old content too, which the rules may judge otherwise.
+        // After an append the file has its old content too, for which the rules may have another decision.
         RequestRef::Write(request) if request.mode == WriteMode::Append => {
             [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None]
         }

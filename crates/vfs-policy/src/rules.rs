@@ -221,7 +221,7 @@ impl RuleSet {
     pub(crate) fn decide(&self, question: Question<'_>) -> Verdict {
         let not_understood = question.command.and_then(RequestedCommand::not_understood);
         // Approvals by rules that do not name the operation, or do not understand the command. A later denial takes precedence.
-        let mut asked: Option<Verdict> = None;
+        let mut ask_verdict: Option<Verdict> = None;
         let mut is_unclear = false;
         for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(question)) {
             let verdict = |effect| Verdict { effect, rule: Some(index), not_understood: None };
@@ -232,7 +232,7 @@ impl RuleSet {
                 let unclear = Verdict { not_understood, ..verdict(effect) };
                 match effect {
                     RuleEffect::Deny if !(covers && rule.effect == RuleEffect::Deny) => return unclear,
-                    RuleEffect::Ask => asked = asked.or(Some(unclear)),
+                    RuleEffect::Ask => ask_verdict = ask_verdict.or(Some(unclear)),
                     _ => {}
                 }
             }
@@ -240,17 +240,17 @@ impl RuleSet {
                 continue;
             }
             if rule.effect == RuleEffect::Ask && !rule.names(question) {
-                asked = asked.or(Some(verdict(RuleEffect::Ask)));
+                ask_verdict = ask_verdict.or(Some(verdict(RuleEffect::Ask)));
                 continue;
             }
-            return stricter(asked, verdict(rule.effect));
+            return stricter(ask_verdict, verdict(rule.effect));
         }
         let effect = match self.data.default {
             // The default never allows a command.
             RuleEffect::Allow if question.permission == Permission::Execute => RuleEffect::Deny,
             default => default,
         };
-        stricter(asked, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
+        stricter(ask_verdict, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
     }
 
     /// Returns the parsed command line of `action`, if it has one and a rule has command patterns.
@@ -270,11 +270,11 @@ impl RuleSet {
             return Decision::Allow;
         }
         let rule = verdict.rule.map(|rule| &self.data.rules[rule]);
-        let said = self.reason(verdict);
+        let reason = self.reason(verdict);
         match verdict.effect {
             RuleEffect::Allow => Decision::Allow,
             RuleEffect::Deny => Decision::Deny {
-                reason: said.unwrap_or_else(|| match (question.permission, rule) {
+                reason: reason.unwrap_or_else(|| match (question.permission, rule) {
                     (Permission::Execute, None) => "no rule allows this command".to_owned(),
                     (Permission::Execute, Some(rule)) if !rule.commands.is_empty() => {
                         "a command in it is, or may be, one that is not allowed".to_owned()
@@ -292,7 +292,7 @@ impl RuleSet {
                 }),
             },
             RuleEffect::Ask => Decision::Ask {
-                prompt: said.unwrap_or_else(|| format!("allow {} of {}?", question.permission, question.path)),
+                prompt: reason.unwrap_or_else(|| format!("allow {} of {}?", question.permission, question.path)),
             },
         }
     }
@@ -315,7 +315,7 @@ impl RuleSet {
 }
 
 /// Returns the name of `operation` if it is a change that needs more than the permission of its own name. Others have no name:
-/// a namespace or layer reads on its own account, by operations that the caller did not ask for.
+/// a namespace or layer reads on its own account, by operations that the caller did not request.
 fn change(operation: Operation, permission: Permission) -> Option<&'static str> {
     match operation {
         Operation::Write if permission == Permission::Read => Some("append"),
@@ -330,9 +330,9 @@ fn names_alone(rule: &Rule, change: &str, permission: Permission) -> bool {
     names(change) && !names(permission.code())
 }
 
-/// Returns the stricter of `verdict` and `asked`, whose effect is to ask.
-fn stricter(asked: Option<Verdict>, verdict: Verdict) -> Verdict {
-    asked.filter(|_| verdict.effect != RuleEffect::Deny).unwrap_or(verdict)
+/// Returns the stricter of `verdict` and `ask_verdict`, whose effect is to ask.
+fn stricter(ask_verdict: Option<Verdict>, verdict: Verdict) -> Verdict {
+    ask_verdict.filter(|_| verdict.effect != RuleEffect::Deny).unwrap_or(verdict)
 }
 
 impl CompiledRule {
@@ -445,7 +445,7 @@ fn unreadable(message: &str) -> Error {
 #[async_trait]
 impl PolicyHook for RuleSet {
     async fn check(&self, cx: &OpContext, action: &RequestRef<'_>) -> Decision {
-        let mut asks = Decision::Allow;
+        let mut strictest = Decision::Allow;
         let command = self.requested_command(action);
         for need in required_permissions(action) {
             let question = Question {
@@ -459,11 +459,11 @@ impl PolicyHook for RuleSet {
             match self.decision(verdict, question) {
                 Decision::Allow => {}
                 _ if lists_entries(action) && self.leads(cx.actor(), need.path) => {}
-                ask @ Decision::Ask { .. } => asks = ask,
+                ask @ Decision::Ask { .. } => strictest = ask,
                 deny @ Decision::Deny { .. } => return deny,
             }
         }
-        asks
+        strictest
     }
 
     async fn check_path(&self, cx: &OpContext, permission: Permission, path: &VfsPath) -> Decision {

@@ -16,7 +16,7 @@ use crate::rule::HardLinks;
 pub(crate) struct ReadGuard {
     pub(crate) hook: Arc<dyn PolicyHook>,
     pub(crate) cx: OpContext,
-    /// The guarded backend, whose capabilities tell where links can exist.
+    /// The guarded backend, whose capabilities say where links can exist.
     pub(crate) inner: Arc<dyn Backend>,
     /// Runtime to wait on, if the hook does not answer at once.
     pub(crate) runtime: Option<Handle>,
@@ -37,13 +37,13 @@ impl ReadGuard {
 
     /// Returns whether `path` may be read.
     fn reads(&self, path: &VfsPath) -> bool {
-        let mut asked = self.hook.check_path(&self.cx, Permission::Read, path);
+        let mut check = self.hook.check_path(&self.cx, Permission::Read, path);
         // A `RuleSet` answers at once.
-        let said = match asked.as_mut().now_or_never() {
-            Some(said) => said,
-            None => self.wait(asked),
+        let decision = match check.as_mut().now_or_never() {
+            Some(decision) => decision,
+            None => self.wait(check),
         };
-        said == Decision::Allow
+        decision == Decision::Allow
     }
 
     fn shows(&self, path: &VfsPath, is_directory: bool) -> bool {

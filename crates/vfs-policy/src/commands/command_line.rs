@@ -24,7 +24,7 @@ use super::simple_command::SimpleCommand;
 /// differently.
 ///
 /// The effects of a program are not checked: an editor, `make`, `git` or an interpreter of another language can run anything.
-/// A parsed line tells apart what an agent does openly; confinement takes a sandbox.
+/// A parsed line shows what an agent does openly; confinement takes a sandbox.
 ///
 /// # Errors
 ///

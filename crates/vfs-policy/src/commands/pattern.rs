@@ -54,7 +54,7 @@ impl CommandPattern {
             words.pop();
         }
         if words.is_empty() && takes_rest {
-            // A `*` alone matches any command, so it is kept as the name.
+            // A `*` alone matches any command, so it stays the name.
             words.push("*");
         }
         Ok(Self { variables, words: words.into_iter().map(Wild::new).collect(), takes_rest })
