@@ -37,7 +37,7 @@ use crate::tree::{RemoteTree, everything};
 /// * Paths lie below [`RemoteConfig::root`]. The shell goes to a file directory by directory, follows links itself, and refuses
 ///   one that leads out of the root or is absolute; then it works on a single name in the directory that it stands in. A process
 ///   *in the place* that swaps a name for a link in that moment can have the file that the link names read or replaced: the
-///   place is the boundary, and whoever runs in it reaches that file anyhow.
+///   place is the boundary, and a command in it reaches that file anyhow.
 /// * A new content is put beside the file and renamed over it, so that readers see the old file or the new one. Mode and, where
 ///   that is allowed, owner are kept; extended attributes and access control lists are not. Nothing is synced to the disk of the
 ///   place.
@@ -45,7 +45,7 @@ use crate::tree::{RemoteTree, everything};
 ///   one: a lock stands beside the file, and one that was left by a process that died is taken away after a minute.
 /// * Versions are of inode, size and times, which no write leaves the same; where the place's clock or tools know only whole
 ///   seconds, of the content as well, which makes listings there slow.
-/// * Commands run by `sh -c` in the place, with its `PATH` and what is set for them. Both outputs are told apart; together they
+/// * Commands run by `sh -c` in the place, with its `PATH` and what is set for them. Both outputs are separate; together they
 ///   are standard output, then standard error. There are no terminals, and nothing runs in the background.
 /// * No answer of the place takes more than 64 MiB of memory here, and no command's output more than
 ///   [`RemoteConfig::max_output_bytes`]. Of a directory with more entries than fit into an answer, or through the
@@ -57,7 +57,7 @@ use crate::tree::{RemoteTree, everything};
 /// # Errors
 ///
 /// Those of every backend, those of [`RemoteExec`], `unsupported` where the place lacks a tool, `unavailable` where an answer did
-/// not arrive whole: the change that was asked for may have been made then.
+/// not arrive whole: the requested change may have been made then.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -78,7 +78,7 @@ pub struct SandboxBackend<E> {
 }
 
 impl<E: RemoteExec> SandboxBackend<E> {
-    /// The files below `config`'s root in the place that `execute` reaches. Nothing is asked of it yet.
+    /// The files below `config`'s root in the place that `execute` reaches. No script is run yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
         Self { place: Arc::new(Place::new(execute, config)), pool }
@@ -91,7 +91,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
     /// Those of [`RemoteExec::run`]; `unsupported` where a tool is missing; `unavailable` where the root is not there.
     pub async fn connect(execute: E, config: RemoteConfig) -> Result<Self> {
         let backend = Self::new(execute, config);
-        backend.place.abilities().await?;
+        backend.place.features().await?;
         Ok(backend)
     }
 
@@ -112,7 +112,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
 
 /// How far the names that a search needs are listed beforehand: all of them where it goes anywhere, else as it gets there.
 fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
-    // No pattern spells this name.
+    // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
     if goes_anywhere { all } else { Reach::Level }
 }
@@ -131,7 +131,7 @@ fn reach_of_grep(req: &GrepRequest) -> Reach {
 fn reach_of_ls(req: &LsRequest) -> Reach {
     match req.depth() {
         Some(0 | 1) => Reach::Level,
-        // One level more, so that it is known what is left out.
+        // One level more, so that entries below the limit are counted as skipped.
         Some(levels) => Reach::Levels(levels.saturating_add(1)),
         None => everything(HiddenNames::Include, true),
     }
@@ -174,9 +174,9 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        let (wanted, _guard) = cx.cancel_on_drop();
+        let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&wanted, &path, reach_of_ls(&req)).await?;
+        let tree = self.tree(&child_cx, &path, reach_of_ls(&req)).await?;
         vfs_search::ls_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
@@ -209,24 +209,24 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let (wanted, _guard) = cx.cancel_on_drop();
+        let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&wanted, &path, reach_of_glob(&req)).await?;
+        let tree = self.tree(&child_cx, &path, reach_of_glob(&req)).await?;
         vfs_search::glob_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        let (wanted, _guard) = cx.cancel_on_drop();
+        let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&wanted, &path, reach_of_grep(&req)).await?;
+        let tree = self.tree(&child_cx, &path, reach_of_grep(&req)).await?;
         vfs_search::grep_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
-        let (wanted, guard) = cx.cancel_on_drop();
+        let (child_cx, guard) = cx.cancel_on_drop();
         let events = deferred_stream(async move {
-            let tree = this.tree(&wanted, &req.path, reach_of_grep(&req)).await?;
+            let tree = this.tree(&child_cx, &req.path, reach_of_grep(&req)).await?;
             Ok(vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req))
         });
         // Dropping the stream stops the scripts that make its tree.

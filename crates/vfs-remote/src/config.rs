@@ -36,7 +36,7 @@ pub struct RemoteConfig {
     ///
     /// [`ExecuteRequest::DEFAULT_TIMEOUT`]: vfs_core::ExecuteRequest::DEFAULT_TIMEOUT
     pub command_timeout: Duration,
-    /// Most bytes of its output that a command's answer may have, whatever it asks for. Default 16 MiB.
+    /// Most bytes of its output that a command's response may have, also if the request allows more. Default 16 MiB.
     pub max_output_bytes: u64,
     /// The workers that `glob` and `grep` take. Default: a pool of this backend's own, of as many as `concurrency`.
     pub search_pool: Option<Pool>,

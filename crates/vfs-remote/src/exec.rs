@@ -30,7 +30,7 @@ use vfs_core::output::HeadTailBuffer;
 ///
 /// # Errors
 ///
-/// Only what kept the script from being run or its answer from arriving: `unavailable` where the place cannot be reached
+/// Only what prevented the script from being run or its response from arriving: `unavailable` where the place cannot be reached
 /// (with [`is_temporary`](vfs_core::Error::is_temporary) where another attempt may go better; whether the script ran is
 /// then unknown unless the message says so), `permission_denied` where it does not let us in, `too_large` for what does not
 /// fit through. An error of the transport is never given as the script's own exit code.
@@ -61,7 +61,7 @@ impl Default for Transport {
     }
 }
 
-/// A script that is to be run. `Debug` shows how long it is and not what it says, which may be anything.
+/// A script that is to be run. `Debug` shows its length and not its text, which may have secrets.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Invocation {
@@ -74,7 +74,7 @@ pub struct Invocation {
     pub stdin: Bytes,
     /// How long it may run. Default 120 seconds.
     pub timeout: Duration,
-    /// Most bytes of each output that are of use; what is beyond may be dropped, and is then told by
+    /// Most bytes of each output that are of use; what is beyond may be dropped, and is then reported by
     /// [`truncated`](RemoteOutput::truncated). Default: no bound.
     pub max_output_bytes: u64,
     /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
@@ -91,7 +91,7 @@ pub enum Keep {
     /// The beginning.
     #[default]
     Beginning,
-    /// The first half of the bytes that are kept, rounded down, and the last: what came between is left out.
+    /// The first half of the retained bytes, rounded down, and the last half; the middle is left out.
     Ends,
 }
 
@@ -109,7 +109,7 @@ impl Invocation {
         }
     }
 
-    /// What an output goes into of which no more is kept than is of use, for a transport that reads it piece by piece.
+    /// Returns a buffer with the limits of one output, for a transport that reads it piece by piece.
     pub fn keeper(&self) -> HeadTailBuffer {
         let most = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
@@ -145,9 +145,9 @@ pub struct RemoteOutput {
     pub exit: RemoteExit,
     /// Whether an output was cut.
     pub truncated: bool,
-    /// How many bytes of standard output there were, as far as is known: at least as many as were kept.
+    /// How many bytes of standard output there were, as far as is known: at least as many as were retained.
     pub stdout_bytes: u64,
-    /// How many bytes of standard error there were, as far as is known: at least as many as were kept.
+    /// How many bytes of standard error there were, as far as is known: at least as many as were retained.
     pub stderr_bytes: u64,
 }
 
@@ -158,7 +158,7 @@ impl RemoteOutput {
         Self { stdout, stderr, exit, truncated: false, stdout_bytes, stderr_bytes }
     }
 
-    /// A script that ended as `exit` and printed what these have [kept](Invocation::keeper).
+    /// A script that ended as `exit`, with the outputs in these [buffers](Invocation::keeper).
     pub fn kept(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();

@@ -14,52 +14,52 @@ use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
-use self::key_locks::Turns;
+use self::key_locks::KeyLocks;
 pub(crate) use self::line_indexes::FileKnowledge;
 use self::line_indexes::LineIndexes;
-use self::recent_files::Recent;
+use self::recent_files::RecentFiles;
 use crate::config::RemoteConfig;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput};
 use crate::script::Script;
 use crate::script::error::{is_overtaken, labelled, unanswered};
-use crate::script::probe::{Abilities, QUESTIONS};
+use crate::script::probe::{PlaceFeatures, QUESTIONS};
 use crate::script::reply::Reply;
 
-/// How often an operation that others overtook is begun again.
+/// Most attempts of an operation that other changes overtake.
 pub(crate) const ATTEMPTS: u32 = 32;
 
-/// How long a caller who has given up is kept, so that a change that was begun is settled when it is told.
-const SETTLING: Duration = Duration::from_secs(5);
+/// How long a cancelled caller waits for a change that was begun, so that its outcome is known.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Room in a script beside a file's content.
 pub(crate) const SCRIPT_ROOM: usize = 24 << 10;
 
-/// Most bytes of an answer, which is held in memory: 64 MiB.
+/// Most bytes of a response, which is buffered in memory: 64 MiB.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
-/// A place and what is known of it.
+/// A place, with caches of its state and locks of its files.
 #[derive(Debug)]
 pub(crate) struct Place<E> {
     pub(crate) execute: E,
     pub(crate) config: RemoteConfig,
-    pub(crate) turns: Turns,
+    pub(crate) locks: KeyLocks,
     pub(crate) lines: LineIndexes,
-    pub(crate) recent: Recent,
-    abilities: OnceCell<Abilities>,
+    pub(crate) recent: RecentFiles,
+    features: OnceCell<PlaceFeatures>,
     scripts: Semaphore,
 }
 
-/// What an operation was answered, with what else was printed.
+/// The response of a script, with its standard error.
 #[derive(Debug)]
 pub(crate) struct ScriptResponse {
     pub(crate) reply: Reply,
     pub(crate) stderr: Bytes,
-    /// Whether it is only the beginning, of a script that counts in part.
+    /// Whether the response is only a prefix, of a script whose prefix is of use.
     pub(crate) is_cut: bool,
 }
 
 impl ScriptResponse {
-    /// The answer, unless it names a failure.
+    /// Returns the reply, unless it names a failure.
     pub(crate) fn done(self, path: &VfsPath) -> Result<Reply> {
         match self.reply.failure() {
             Some(label) => Err(labelled(label, &self.stderr, path)),
@@ -76,13 +76,13 @@ impl ScriptResponse {
 impl<E: RemoteExec> Place<E> {
     pub(crate) fn new(execute: E, config: RemoteConfig) -> Self {
         let scripts = Semaphore::new(config.concurrency.get());
-        let (turns, lines, recent) = (Turns::new(), LineIndexes::default(), Recent::default());
-        Self { execute, config, turns, lines, recent, abilities: OnceCell::new(), scripts }
+        let (locks, lines, recent) = (KeyLocks::new(), LineIndexes::default(), RecentFiles::default());
+        Self { execute, config, locks, lines, recent, features: OnceCell::new(), scripts }
     }
 
     /// What the tools here can do.
-    pub(crate) async fn abilities(&self) -> Result<&Abilities> {
-        self.abilities
+    pub(crate) async fn features(&self) -> Result<&PlaceFeatures> {
+        self.features
             .get_or_try_init(|| async {
                 if !self.config.root.starts_with('/') || self.config.root.contains('\0') {
                     return Err(Error::invalid_argument("the root of a sandbox is an absolute path in it"));
@@ -90,7 +90,7 @@ impl<E: RemoteExec> Place<E> {
                 let mut script = Script::new(&self.config.root, "");
                 script.push(QUESTIONS);
                 let answer = self.run(script).await?;
-                Abilities::of(&answer.done(&VfsPath::root())?)
+                PlaceFeatures::of(&answer.done(&VfsPath::root())?)
             })
             .await
     }
@@ -100,28 +100,28 @@ impl<E: RemoteExec> Place<E> {
         self.script_with(cx, path, |_| String::new()).await
     }
 
-    /// The same, with functions that the place's abilities make.
+    /// The same, with functions that the place's features make.
     pub(crate) async fn script_with(
         &self,
         cx: &OpContext,
         path: &VfsPath,
-        functions: impl FnOnce(&Abilities) -> String,
+        functions: impl FnOnce(&PlaceFeatures) -> String,
     ) -> Result<Script> {
-        let abilities =
-            run_until_cancelled(cx, path, self.abilities()).await.flatten().map_err(|error| error.or_path(path))?;
-        let mut script = Script::new(&self.config.root, &(abilities.looking() + &functions(abilities)));
+        let features =
+            run_until_cancelled(cx, path, self.features()).await.flatten().map_err(|error| error.or_path(path))?;
+        let mut script = Script::new(&self.config.root, &(features.looking() + &functions(features)));
         script.push("top");
         Ok(script)
     }
 
-    /// Asks for something that changes nothing, and can be given up at any time.
-    pub(crate) async fn ask(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
+    /// Runs a script that changes nothing, and can be cancelled at any time.
+    pub(crate) async fn query(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
         run_until_cancelled(cx, path, self.run(script)).await.flatten().map_err(|error| error.or_path(path))
     }
 
-    /// As [`ask`](Self::ask), as the operation's own answer.
-    pub(crate) async fn ask_done(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Reply> {
-        self.ask(cx, path, script).await?.done(path)
+    /// Runs a script as [`query`](Self::query) does, and returns its reply.
+    pub(crate) async fn query_reply(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Reply> {
+        self.query(cx, path, script).await?.done(path)
     }
 
     /// Most bytes of an answer to a script.
@@ -142,8 +142,8 @@ impl<E: RemoteExec> Place<E> {
         invocation.stdin = script.stdin;
         invocation.timeout = self.config.timeout;
         invocation.max_output_bytes = self.max_answer_bytes();
-        // It is never closed.
-        let _turn = self.scripts.acquire().await.ok();
+        // The semaphore is never closed.
+        let _permit = self.scripts.acquire().await.ok();
         let RemoteOutput { stdout, stderr, exit, truncated, .. } = self.execute.run(invocation).await?;
         match Reply::parse(&script.marker, &stdout) {
             Ok(reply) => Ok(ScriptResponse { reply, stderr, is_cut: false }),
@@ -151,7 +151,7 @@ impl<E: RemoteExec> Place<E> {
                 Ok(ScriptResponse { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
             }
             Err(_) if truncated => {
-                let message = "the answer is more than fits through from the sandbox; ask for less";
+                let message = "the answer is more than fits through from the sandbox; request less";
                 Err(Error::new(ErrorKind::TooLarge, message))
             }
             Err(_) => Err(unanswered(exit, &stderr)),
@@ -160,7 +160,7 @@ impl<E: RemoteExec> Place<E> {
 }
 
 impl<E: RemoteExec> Place<E> {
-    /// Changes something. What was begun goes to its end even where the caller gives up.
+    /// Runs a script that changes something. A change that was begun is completed even if the caller is cancelled.
     pub(crate) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
         cx.check().map_err(|error| error.or_path(path))?;
         let Ok(runtime) = Handle::try_current() else {
@@ -170,7 +170,7 @@ impl<E: RemoteExec> Place<E> {
         let mut task = runtime.spawn(async move { place.run(script).await });
         let outcome = match run_until_cancelled(cx, path, &mut task).await {
             Ok(outcome) => outcome,
-            Err(error) => timeout(SETTLING, &mut task).await.map_err(|_| error)?,
+            Err(error) => timeout(SETTLE_TIMEOUT, &mut task).await.map_err(|_| error)?,
         };
         let answer = outcome.unwrap_or_else(|error| {
             Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
@@ -179,7 +179,7 @@ impl<E: RemoteExec> Place<E> {
         answer.map_err(|error| error.or_path(path))
     }
 
-    /// Makes a change anew, by the script that `make` gives, for as long as others overtake it.
+    /// Repeats a change, by the script that `make` returns, while other changes overtake it.
     pub(crate) async fn settle<F>(
         self: &Arc<Self>,
         cx: &OpContext,
@@ -196,13 +196,13 @@ impl<E: RemoteExec> Place<E> {
             if !answer.is_overtaken() || attempt == ATTEMPTS {
                 return Ok(answer);
             }
-            make_way(cx, path, attempt).await?;
+            backoff(cx, path, attempt).await?;
         }
     }
 }
 
-/// Lets others go first: a random part of a time that doubles.
-pub(crate) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
+/// Waits before another attempt: a random part of a time that doubles.
+pub(crate) async fn backoff(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
     let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6));
     run_until_cancelled(cx, path, sleep(most.mul_f64(fastrand::f64()))).await
 }

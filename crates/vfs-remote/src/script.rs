@@ -51,7 +51,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// A script that knows these functions and the directory `root`.
+    /// A script with these functions, in the directory `root`.
     pub(crate) fn new(root: &str, functions: &str) -> Self {
         let marker = Marker::random();
         let mut text = String::with_capacity(functions::BEGIN.len() + functions.len() + 1024);
@@ -116,7 +116,7 @@ impl Walk {
     }
 }
 
-/// `text` as one word of a shell, whatever it holds.
+/// Quotes `text` as one word of a shell, with any content.
 pub(crate) fn quoted(text: &str) -> String {
     let mut word = String::with_capacity(text.len() + 2);
     word.push('\'');

@@ -24,14 +24,14 @@ use crate::tree::listing::{Directories, Directory, Hidden, Reach, SearchStart};
 
 /// The files of the place, for one search.
 ///
-/// It waits for the place on the thread that asks: those of a search pool, which may block.
+/// Calls wait for the place on the thread of the caller: one of a search pool, which may block.
 #[derive(Debug)]
 pub(crate) struct RemoteTree<E> {
     place: Arc<Place<E>>,
     cx: OpContext,
     runtime: Handle,
     /// What was listed before the search began.
-    known: Directories,
+    listed_directories: Directories,
     contents: Contents,
 }
 
@@ -60,8 +60,8 @@ impl<E: RemoteExec> RemoteTree<E> {
     /// for the search to find.
     pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
         stat::refuse_reserved(path)?;
-        let known = match place.list(cx, path, reach).await {
-            Ok(SearchStart::Directory(known)) => known,
+        let listed_directories = match place.list(cx, path, reach).await {
+            Ok(SearchStart::Directory(listed_directories)) => listed_directories,
             Ok(SearchStart::File) => HashMap::new(),
             Err(error) => match error.kind() {
                 // Of a tree that is too large for one answer each directory is listed as it is reached.
@@ -72,8 +72,8 @@ impl<E: RemoteExec> RemoteTree<E> {
         let runtime = Handle::try_current().map_err(|error| {
             Error::new(ErrorKind::Unsupported, "a search in a sandbox needs a tokio runtime").with_source(error)
         })?;
-        let contents = Contents::of(&known);
-        Ok(Self { place: Arc::clone(place), cx: cx.clone(), runtime, known, contents })
+        let contents = Contents::of(&listed_directories);
+        Ok(Self { place: Arc::clone(place), cx: cx.clone(), runtime, listed_directories, contents })
     }
 
     fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
@@ -84,11 +84,11 @@ impl<E: RemoteExec> RemoteTree<E> {
         if let Some(listed) = dir.0.listed.get() {
             return Ok(listed);
         }
-        let listed = match self.known.get(&dir.0.path) {
-            Some(known) => Arc::clone(known),
+        let listed = match self.listed_directories.get(&dir.0.path) {
+            Some(listed_directories) => Arc::clone(listed_directories),
             None => {
-                let asked = self.wait(self.place.list(&self.cx, &dir.0.path, Reach::Level))?;
-                let SearchStart::Directory(mut listed) = asked else { return Err(Error::of(ErrorKind::NotADirectory)) };
+                let response = self.wait(self.place.list(&self.cx, &dir.0.path, Reach::Level))?;
+                let SearchStart::Directory(mut listed) = response else { return Err(Error::of(ErrorKind::NotADirectory)) };
                 listed.remove(&dir.0.path).unwrap_or_default()
             }
         };
@@ -101,26 +101,26 @@ impl<E: RemoteExec> RemoteTree<E> {
         self.wait(async {
             let mut script = self.place.script(&self.cx, path).await?;
             script.walk(Walk::Followed, path).push("facts");
-            facts(&self.place.ask_done(&self.cx, path, script).await?, path)
+            facts(&self.place.query_reply(&self.cx, path, script).await?, path)
         })
     }
 
-    /// What the link `name` of `dir` leads to; all links of a directory are asked for at once.
+    /// What the link `name` of `dir` leads to; all links of a directory are read at once.
     fn followed(&self, dir: &RemoteDir, name: &str) -> Result<Facts> {
         let path = dir.0.path.child(name)?;
         let directory = self.directory(dir)?;
         let links = match directory.links.get() {
             Some(links) => links,
             None => {
-                let asked = self.wait(self.ask_links(dir, directory))?;
-                directory.links.get_or_init(|| asked)
+                let targets = self.wait(self.read_links(dir, directory))?;
+                directory.links.get_or_init(|| targets)
             }
         };
         links.get(name).cloned().unwrap_or_else(|| self.found(&path))
     }
 
-    async fn ask_links(&self, dir: &RemoteDir, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
-        let mut known = HashMap::new();
+    async fn read_links(&self, dir: &RemoteDir, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
+        let mut targets = HashMap::new();
         let names: Vec<_> = directory.link_names().take(MAX_LINKS).collect();
         for names in names.chunks(LINKS) {
             let mut script = self.place.script(&self.cx, &dir.0.path).await?;
@@ -130,29 +130,29 @@ impl<E: RemoteExec> RemoteTree<E> {
                 script.push("say '#'\n( T=").walk(Walk::Followed, &path).push("facts )");
                 paths.push(path);
             }
-            let answer = self.place.ask(&self.cx, &dir.0.path, script).await?;
+            let answer = self.place.query(&self.cx, &dir.0.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
                 let part = crate::place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
                 let found = part.done(&path).and_then(|reply| facts(&reply, &path));
-                known.insert((*name).to_owned(), found);
+                targets.insert((*name).to_owned(), found);
             }
         }
-        Ok(known)
+        Ok(targets)
     }
 }
 
 /// Most links that are followed by one script.
 const LINKS: usize = 64;
 
-/// Most links of a directory that are followed before each is asked for.
+/// Most links of a directory that are read at once.
 const MAX_LINKS: usize = 1024;
 
 impl<E: RemoteExec> Tree for RemoteTree<E> {
     type Dir = RemoteDir;
 
     fn locate(&self, path: &VfsPath) -> Result<Located<RemoteDir>> {
-        if self.known.contains_key(path) {
+        if self.listed_directories.contains_key(path) {
             return Ok(Located::Directory(RemoteDir::new(path.clone())));
         }
         let facts = self.found(path)?;
@@ -233,7 +233,7 @@ impl<E: RemoteExec> Tree for RemoteTree<E> {
     }
 }
 
-/// How much of a large file is asked for at once: 1 MiB.
+/// Bytes of a large file that are fetched at once: 1 MiB.
 const FIRST_BLOCKS: u64 = 16;
 
 /// A large file, read part by part as it is searched.
@@ -255,8 +255,8 @@ impl<E: RemoteExec> Rest<E> {
             return Ok(Bytes::new());
         }
         let count = self.place.most_blocks().min(FIRST_BLOCKS);
-        let asked = self.place.part(&self.cx, &self.path, self.at >> 16, count);
-        let part = self.runtime.block_on(asked)?;
+        let response = self.place.part(&self.cx, &self.path, self.at >> 16, count);
+        let part = self.runtime.block_on(response)?;
         if part.facts != self.facts {
             return Err(keeps_changing(&self.path));
         }

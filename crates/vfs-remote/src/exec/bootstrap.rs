@@ -11,10 +11,10 @@ use crate::exec::Invocation;
 /// itself.
 ///
 /// The left side of the pipeline reads the client's standard input for as long as the client is there. It copies the
-/// script's input, and closes the pipe only when told to `go`, so that input which broke off does not end for the
-/// script. It leaves at `bye`, which comes when the script has ended. Where its input ends before that, nobody waits
+/// script's input, and closes the pipe only at the line `go`, so that input which broke off does not end for the
+/// script. It leaves at `bye`, which comes when the script has ended. If its input ends before that, the caller is gone
 /// for the script any more, and the group is ended. The right side is the script; what its shell says of a script that
-/// a signal ended is nobody's output.
+/// a signal ended is discarded.
 ///
 /// It is written without single quotes, newlines, `!` and doubled backslashes, so that every usual login shell takes it
 /// in single quotes as it is, csh and fish too.
@@ -40,7 +40,7 @@ const MAX_ARGUMENT: usize = 100_000;
 /// One run of a script in a place.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
-    /// What sets the outputs of the script apart from all else; nobody can guess it.
+    /// Random marker that separates the outputs of the script from all else.
     pub(super) marker: String,
     /// What follows `sh -c` there.
     pub(super) words: Vec<String>,

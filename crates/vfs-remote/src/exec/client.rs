@@ -15,23 +15,23 @@ use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::diagnostics::{self, Classify, Said};
+use super::diagnostics::{self, Classify, ClientDiagnostics};
 use super::framed::Framed;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
-/// How long a client may take to leave by itself when the script has ended, and when it is not wanted any more.
-const FAREWELL: Duration = Duration::from_secs(2);
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a client may take to leave by itself when the script has ended, and after a cancellation.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long outputs are read when the client itself has ended: what it started may hold them open.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A program with its arguments, to which the words of a bootstrap are added.
 #[derive(Clone)]
 pub(super) struct ClientProgram {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// Turns what the program said into an error.
+    /// Converts the diagnostics of the program to an error.
     pub(super) classify: Classify,
 }
 
@@ -45,23 +45,23 @@ impl ClientProgram {
     /// Runs a script through the program.
     ///
     /// The work is done by a task of its own, which ends the script and reaps the program even where the caller goes
-    /// away. It holds `held` until the program has left.
+    /// away. It keeps `permit` until the program has left.
     pub(super) async fn run(
         self,
         bootstrap: Bootstrap,
         invocation: Invocation,
-        held: impl Send + 'static,
+        permit: impl Send + 'static,
     ) -> Result<RemoteOutput> {
         let (mut running, streams) = ClientProcess::start(&self.program, &self.arguments)?;
         let (cancel, cancelled) = oneshot::channel::<()>();
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             let conversation = Conversation::new(streams, bootstrap, &invocation);
-            let (outcome, farewell) = conversation.hold(&mut running, invocation.timeout, cancelled).await;
-            // Where nobody waits for the answer any more there is nothing to tell.
+            let (outcome, exit_phase) = conversation.hold(&mut running, invocation.timeout, cancelled).await;
+            // The caller may have gone, and then nothing receives the response.
             let _ = answer.send(outcome.into_result(self.classify));
-            running.leave(farewell).await;
-            drop(held);
+            running.leave(exit_phase).await;
+            drop(permit);
         });
         let answer = answered.await;
         drop(cancel);
@@ -111,18 +111,18 @@ impl ClientProcess {
     }
 
     /// Lets the program leave, and ends it where it does not.
-    async fn leave(mut self, farewell: Farewell) {
-        match farewell {
-            Farewell::Said(writing) => {
-                let _ = timeout(FAREWELL, async {
+    async fn leave(mut self, exit_phase: ExitPhase) {
+        match exit_phase {
+            ExitPhase::Announced(writing) => {
+                let _ = timeout(EXIT_TIMEOUT, async {
                     // The writer ends when all is written, or when the program reads no more.
                     let _ = writing.await;
                     self.ended().await;
                 })
                 .await;
             }
-            Farewell::None => {
-                let _ = timeout(GRACE, self.ended()).await;
+            ExitPhase::None => {
+                let _ = timeout(CANCEL_TIMEOUT, self.ended()).await;
             }
         }
     }
@@ -140,9 +140,9 @@ impl Drop for ClientProcess {
 
 /// How a program is left.
 #[derive(Debug)]
-enum Farewell {
-    /// The script has ended and the bootstrap is told so, by this task.
-    Said(JoinHandle<()>),
+enum ExitPhase {
+    /// The script has ended, and this task tells the bootstrap to leave.
+    Announced(JoinHandle<()>),
     /// Its standard input is closed, which ends the script.
     None,
 }
@@ -153,7 +153,7 @@ struct Conversation {
     stdout: Reading<ChildStdout>,
     stderr: Reading<ChildStderr>,
     input: [Bytes; 3],
-    farewell: Bytes,
+    exit_phase: Bytes,
 }
 
 /// What came of it.
@@ -171,7 +171,7 @@ enum End {
     Outputs,
     /// The timeout passed.
     TimedOut,
-    /// Nobody waits.
+    /// The caller has gone.
     Cancelled,
 }
 
@@ -183,20 +183,20 @@ impl Conversation {
             stdout: Reading::new(streams.stdout, framed()),
             stderr: Reading::new(streams.stderr, framed()),
             input: bootstrap.input,
-            farewell: bootstrap.farewell,
+            exit_phase: bootstrap.exit_phase,
         }
     }
 
-    /// Writes the input and reads the outputs to their end, or until the time is over or nobody waits.
+    /// Writes the input and reads the outputs to their end, or until the time is over or the caller has gone.
     async fn hold(
         self,
         running: &mut ClientProcess,
         time: Duration,
         cancelled: oneshot::Receiver<()>,
-    ) -> (Outcome, Farewell) {
-        let Self { stdin, mut stdout, mut stderr, input, farewell } = self;
+    ) -> (Outcome, ExitPhase) {
+        let Self { stdin, mut stdout, mut stderr, input, exit_phase } = self;
         let (release, released) = oneshot::channel::<()>();
-        let writing = tokio::spawn(write(stdin, input, farewell, released));
+        let writing = tokio::spawn(write(stdin, input, exit_phase, released));
         let end = {
             let outputs = async { tokio::join!(stdout.read_on(), stderr.read_on()) };
             tokio::pin!(outputs);
@@ -204,7 +204,7 @@ impl Conversation {
                 tokio::select! {
                     _ = &mut outputs => {}
                     _ = running.ended() => {
-                        let _ = timeout(DRAIN, &mut outputs).await;
+                        let _ = timeout(DRAIN_TIMEOUT, &mut outputs).await;
                     }
                 }
             };
@@ -217,35 +217,35 @@ impl Conversation {
         let is_whole = stdout.framed.ending().is_some() && stderr.framed.ending().is_some();
         // The exit code may say why there is no whole answer.
         let exit_code = match end {
-            End::Outputs if !is_whole => timeout(DRAIN, running.ended()).await.ok().flatten(),
+            End::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.ended()).await.ok().flatten(),
             _ => None,
         };
-        let farewell = if is_whole {
+        let exit_phase = if is_whole {
             // The writer is there as long as something is to be written.
             let _ = release.send(());
-            Farewell::Said(writing)
+            ExitPhase::Announced(writing)
         } else {
             writing.abort();
-            Farewell::None
+            ExitPhase::None
         };
-        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, farewell)
+        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, exit_phase)
     }
 }
 
-/// Writes the input, and the farewell when it is time. Where it is aborted, standard input is closed.
-async fn write(mut stdin: ChildStdin, input: [Bytes; 3], farewell: Bytes, released: oneshot::Receiver<()>) {
+/// Writes the input, and the exit_phase when it is time. Where it is aborted, standard input is closed.
+async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_phase: Bytes, released: oneshot::Receiver<()>) {
     let written = async {
         for mut piece in input {
             stdin.write_all_buf(&mut piece).await?;
         }
         stdin.flush().await?;
         if released.await.is_ok() {
-            stdin.write_all(&farewell).await?;
+            stdin.write_all(&exit_phase).await?;
             stdin.flush().await?;
         }
         Ok::<(), std::io::Error>(())
     };
-    // A program that reads no more has ended, or is about to: its outputs tell.
+    // A program that reads no more has ended, or is about to: its outputs show which.
     let _ = written.await;
 }
 
@@ -294,10 +294,10 @@ impl Outcome {
             _ => {
                 let started = stdout.is_started() || stderr.is_started();
                 let late = end == End::TimedOut;
-                let said = Said::new(stderr.preface(), stdout.preface(), started, late);
-                return Err(classify(&said.with_exit_code(exit_code)));
+                let diagnostics = ClientDiagnostics::new(stderr.preface(), stdout.preface(), started, late);
+                return Err(classify(&diagnostics.with_exit_code(exit_code)));
             }
         };
-        Ok(RemoteOutput::kept(exit, stdout.into_kept(), stderr.into_kept()))
+        Ok(RemoteOutput::kept(exit, stdout.into_output(), stderr.into_output()))
     }
 }

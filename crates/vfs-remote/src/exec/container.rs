@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
 use super::client::ClientProgram;
-use super::diagnostics::Said;
+use super::diagnostics::ClientDiagnostics;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 
 /// Which container, and how its engine is reached.
@@ -123,7 +123,7 @@ impl fmt::Debug for WithoutValues<'_> {
 ///
 /// `unavailable` where the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
 /// `permission_denied` where the engine does not let this user in; `invalid_argument` for a script with a NUL byte, and
-/// for a user whom the container does not have. A missing container is not told as `not_found`, which is for files.
+/// for a user whom the container does not have. A missing container is not `not_found`, which is for files.
 #[derive(Debug, Clone)]
 pub struct ContainerExec {
     config: ContainerExecConfig,
@@ -186,38 +186,38 @@ impl RemoteExec for ContainerExec {
 /// signal's number.
 const KILLED: RangeInclusive<i32> = 129..=192;
 
-/// What the client of an engine said.
-fn classify(said: &Said) -> Error {
+/// Classifies the diagnostics of the client of an engine.
+fn classify(diagnostics: &ClientDiagnostics) -> Error {
     use ErrorKind::{InvalidArgument, PermissionDenied, Unavailable};
-    // Podman can lose all output of a process that is killed soon after its start; its exit code still tells.
-    if said.started || said.exit_code.is_some_and(|code| KILLED.contains(&code)) {
-        return said.incomplete();
+    // Podman can lose all output of a process that is killed soon after its start; its exit code still shows that.
+    if diagnostics.started || diagnostics.exit_code.is_some_and(|code| KILLED.contains(&code)) {
+        return diagnostics.incomplete();
     }
-    let (kind, meaning) = if said.has(&["no such container", "no container with name or id"]) {
+    let (kind, meaning) = if diagnostics.has(&["no such container", "no container with name or id"]) {
         (Unavailable, "there is no such container: create it, or name another; the command was not run")
-    } else if said.has(&["is not running", "is paused", "state improper", "container is stopped"]) {
+    } else if diagnostics.has(&["is not running", "is paused", "state improper", "container is stopped"]) {
         (Unavailable, "the container does not run: start it; the command was not run")
-    } else if said.has(&["permission denied while trying to connect", "dial unix", "access denied"])
-        && said.has(&["permission denied", "access denied"])
+    } else if diagnostics.has(&["permission denied while trying to connect", "dial unix", "access denied"])
+        && diagnostics.has(&["permission denied", "access denied"])
     {
         (PermissionDenied, "the container engine does not let this user in; the command was not run")
-    } else if said.has(&[
+    } else if diagnostics.has(&[
         "cannot connect to",
         "is the docker daemon running",
         "connection refused",
         "unable to connect",
     ]) {
         (Unavailable, "no container engine answers: start it; the command was not run")
-    } else if said.has(&["unable to find user", "no matching entries in passwd", "unable to find group"]) {
+    } else if diagnostics.has(&["unable to find user", "no matching entries in passwd", "unable to find group"]) {
         (InvalidArgument, "the container does not have this user; the command was not run")
-    } else if said.has(&["executable file not found", "no such file or directory", "oci runtime"]) {
+    } else if diagnostics.has(&["executable file not found", "no such file or directory", "oci runtime"]) {
         (Unavailable, "the container could not start `sh`: it needs a POSIX shell; the command was not run")
-    } else if said.late {
+    } else if diagnostics.late {
         (Unavailable, "the container engine did not start the command in time")
     } else {
-        (Unavailable, "the container engine's client gave no answer; whether the command was run is not known")
+        (Unavailable, "the container engine's client gave no answer; whether the command was run is unknown")
     };
-    said.error(kind, meaning)
+    diagnostics.error(kind, meaning)
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_killed_command_whose_output_was_lost_is_reported_as_killed() {
-        let classified = |exit_code| classify(&Said::new(b"", b"", false, false).with_exit_code(exit_code));
+        let classified = |exit_code| classify(&ClientDiagnostics::new(b"", b"", false, false).with_exit_code(exit_code));
         let killed = classified(Some(137));
         assert_eq!(killed.kind(), ErrorKind::Unavailable);
         assert!(killed.message().contains("killed"), "{killed}");

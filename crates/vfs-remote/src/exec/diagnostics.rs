@@ -10,12 +10,12 @@ use vfs_core::{Error, ErrorKind};
 /// Most bytes of a client's words in an error's message.
 const MAX_WORDS: usize = 240;
 
-/// Turns what a client said into an error.
-pub(super) type Classify = fn(&Said) -> Error;
+/// Converts the diagnostics of a client to an error.
+pub(super) type Classify = fn(&ClientDiagnostics) -> Error;
 
-/// The words of a client that gave no whole answer.
+/// Diagnostics of a client that gave no complete response.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
+pub(super) struct ClientDiagnostics {
     text: String,
     /// Whether the script was started.
     pub(super) started: bool,
@@ -25,8 +25,8 @@ pub(super) struct Said {
     pub(super) exit_code: Option<i32>,
 }
 
-impl Said {
-    /// `stderr` is what it said; where that is nothing, `stdout` may tell.
+impl ClientDiagnostics {
+    /// Takes the text of `stderr`, or of `stdout` if that is empty.
     pub(super) fn new(stderr: &[u8], stdout: &[u8], started: bool, late: bool) -> Self {
         let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
         Self { text: String::from_utf8_lossy(words).into_owned(), started, late, exit_code: None }
@@ -43,14 +43,14 @@ impl Said {
         phrases.iter().any(|phrase| text.contains(phrase))
     }
 
-    /// An error of `kind`: what it means, and in short what the client said.
+    /// Returns an error of `kind`: its meaning, and in short the text of the client.
     pub(super) fn error(&self, kind: ErrorKind, meaning: impl fmt::Display) -> Error {
         let words = self.in_short();
-        let message = if words.is_empty() { meaning.to_string() } else { format!("{meaning} (it said: {words})") };
+        let message = if words.is_empty() { meaning.to_string() } else { format!("{meaning} (it printed: {words})") };
         Error::new(kind, message).with_source(Words(one_line(&self.text, 2_000)))
     }
 
-    /// Returns the error of an answer that broke off, if the script was started.
+    /// Returns the error of a response that broke off, if the script was started.
     pub(super) fn broken_off(&self) -> Option<Error> {
         self.started.then(|| self.incomplete())
     }
@@ -60,7 +60,7 @@ impl Said {
         self.error(
             ErrorKind::Unavailable,
             "the connection was lost, or the command's processes were killed, before its answer was whole; \
-             what it did until then is not known: look before running it again",
+             its effects are unknown: look before running it again",
         )
     }
 
@@ -72,7 +72,7 @@ impl Said {
     }
 }
 
-/// What a client said, for operators.
+/// Text of a client, for operators.
 #[derive(Debug)]
 struct Words(String);
 
@@ -109,7 +109,7 @@ pub(super) fn not_started(program: &OsStr, error: io::Error) -> Error {
 pub(super) fn no_input() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "the place cannot hand standard input to a command: its `dd` is missing or does not know `iflag=fullblock`; \
+        "the place cannot hand standard input to a command: its `dd` is missing or lacks `iflag=fullblock`; \
          the command was ended",
     )
 }

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use vfs_core::output::HeadTailBuffer;
 
-/// Most bytes that are kept of what came before.
+/// Most bytes that are retained of the text before the frame.
 const MAX_PREFACE: usize = 8 * 1024;
 
 /// An output that is being read.
@@ -14,7 +14,7 @@ pub(super) struct Framed {
     /// What was read and not yet looked through.
     pending: Vec<u8>,
     preface: Vec<u8>,
-    kept: HeadTailBuffer,
+    output: HeadTailBuffer,
 }
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ enum Stage {
 const MAX_RECORD: usize = 16;
 
 impl Framed {
-    /// Of the script's output, what `kept` keeps is kept.
-    pub(super) fn new(marker: &str, kept: HeadTailBuffer) -> Self {
+    /// Collects the script's output in `output`.
+    pub(super) fn new(marker: &str, output: HeadTailBuffer) -> Self {
         Self {
             marker: marker.as_bytes().to_vec(),
             stage: Stage::Before,
             pending: Vec::new(),
             preface: Vec::new(),
-            kept,
+            output,
         }
     }
 
@@ -52,7 +52,7 @@ impl Framed {
             let rest = &self.pending[start + self.marker.len()..];
             let Some(length) = memchr::memchr(b'\n', &rest[..rest.len().min(MAX_RECORD)]) else {
                 if rest.len() < MAX_RECORD {
-                    self.keep_until(start);
+                    self.consume_until(start);
                     return;
                 }
                 // A shell that prints what it runs prints the marker too, but no record.
@@ -63,13 +63,13 @@ impl Framed {
             let end = start + self.marker.len() + length + 1;
             match (&self.stage, record.is_empty()) {
                 (Stage::Before, true) => {
-                    self.keep_until(start);
+                    self.consume_until(start);
                     self.pending.drain(..end - start);
                     self.stage = Stage::Within;
                     from = 0;
                 }
                 (Stage::Within, false) => {
-                    self.keep_until(start);
+                    self.consume_until(start);
                     self.pending = Vec::new();
                     self.stage = Stage::After(record);
                     return;
@@ -78,25 +78,25 @@ impl Framed {
             }
         }
         let unsure = self.marker.len() - 1;
-        self.keep_until(self.pending.len().saturating_sub(unsure).max(from));
+        self.consume_until(self.pending.len().saturating_sub(unsure).max(from));
     }
 
     /// Takes the end of the output.
     pub(super) fn finish(&mut self) {
         if !matches!(self.stage, Stage::After(_)) {
-            self.keep_until(self.pending.len());
+            self.consume_until(self.pending.len());
         }
     }
 
-    /// Moves what was looked through to where it belongs.
-    fn keep_until(&mut self, end: usize) {
-        let known = &self.pending[..end];
+    /// Moves the scanned bytes up to `end` to the preface or the output.
+    fn consume_until(&mut self, end: usize) {
+        let scanned = &self.pending[..end];
         match self.stage {
             Stage::Before => {
                 let room = MAX_PREFACE - self.preface.len();
-                self.preface.extend_from_slice(&known[..end.min(room)]);
+                self.preface.extend_from_slice(&scanned[..end.min(room)]);
             }
-            Stage::Within | Stage::After(_) => self.kept.push(known),
+            Stage::Within | Stage::After(_) => self.output.push(scanned),
         }
         self.pending.drain(..end);
     }
@@ -106,7 +106,7 @@ impl Framed {
         !matches!(self.stage, Stage::Before)
     }
 
-    /// What the place said of the script's end, where the output is whole.
+    /// Returns the record of the script's exit, if the output is complete.
     pub(super) fn ending(&self) -> Option<&str> {
         match &self.stage {
             Stage::After(record) => Some(record),
@@ -120,8 +120,8 @@ impl Framed {
     }
 
     /// The script's output.
-    pub(super) fn into_kept(self) -> HeadTailBuffer {
-        self.kept
+    pub(super) fn into_output(self) -> HeadTailBuffer {
+        self.output
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn output(framed: Framed) -> (Vec<u8>, bool) {
         let nothing = Invocation::new("").keeper();
-        let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_kept(), nothing);
+        let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_output(), nothing);
         (completed.stdout.to_vec(), completed.truncated)
     }
 
@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn an_output_that_breaks_off_has_no_ending() {
-        for (text, kept) in
+        for (text, output) in
             [(&b"MARK\nhalf"[..], &b"half"[..]), (b"MARK\nhalfMAR", b"halfMAR"), (b"MARK\nhalfMARK1", b"halfMARK1")]
         {
             for chunk in 1..text.len() {
                 let framed = read(chunk, 1000, text);
                 assert!(framed.is_started() && framed.ending().is_none());
-                assert_eq!(output(framed).0, kept);
+                assert_eq!(output(framed).0, output);
             }
         }
         let framed = read(3, 1000, b"Connection refused");

@@ -34,7 +34,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 ///
 /// * What a request and its answer look like is the [`RunCodeApi`]'s, how a request is signed is the [`Sign`]'s.
 /// * Each call is one request. It is sent again only where it cannot have been run: where no connection was made, and
-///   where the service answered 429. After anything else nobody knows, and it is sent again only if
+///   where the service answered 429. After anything else its effects are unknown, and it is sent again only if
 ///   [`Repeat::Idempotent`] says that this does no harm. A `Retry-After` is waited for if it is not over
 ///   [`longest_wait`](HttpRunConfig::longest_wait).
 /// * The script's timeout is given to the service, which has to end it. An answer that is
@@ -124,7 +124,7 @@ impl RemoteExec for HttpRun {
     }
 }
 
-/// `completed` with no more of each output than `invocation` has use for, whatever the service gave.
+/// `completed` with each output cut to the limit of `invocation`.
 fn within(completed: RemoteOutput, invocation: &Invocation) -> RemoteOutput {
     let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);

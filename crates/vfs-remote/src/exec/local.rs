@@ -34,8 +34,8 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 ///
 /// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own, and
 ///   ignores no signal, even if this process does. All of that group is ended with the call, whether it ends, is dropped, or
-///   reaches its timeout: where it did not end by itself it is asked to first, and has 200 ms for it. What left the group is
-///   not ended.
+///   reaches its timeout: where it did not end by itself it first gets a signal to terminate, and has 200 ms to do so. What left
+///   the group is not ended.
 /// * A shell of [`new`](Self::new) that ran scripts of one kind more than once is started ahead for the next one, so that up to
 ///   four idle ones are there until the last clone of this is dropped.
 /// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
@@ -52,7 +52,7 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
-    /// None where it is not known that the command hands its standard input to the shell.
+    /// `None` unless the command is known to pass its standard input to the shell.
     ready: Option<Arc<ReadyShells<LocalShell>>>,
 }
 
@@ -72,7 +72,7 @@ impl LocalProcess {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let name = name.into();
-        self.env.retain(|(known, _)| *known != name);
+        self.env.retain(|(other, _)| *other != name);
         self.env.push((name, value.into()));
         // What clones of this have started is without it.
         self.ready = self.ready.map(|_| Arc::default());
@@ -170,7 +170,7 @@ fn send(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Whoever gives up a call does not wait for its end.
+/// A caller that drops a call does not wait for its end.
 impl Drop for LocalShell {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
@@ -186,7 +186,7 @@ impl Drop for LocalShell {
     }
 }
 
-/// How long a group that was asked to end has for it.
+/// How long a group has to end after the signal to terminate.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// How long what a script left behind may keep its outputs open.
@@ -222,7 +222,7 @@ impl RemoteExec for LocalProcess {
                 _ = input.write_all(&stdin).await;
             }
             let Some(ready) = ready else { return };
-            if let Some(next) = ready.wanted(&script, beginning) {
+            if let Some(next) = ready.refill_script(&script, beginning) {
                 // Where none can be started, the next script says so.
                 if let Ok(shell) = self.start(&next) {
                     ready.keep(&script, beginning, shell);
@@ -272,7 +272,7 @@ async fn exit(
 }
 
 fn lost(error: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "it is not known how a shell ended").with_source(error)
+    Error::new(ErrorKind::Unavailable, "the exit of a shell is unknown").with_source(error)
 }
 
 fn ending_of(status: ExitStatus) -> RemoteExit {
@@ -283,11 +283,11 @@ fn ending_of(status: ExitStatus) -> RemoteExit {
 }
 
 /// Reads to the end.
-async fn read(mut output: impl AsyncRead + Unpin, kept: &mut HeadTailBuffer) {
+async fn read(mut output: impl AsyncRead + Unpin, buffered: &mut HeadTailBuffer) {
     let mut buffer = vec![0; 64 << 10];
     // An output that cannot be read any more has ended.
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
-        kept.push(&buffer[..count]);
+        buffered.push(&buffer[..count]);
     }
 }
 

@@ -27,9 +27,9 @@ use master::Master;
 ///   A connection that was lost is made anew for the next call. The connection ends with the last clone of this value,
 ///   and with this process.
 /// * The user's own configuration of `ssh` holds (aliases, jump hosts, agents, known hosts), except that nothing is
-///   ever asked for at a terminal, and nothing is forwarded.
+///   ever prompted for at a terminal, and nothing is forwarded.
 /// * At most [`sessions`](SshConfig::sessions) calls run at a time; others wait for one of them to end.
-/// * The user's login shell on the host may be any that knows `exec` and single quotes: the shells of the POSIX family,
+/// * The user's login shell on the host may be any that supports `exec` and single quotes: the shells of the POSIX family,
 ///   and also fish and csh. The script itself is run by `sh`. What the login shell's start-up files print is no part of
 ///   the answer. See [the crate](crate) for what else the host needs.
 ///
@@ -37,7 +37,7 @@ use master::Master;
 ///
 /// `unavailable` where `ssh` is missing, or the host cannot be found, reached or refuses the connection, or the
 /// connection breaks before the answer is whole; `permission_denied` where the host does not accept the login, and
-/// where its key is not the one that is known, in both cases saying what to do; `invalid_argument` for a script with a
+/// where its key is not the recorded one, in both cases saying what to do; `invalid_argument` for a script with a
 /// NUL byte.
 ///
 /// ```no_run
@@ -60,11 +60,11 @@ pub struct Ssh {
 struct Shared {
     config: SshConfig,
     sessions: Arc<Semaphore>,
-    /// Held while a connection is made, so that one is made and not one for each caller.
+    /// Lock of the connection attempt, so that concurrent callers make one connection.
     link: Mutex<Link>,
 }
 
-/// The connection as far as it is known.
+/// State of the connection.
 #[derive(Debug, Default)]
 struct Link {
     master: Option<Arc<Master>>,
@@ -86,12 +86,12 @@ impl Ssh {
 
     /// The connection that is there, or a new one.
     async fn master(&self) -> Result<Arc<Master>> {
-        let asked = Instant::now();
+        let start = Instant::now();
         let mut link = self.shared.link.lock().await;
         if let Some(master) = link.master.as_ref().filter(|master| master.is_alive()) {
             return Ok(Arc::clone(master));
         }
-        if let Some((_, error)) = link.failed.as_ref().filter(|(failed, _)| *failed > asked) {
+        if let Some((_, error)) = link.failed.as_ref().filter(|(failed, _)| *failed > start) {
             return Err(error.clone());
         }
         // The old one's directory goes before a new one is made.

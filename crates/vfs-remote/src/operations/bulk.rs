@@ -132,21 +132,21 @@ pub(crate) async fn downloads<E: RemoteExec>(
     cx: &OpContext,
     paths: Vec<VfsPath>,
 ) -> Vec<FileDownloadResponse> {
-    let mut known = HashMap::new();
+    let mut fetched_files = HashMap::new();
     if paths.len() > 1 {
         for group in paths.chunks(MAX_FILES) {
-            // What fails here is asked for one by one, and says why.
+            // A group that fails here is fetched one by one, for the error of each file.
             if let Ok(found) = together(place, cx, group).await {
-                known.extend(found);
+                fetched_files.extend(found);
             }
         }
     }
     let answers: Vec<_> = paths
         .into_iter()
         .map(|path| {
-            let known = known.get(&path).cloned();
+            let fetched_files = fetched_files.get(&path).cloned();
             async move {
-                match known {
+                match fetched_files {
                     Some(answer) => answer,
                     None => download(place, cx, path).await,
                 }
@@ -162,23 +162,23 @@ async fn together<E: RemoteExec>(
     cx: &OpContext,
     group: &[VfsPath],
 ) -> Result<HashMap<VfsPath, FileDownloadResponse>> {
-    let mut wanted: Vec<VfsPath> = group.iter().filter(|path| refuse_reserved(path).is_ok()).cloned().collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let sizes = place.sizes(cx, &wanted).await?;
-    let mut known = HashMap::new();
+    let mut plain: Vec<VfsPath> = group.iter().filter(|path| refuse_reserved(path).is_ok()).cloned().collect();
+    plain.sort_unstable();
+    plain.dedup();
+    let sizes = place.sizes(cx, &plain).await?;
+    let mut fetched_files = HashMap::new();
     let (mut batch, mut bytes) = (Vec::new(), 0);
-    for path in wanted {
+    for path in plain {
         let Some(size) = sizes.get(&path).filter(|size| **size <= LARGE) else { continue };
         if bytes + size + BESIDE_FILE > place.max_batch_bytes() {
-            known.extend(fetched(place, cx, &batch).await?);
+            fetched_files.extend(fetched(place, cx, &batch).await?);
             (batch, bytes) = (Vec::new(), 0);
         }
         bytes += size + BESIDE_FILE;
         batch.push(path);
     }
-    known.extend(fetched(place, cx, &batch).await?);
-    Ok(known)
+    fetched_files.extend(fetched(place, cx, &batch).await?);
+    Ok(fetched_files)
 }
 
 async fn fetched<E: RemoteExec>(
@@ -201,7 +201,7 @@ impl<E: RemoteExec> Place<E> {
         let mut script = self.script(cx, first).await?;
         self.gather(&mut script, paths);
         script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again");
-        let ScriptResponse { reply, .. } = self.ask(cx, first, script).await?;
+        let ScriptResponse { reply, .. } = self.query(cx, first, script).await?;
         if reply.failure().is_some() {
             return Ok(HashMap::new());
         }

@@ -8,7 +8,7 @@ use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind,
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put};
-use crate::place::{ATTEMPTS, Place, make_way};
+use crate::place::{ATTEMPTS, Place, backoff};
 
 /// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
 /// version alone.
@@ -21,21 +21,21 @@ pub(crate) async fn edit<E: RemoteExec>(
     edit::check(request)?;
     refuse_reserved(path)?;
     let max = place.config.max_file_size;
-    let _turn = match request.mode {
+    let _lock = match request.mode {
         EditMode::DryRun => None,
-        _ => Some(place.turns.of(cx, path).await?),
+        _ => Some(place.locks.lock(cx, path).await?),
     };
-    let mut known = match request.mode {
+    let mut cached = match request.mode {
         EditMode::DryRun => None,
-        // What it held last it most often holds still; the place compares. Where it does not fit, the newest content decides.
+        // The cached content is most often current; the place compares versions. If it is not, the newest content is fetched.
         _ => place.recent.get(path).and_then(|seen| Some((seen.version, seen.content?))).filter(|(version, old)| {
             request.expected_version.as_ref().is_none_or(|expected| expected == version)
                 && edit::apply(old, &request.replacements, max).is_ok()
         }),
     };
     for attempt in 1..=ATTEMPTS {
-        let (version, old) = match known.take() {
-            Some(known) => known,
+        let (version, old) = match cached.take() {
+            Some(cached) => cached,
             None => {
                 let (facts, content) = place.whole(cx, path, max).await?;
                 (facts.version(), content)
@@ -59,9 +59,9 @@ pub(crate) async fn edit<E: RemoteExec>(
             Err(error) => match error.detail() {
                 Some(ErrorDetail::Conflict { actual: None }) => return Err(Error::not_found(path)),
                 Some(ErrorDetail::Conflict { .. }) if request.expected_version.is_none() => {
-                    make_way(cx, path, attempt).await?;
+                    backoff(cx, path, attempt).await?;
                 }
-                // Whoever was overtaken only after the edit was made has no version to compare with.
+                // An edit that was overtaken after it was made has no version to compare with.
                 _ => return Err(error),
             },
         }

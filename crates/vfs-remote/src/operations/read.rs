@@ -10,18 +10,18 @@ use vfs_search::run_blocking;
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{ATTEMPTS, FileKnowledge, Place, make_way};
+use crate::place::{ATTEMPTS, FileKnowledge, Place, backoff};
 use crate::script::Walk;
 use crate::script::facts::Facts;
-use crate::script::probe::Abilities;
+use crate::script::probe::PlaceFeatures;
 
 /// What files are read in.
 const BLOCK: u64 = 64 << 10;
 
-/// How much of a file is asked for at once where it is not known how much there is: 1 MiB and a block.
+/// Blocks of the first request, where the size of the file is unknown: 1 MiB and a block.
 const FIRST: u64 = 17;
 
-/// Most blocks that are asked for at once: 32 MiB.
+/// Most blocks of one request: 32 MiB.
 const MAX_BLOCKS: u64 = 512;
 
 /// Blocks that are read at once where a window goes on beyond its first part: 4 MiB.
@@ -49,22 +49,22 @@ impl<E: RemoteExec> Place<E> {
     pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<FilePart> {
         let mut attempt = 0;
         loop {
-            let mut script = self.script_with(cx, path, Abilities::reading).await?;
+            let mut script = self.script_with(cx, path, PlaceFeatures::reading).await?;
             script.walk(Walk::Followed, path);
             script.push(&format!("fetch {skip} {count}"));
-            let answer = self.ask(cx, path, script).await?;
+            let answer = self.query(cx, path, script).await?;
             attempt += 1;
             let is_last = attempt == ATTEMPTS;
             if answer.is_overtaken() && !is_last {
-                make_way(cx, path, attempt).await?;
+                backoff(cx, path, attempt).await?;
                 continue;
             }
             let reply = answer.done(path)?;
             let found = facts(&reply, path)?;
             let content = reply.get(b'c').cloned().ok_or_else(|| unreadable(path))?;
-            let mut told = reply.all(b'e').skip(1).map(|field| Facts::parse(field, false).map(|(facts, _)| facts));
-            match told.next() {
-                Some(again) if again.as_ref() != Some(&found) && !is_last => make_way(cx, path, attempt).await?,
+            let mut entries = reply.all(b'e').skip(1).map(|field| Facts::parse(field, false).map(|(facts, _)| facts));
+            match entries.next() {
+                Some(again) if again.as_ref() != Some(&found) && !is_last => backoff(cx, path, attempt).await?,
                 Some(again) if again.as_ref() != Some(&found) => return Err(keeps_changing(path)),
                 _ => return Ok(FilePart { facts: found, start: skip * BLOCK, content }),
             }
@@ -87,7 +87,7 @@ impl<E: RemoteExec> Place<E> {
             if let Some(content) = self.rest(cx, path, &facts, content, max).await? {
                 return Ok((facts, content));
             }
-            make_way(cx, path, attempt).await?;
+            backoff(cx, path, attempt).await?;
         }
         Err(keeps_changing(path))
     }
@@ -125,7 +125,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Busy, "the file keeps changing while it is read; try again").with_path(path)
 }
 
-/// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer, and a large one part by part.
+/// Reads the window of `request`: a small file, or a range of bytes, in one answer, and a large one part by part.
 pub(crate) async fn read<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -139,23 +139,23 @@ pub(crate) async fn read<E: RemoteExec>(
         let is_whole =
             skip == 0 && (first.content.len() as u64) < count * BLOCK && first.content.len() as u64 >= first.facts.size;
         if is_whole {
-            place.recent.keep(&request.path, version.clone(), Some(&first.content));
+            place.recent.insert(&request.path, version.clone(), Some(&first.content));
             return window::read_bytes(&first.content, &request, version);
         }
         if let Some(result) = read_large(place, cx, &request, first).await? {
             return Ok(result);
         }
-        make_way(cx, &request.path, attempt).await?;
+        backoff(cx, &request.path, attempt).await?;
     }
     Err(keeps_changing(&request.path))
 }
 
-/// Which blocks are asked for first.
+/// Returns the blocks of the first request.
 fn first_part(request: &ReadRequest, most: u64) -> (u64, u64) {
-    let Some(asked) = request.bytes else { return (0, FIRST.min(most)) };
+    let Some(range) = request.bytes else { return (0, FIRST.min(most)) };
     let bytes = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
-    let end = asked.end.unwrap_or(u64::MAX).min(asked.start.saturating_add(bytes)).saturating_add(1);
-    let skip = asked.start / BLOCK;
+    let end = range.end.unwrap_or(u64::MAX).min(range.start.saturating_add(bytes)).saturating_add(1);
+    let skip = range.start / BLOCK;
     (skip, end.div_ceil(BLOCK).saturating_sub(skip).clamp(1, most))
 }
 
@@ -181,14 +181,14 @@ async fn read_large<E: RemoteExec>(
         path: request.path.clone(),
         version: version.clone(),
         size: first.facts.size,
-        held: first,
+        buffered: first,
         head,
         has_changed: false,
     };
     source.remember_head();
-    let (request, known) = (request.clone(), version.clone());
+    let (request, expected) = (request.clone(), version.clone());
     let work = move || {
-        let result = window::read_indexed(&mut source, &mut lines, &request, known);
+        let result = window::read_indexed(&mut source, &mut lines, &request, expected);
         (result, source.has_changed, FileKnowledge { lines, head: source.head })
     };
     let (result, has_changed, knowledge) = run_blocking(&runtime, work).await?;
@@ -199,7 +199,7 @@ async fn read_large<E: RemoteExec>(
     result.map(Some)
 }
 
-/// A large file for the window, which asks the place where it needs more of it.
+/// A large file, whose parts are fetched from the place as the window needs them.
 struct Source<E> {
     place: Arc<Place<E>>,
     cx: OpContext,
@@ -207,17 +207,17 @@ struct Source<E> {
     path: VfsPath,
     version: Version,
     size: u64,
-    held: FilePart,
+    buffered: FilePart,
     /// The first block, which reads of ranges need for the type of the content.
     head: Option<Bytes>,
     has_changed: bool,
 }
 
 impl<E: RemoteExec> Source<E> {
-    /// The bytes from `offset` on, as far as they are held.
-    fn held(&self, offset: u64) -> &[u8] {
-        let skip = offset.checked_sub(self.held.start).and_then(|skip| usize::try_from(skip).ok());
-        let rest = skip.and_then(|skip| self.held.content.get(skip..)).unwrap_or_default();
+    /// Returns the buffered bytes from `offset` on.
+    fn buffered(&self, offset: u64) -> &[u8] {
+        let skip = offset.checked_sub(self.buffered.start).and_then(|skip| usize::try_from(skip).ok());
+        let rest = skip.and_then(|skip| self.buffered.content.get(skip..)).unwrap_or_default();
         let head = self.head.as_deref().filter(|_| rest.is_empty());
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         head.and_then(|head| head.get(start..)).unwrap_or(rest)
@@ -225,9 +225,9 @@ impl<E: RemoteExec> Source<E> {
 
     /// Copies the first block, if the last part begins with it.
     fn remember_head(&mut self) {
-        if self.held.start == 0 && self.head.is_none() {
-            let length = self.held.content.len().min(BLOCK as usize);
-            self.head = Some(Bytes::copy_from_slice(&self.held.content[..length]));
+        if self.buffered.start == 0 && self.head.is_none() {
+            let length = self.buffered.content.len().min(BLOCK as usize);
+            self.head = Some(Bytes::copy_from_slice(&self.buffered.content[..length]));
         }
     }
 }
@@ -241,21 +241,21 @@ impl<E: RemoteExec> window::Source for Source<E> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        if self.held(offset).is_empty() {
-            if offset >= self.size.max(self.held.start + self.held.content.len() as u64) && self.size > 0 {
+        if self.buffered(offset).is_empty() {
+            if offset >= self.size.max(self.buffered.start + self.buffered.content.len() as u64) && self.size > 0 {
                 return Ok(0);
             }
             // The head alone is read for the type of the content; anything else is likely to go on.
             let count = if offset == 0 { 1 } else { self.place.most_blocks().min(READ_AHEAD) };
             let part = self.place.part(&self.cx, &self.path, offset / BLOCK, count);
-            self.held = self.runtime.block_on(part)?;
-            if self.held.facts.version() != self.version {
+            self.buffered = self.runtime.block_on(part)?;
+            if self.buffered.facts.version() != self.version {
                 self.has_changed = true;
                 return Err(keeps_changing(&self.path));
             }
             self.remember_head();
         }
-        let rest = self.held(offset);
+        let rest = self.buffered(offset);
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok(count)

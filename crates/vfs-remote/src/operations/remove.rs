@@ -8,7 +8,7 @@ use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::actual;
 use crate::place::Place;
-use crate::script::facts::spelled;
+use crate::script::facts::stat_format;
 use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{Walk, quoted};
@@ -23,14 +23,14 @@ pub(crate) async fn delete<E: RemoteExec>(
         return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
     }
     refuse_reserved(path)?;
-    let abilities = place.abilities().await?;
+    let features = place.features().await?;
     let how = match (request.scope, request.recursive) {
         (DeleteScope::EmptyDirectory, _) => "empty",
         (_, true) => "tree",
         (_, false) => "file",
     };
-    let expected = request.expected_version.as_ref().map(|version| quoted(&spelled(version, abilities.flavour)));
-    let _turn = place.turns.of(cx, path).await?;
+    let expected = request.expected_version.as_ref().map(|version| quoted(&stat_format(version, features.flavour)));
+    let _lock = place.locks.lock(cx, path).await?;
     let answer = place
         .settle(cx, path, || async {
             let mut script = place.changing(cx, path, functions::REMOVE).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn delete<E: RemoteExec>(
     match answer.reply.failure() {
         Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
         Some(b"isdir") => {
-            let message = "it is a directory; ask for a recursive delete if all of it is meant";
+            let message = "it is a directory; use a recursive delete to remove all of it";
             return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
         }
         _ => {}

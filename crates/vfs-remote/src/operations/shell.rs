@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Says that the command begins: what stands before this is not its own.
 const BEGIN: &str = r#"[ "$n" = . ] || into
-held
+check_cwd
 printf '%s' "$M"
 printf '%s' "$M" >&2"#;
 

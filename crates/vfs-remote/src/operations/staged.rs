@@ -13,10 +13,10 @@ use vfs_core::{OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::place::{Place, SCRIPT_ROOM};
-use crate::script::probe::Abilities;
+use crate::script::probe::PlaceFeatures;
 use crate::script::{Script, printable, quoted};
 
-/// Upper bound on the bytes of one part, which is held in memory.
+/// Upper bound on the bytes of one part, which is buffered in memory.
 const MAX_PART_BYTES: usize = 4 << 20;
 
 /// Appends what `part` prints to the staged file, whose size was `before` and is `after` then. Both are checked, so that a part
@@ -40,7 +40,7 @@ struct StagedFile<E: RemoteExec> {
     path: VfsPath,
     id: Uuid,
     runtime: Option<Handle>,
-    /// Whether the place has the file, as far as is known.
+    /// Whether the place has the file, as far as this process can tell.
     is_present: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl<E: RemoteExec> StagedContent<E> {
     pub(crate) async fn append(&mut self, cx: &OpContext, part: Bytes, by: PartTransfer) -> Result<()> {
         let StagedFile { place, path, .. } = &*self.file;
         let (before, after) = (self.size, self.size + part.len() as u64);
-        let mut script = place.script_with(cx, path, Abilities::sizing).await?;
+        let mut script = place.script_with(cx, path, PlaceFeatures::sizing).await?;
         let command = by.command(&part);
         if by.encoding == PartEncoding::Stdin {
             script.stdin(part);
@@ -130,7 +130,7 @@ impl<E: RemoteExec> Drop for StagedFile<E> {
             let Ok(mut script) = place.script(&cx, &path).await else { return };
             script.push(&location).push("rm -f \"$staged\"");
             // If this fails, a later connection removes the file with other leftovers.
-            _ = place.ask(&cx, &path, script).await;
+            _ = place.query(&cx, &path, script).await;
         });
     }
 }
@@ -172,7 +172,7 @@ impl PartTransfer {
     pub(crate) async fn by_script<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
         let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM).max(1024);
         // Three bytes are four letters in base64; in octal one byte is four.
-        let (encoding, max_bytes) = match place.abilities().await?.base64 {
+        let (encoding, max_bytes) = match place.features().await?.base64 {
             true => (PartEncoding::Base64, room / 4 * 3),
             false => (PartEncoding::Printf, room / 4),
         };

@@ -12,7 +12,7 @@ pub(crate) async fn stat<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: 
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
     script.walk(Walk::Followed, &path).push("facts");
-    let reply = place.ask_done(cx, &path, script).await?;
+    let reply = place.query_reply(cx, &path, script).await?;
     facts(&reply, &path)?.info(path)
 }
 
@@ -24,7 +24,7 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
     script.push(r#"say p; printf '%s' "$p""#);
     script.push(r#"[ -z "$u" ] || say u"#);
     script.push(r#"if [ -z "$q" ] && [ -f "./$n" ]; then facts; fi"#);
-    let reply = place.ask_done(cx, &path, script).await?;
+    let reply = place.query_reply(cx, &path, script).await?;
     let real = reply.get(b'p').ok_or_else(|| unreadable(&path))?;
     let real = std::str::from_utf8(real)
         .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;

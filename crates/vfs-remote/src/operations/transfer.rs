@@ -23,7 +23,7 @@ pub(crate) async fn rename<E: RemoteExec>(
 ) -> Result<RenameResult> {
     let RenameRequest { from, to, mode, .. } = request;
     check(&from, &to)?;
-    let _turns = place.turns.of_both(cx, &from, &to).await?;
+    let _lock = place.locks.lock_both(cx, &from, &to).await?;
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn copy<E: RemoteExec>(
 ) -> Result<CopyResult> {
     let CopyRequest { from, to, mode, .. } = request;
     check(&from, &to)?;
-    let _turn = place.turns.of(cx, &to).await?;
+    let _lock = place.locks.lock(cx, &to).await?;
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
@@ -80,17 +80,17 @@ fn word(mode: TransferMode) -> &'static str {
 }
 
 fn has_replaced(reply: &Reply) -> bool {
-    reply.get(b'k').is_some_and(|told| told[..] == *b"1")
+    reply.get(b'k').is_some_and(|field| field[..] == *b"1")
 }
 
 /// Files and bytes of what was copied.
 fn copied(reply: &Reply) -> Option<(u64, u64)> {
-    if let Some(told) = reply.get(b'e') {
-        return Some((1, Facts::parse(told, false)?.0.size));
+    if let Some(field) = reply.get(b'e') {
+        return Some((1, Facts::parse(field, false)?.0.size));
     }
     let (mut files, mut bytes) = (0, 0_u64);
-    for told in reply.all(b'r') {
-        let (facts, _) = Facts::parse(told, true)?;
+    for field in reply.all(b'r') {
+        let (facts, _) = Facts::parse(field, true)?;
         match facts.kind {
             ChildKind::Directory => continue,
             // What the place says of sizes is not to be relied on.
@@ -137,8 +137,8 @@ mod tests {
             let text = format!("Mr-f 644 0 0 1|1 3 7 1.0|1.0|other{field}M.M");
             Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("it is ASCII")))
         };
-        let told = |size| copied(&Reply::parse(&marker, &text(size)).expect("it is whole"));
-        assert_eq!(told(3), Some((2, 10)));
-        assert_eq!(told(u64::MAX), None);
+        let counts = |size| copied(&Reply::parse(&marker, &text(size)).expect("it is whole"));
+        assert_eq!(counts(3), Some((2, 10)));
+        assert_eq!(counts(u64::MAX), None);
     }
 }

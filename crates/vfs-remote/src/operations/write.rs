@@ -9,7 +9,7 @@ use crate::exec::RemoteExec;
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::place::{ScriptResponse, Place, SCRIPT_ROOM};
-use crate::script::facts::{Facts, spelled};
+use crate::script::facts::{Facts, stat_format};
 use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
@@ -32,7 +32,7 @@ pub(crate) async fn write<E: RemoteExec>(
     if path.is_root() {
         return Err(Error::at(ErrorKind::IsADirectory, &path));
     }
-    let _turn = place.turns.of(cx, &path).await?;
+    let _lock = place.locks.lock(cx, &path).await?;
     let (created, facts) = put(place, cx, &path, NewContent::Memory(&content), &mode).await?;
     Ok(WriteResult::new(path, created, facts.version(), facts.size))
 }
@@ -45,21 +45,21 @@ pub(crate) async fn put<E: RemoteExec>(
     content: NewContent<'_, E>,
     mode: &WriteMode,
 ) -> Result<(bool, Facts)> {
-    let abilities = place.abilities().await?;
+    let features = place.features().await?;
     let (walk, how) = match mode {
         WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
-            let likely = place.recent.get(path).and_then(|seen| abilities.find_tests(&seen.version));
+            let likely = place.recent.get(path).and_then(|seen| features.find_tests(&seen.version));
             (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
         }
         WriteMode::Append => {
             (Walk::MakingFollowed, format!("add {}", place.config.max_file_size.saturating_sub(content.size())))
         }
         WriteMode::IfVersion(version) => {
-            let tests = abilities.find_tests(version).unwrap_or_default();
-            (Walk::Followed, format!("if {} {tests}", quoted(&spelled(version, abilities.flavour))))
+            let tests = features.find_tests(version).unwrap_or_default();
+            (Walk::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
         }
-        _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here").with_path(path)),
+        _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is unknown here").with_path(path)),
     };
     let upload = Upload::of(place, cx, path, &content).await?;
     let answer = place
@@ -72,11 +72,11 @@ pub(crate) async fn put<E: RemoteExec>(
         .await?;
     let reply = put_done(answer, path, mode)?;
     upload.set_used();
-    let created = reply.get(b'k').is_some_and(|told| told[..] == *b"1");
+    let created = reply.get(b'k').is_some_and(|field| field[..] == *b"1");
     let facts = facts(&reply, path)?;
     // Where others may have written to it since, it may be another content that has this version.
     let is_ours = reply.get(b'w').is_some() && facts.size == content.size();
-    place.recent.keep(path, facts.version(), content.bytes().filter(|_| is_ours));
+    place.recent.insert(path, facts.version(), content.bytes().filter(|_| is_ours));
     Ok((created, facts))
 }
 
@@ -178,8 +178,8 @@ impl<'a, E: RemoteExec> Upload<'a, E> {
 impl<E: RemoteExec> Place<E> {
     /// A script that can change an entry, by these functions.
     pub(crate) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
-        // A held entry is looked at again fifty times a second.
+        // A locked entry is polled fifty times a second.
         let attempts = self.config.lock_timeout.as_secs().max(1) * 50;
-        self.script_with(cx, path, |abilities| abilities.changing(attempts, functions)).await
+        self.script_with(cx, path, |features| features.changing(attempts, functions)).await
     }
 }

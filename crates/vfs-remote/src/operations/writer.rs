@@ -78,7 +78,7 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
     async fn commit(&mut self) -> Result<WriteResult> {
         self.check_usable()?;
         let OpenWriterRequest { path, mode, .. } = self.request.clone();
-        let _lock = self.place.turns.of(&self.cx, &path).await?;
+        let _lock = self.place.locks.lock(&self.cx, &path).await?;
         let tail = self.tail.split().freeze();
         let content = if self.staged.size() == 0 {
             NewContent::Memory(&tail)

@@ -15,7 +15,7 @@ const MAX_FILES: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct FileKnowledge {
     pub(crate) lines: LineIndex,
-    /// The first block, which tells the type of a file's content.
+    /// The first block, which shows the type of a file's content.
     pub(crate) head: Option<Bytes>,
 }
 

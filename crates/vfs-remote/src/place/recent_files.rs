@@ -1,4 +1,4 @@
-//! Bounded cache of the last known versions and small contents of files, by path.
+//! Bounded cache of the last seen versions and small contents of files, by path.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,50 +7,49 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use vfs_core::{Version, VfsPath};
 
-/// Most files of which the content is kept.
+/// Most files in the cache.
 const MAX_RECENT_FILES: usize = 64;
 
-/// The largest content that is kept, in bytes, so that all of them take 4 MiB at most.
-const LARGEST: usize = 64 << 10;
+/// The largest content in the cache, in bytes, so that all of them take 4 MiB at most.
+const MAX_CONTENT: usize = 64 << 10;
 
-/// What files were when they were seen last, by path, the newest at the end. Whoever builds on it has the place compare the
-/// version.
+/// Files as they were seen last, the newest at the end. A user of an entry has to let the place compare the version.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<VecDeque<Seen>>);
+pub(crate) struct RecentFiles(Mutex<VecDeque<Seen>>);
 
 /// A file as it was seen last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     path: VfsPath,
     pub(crate) version: Version,
-    /// What it held, where that is known and small.
+    /// The content, if it is known and small.
     pub(crate) content: Option<Bytes>,
 }
 
-impl Recent {
-    /// What the file was last, as far as is known.
+impl RecentFiles {
+    /// Returns the file as it was seen last.
     pub(crate) fn get(&self, path: &VfsPath) -> Option<Seen> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|seen| seen.path == *path).cloned()
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().find(|seen| seen.path == *path).cloned()
     }
 
-    /// Keeps what the file is in this version; `content` is what that surely holds.
-    pub(crate) fn keep(&self, path: &VfsPath, version: Version, content: Option<&[u8]>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|seen| seen.path != *path);
-        if kept.len() == MAX_RECENT_FILES {
-            kept.pop_front();
+    /// Records the version of a file; `content` is its content, if that is certain.
+    pub(crate) fn insert(&self, path: &VfsPath, version: Version, content: Option<&[u8]>) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|seen| seen.path != *path);
+        if files.len() == MAX_RECENT_FILES {
+            files.pop_front();
         }
-        // A copy, since a part of an answer would keep all of the answer.
-        let content = content.filter(|content| content.len() <= LARGEST).map(Bytes::copy_from_slice);
-        kept.push_back(Seen { path: path.clone(), version, content });
+        // A copy, since a slice of a response would retain all of the response.
+        let content = content.filter(|content| content.len() <= MAX_CONTENT).map(Bytes::copy_from_slice);
+        files.push_back(Seen { path: path.clone(), version, content });
     }
 }
 
-impl fmt::Debug for Recent {
+impl fmt::Debug for RecentFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("Recent").field("files", &kept.len()).finish()
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("RecentFiles").field("files", &files.len()).finish()
     }
 }
 
@@ -60,19 +59,19 @@ mod tests {
 
     #[test]
     fn the_newest_versions_and_small_contents_are_kept() {
-        let recent = Recent::default();
+        let recent = RecentFiles::default();
         let path = |name: usize| VfsPath::root().child(&name.to_string()).expect("a name");
         let content = |name| recent.get(&path(name)).map(|seen| (seen.version, seen.content));
         for name in 0..=MAX_RECENT_FILES {
-            recent.keep(&path(name), Version::new(name.to_string()), Some(b"text"));
+            recent.insert(&path(name), Version::new(name.to_string()), Some(b"text"));
         }
         assert_eq!(content(0), None, "there is no room for it");
         assert_eq!(content(1), Some((Version::new("1"), Some(Bytes::from_static(b"text")))));
-        recent.keep(&path(1), Version::new("2"), Some(b""));
+        recent.insert(&path(1), Version::new("2"), Some(b""));
         assert_eq!(content(1), Some((Version::new("2"), Some(Bytes::new()))));
-        for (version, unknown) in [("3", Some(&[0; LARGEST + 1][..])), ("4", None)] {
-            recent.keep(&path(1), Version::new(version), unknown);
-            assert_eq!(content(1), Some((Version::new(version), None)), "what it held before is no more");
+        for (version, unknown) in [("3", Some(&[0; MAX_CONTENT + 1][..])), ("4", None)] {
+            recent.insert(&path(1), Version::new(version), unknown);
+            assert_eq!(content(1), Some((Version::new(version), None)), "the content of the old version is dropped");
         }
     }
 }

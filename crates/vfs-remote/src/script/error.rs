@@ -129,7 +129,7 @@ pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
 pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
     let error = match exit {
         RemoteExit::TimedOut => {
-            Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; what was asked may be done")
+            Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; the request may have been carried out")
         }
         RemoteExit::Signalled(signal) => Error::new(
             ErrorKind::Unavailable,
@@ -141,17 +141,17 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
         ),
         RemoteExit::Exited(code) => Error::new(
             ErrorKind::Unavailable,
-            format!("the answer of the sandbox was cut short (exit code {code}); what was asked may be done"),
+            format!("the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"),
         ),
     };
     error.with_source(StderrExcerpt::of(stderr))
 }
 
-/// What a script printed to its standard error, for operators.
+/// End of the standard error of a script, for operators.
 #[derive(Debug)]
 struct StderrExcerpt(String);
 
-/// The most that is kept of it, in bytes.
+/// Upper bound on the excerpt, in bytes.
 const MAX_EXCERPT_BYTES: usize = 500;
 
 impl StderrExcerpt {

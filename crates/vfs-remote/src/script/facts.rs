@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
-/// Which `stat` there is, and so how facts are spelled.
+/// Flavour of `stat`, which decides the format of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
     /// That of GNU: times in seconds, with nanoseconds.
@@ -150,7 +150,7 @@ impl Facts {
 }
 
 /// What a version says of a content.
-struct Told<'a> {
+struct VersionFacts<'a> {
     device: u64,
     inode: u64,
     size: u64,
@@ -159,7 +159,7 @@ struct Told<'a> {
     hash: Option<&'a str>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> VersionFacts<'a> {
     /// `None` for a version that is none of ours.
     fn by(version: &'a Version) -> Option<Self> {
         let mut parts = version.as_str().split('.');
@@ -175,9 +175,9 @@ impl<'a> Told<'a> {
     }
 }
 
-/// `version` as the place's `stat` spells it; nothing that it ever spells where it is none of ours.
-pub(crate) fn spelled(version: &Version, flavour: Flavour) -> String {
-    let Some(Told { device, inode, size, modified, changed, hash }) = Told::by(version) else { return "none".into() };
+/// Formats `version` as the place's `stat` prints it; a version of another backend gets a text that `stat` never prints.
+pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
+    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::by(version) else { return "none".into() };
     let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
     if let Some(hash) = hash {
         _ = write!(text, "|{hash}");
@@ -188,7 +188,7 @@ pub(crate) fn spelled(version: &Version, flavour: Flavour) -> String {
 /// When the content of this version was changed, as `find` of GNU takes it, and the tests that only this version meets, as words
 /// of a script. The device is not among them, since no other has a file of the same number and times.
 pub(crate) fn find_tests(version: &Version) -> Option<String> {
-    let Told { inode, size, modified, changed, hash: None, .. } = Told::by(version)? else { return None };
+    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::by(version)? else { return None };
     let (modified_before, changed_before) = (modified.before()?, changed.before()?);
     let [modified, changed, modified_before, changed_before] =
         [modified, changed, modified_before, changed_before].map(|at| Flavour::Gnu.time(at));
@@ -256,18 +256,18 @@ mod tests {
 
     #[test]
     fn a_version_is_spelled_as_it_was_told() {
-        let spellings =
+        let formats =
             [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Zoneless, NO_ZONE), (Flavour::Bsd, BSD)];
-        for (flavour, text) in spellings {
+        for (flavour, text) in formats {
             let content = text.split_once('|').expect("it has parts").1;
             let version = Facts::parse(text.as_bytes(), false).expect("facts").0.version();
-            assert_eq!(spelled(&version, flavour), content);
+            assert_eq!(stat_format(&version, flavour), content);
             let hashed = Facts::parse(format!("{text}|abc").as_bytes(), false).expect("facts").0.version();
-            assert_eq!(spelled(&hashed, flavour), format!("{content}|abc"));
+            assert_eq!(stat_format(&hashed, flavour), format!("{content}|abc"));
             assert_ne!(hashed, version);
         }
         for made_up in ["", "made up", "1.2.3", "1.2.3.4.5.6.fffffffffffff"] {
-            assert_eq!(spelled(&Version::from(made_up), Flavour::Gnu), "none", "{made_up}");
+            assert_eq!(stat_format(&Version::from(made_up), Flavour::Gnu), "none", "{made_up}");
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
                  -newerct @1795355639.999999999 '!' -newerct @1795355640.000000000"
             )
         );
-        assert_eq!(find_tests(&version(&format!("{GNU}|abc"))), None, "no test knows hashes");
+        assert_eq!(find_tests(&version(&format!("{GNU}|abc"))), None, "no test compares hashes");
         assert_eq!(find_tests(&version("81a4 644 0 0 1|65024 10 3 0.000000000|1.000000000")), None);
         assert_eq!(find_tests(&Version::from("made up")), None);
     }

@@ -5,7 +5,7 @@
 //! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R`
 //! the root as configured and `r` as it really is (empty for `/`), `p` the directory that was walked to, relative to the
 //! root, and `n` the name in it (`.` where the path is that directory).
-//! The shell stands in that directory, which it holds as a descriptor would be held; so what follows is done on `./$n`.
+//! The shell stands in that directory, which it holds open as a descriptor would; so what follows is done on `./$n`.
 
 mod changing;
 mod moving;
@@ -105,9 +105,9 @@ walk() {
     fi
   done
   [ -z "$d" ] || [ -n "$q" ] || [ "$n" = . ] || [ -d "./$n" ] || nowhere
-  [ -n "$q" ] || held
+  [ -n "$q" ] || check_cwd
 }
-held() {
+check_cwd() {
   c=$r$p
   [ "$PWD" = "${c:-/}" ] || [ "${#c}" -gt 3900 ] || die raced
 }
@@ -134,12 +134,12 @@ look() {
 facts() { say e; about "./$n" || die os; }
 "#;
 
-/// Reading blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may give less than was asked for, and a
+/// Reading blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may return less than requested, and a
 /// block counts only when it is full.
 pub(crate) const BLOCKS_FULL: &str = r#"blocks() { dd bs=65536 skip="$1" count="$2" iflag=fullblock; }
 "#;
 
-/// The same where `dd` does not know full blocks: it only goes to the place from which `head` reads.
+/// The same where `dd` has no full blocks: it only goes to the place from which `head` reads.
 pub(crate) const BLOCKS_HEAD: &str = r#"blocks() { dd bs=65536 skip="$1" count=0 && head -c "$(($2 * 65536))"; }
 "#;
 
@@ -151,7 +151,7 @@ pub(crate) const REACHES: &str = r#"reaches() {
   set -- ${v#*"|"}
   if [ "$3" -eq 0 ]; then [ "$l" -le 1048576 ]; else [ "$l" -le "$(($3 / 65536))" ]; fi
 }
-told() {
+report_facts() {
   if [ "$1" -eq 0 ]; then facts
   else
     v=$(about "./$n") || die os
@@ -161,12 +161,12 @@ told() {
 }
 "#;
 
-/// Reading a file of which one descriptor is held: `fetch SKIP COUNT`, in blocks. `D` is where the shell's own
+/// Reading a file through one descriptor: `fetch SKIP COUNT`, in blocks. `D` is where the shell's own
 /// descriptors are.
 pub(crate) const FETCH_HELD: &str = r#"fetch() {
   file
   {
-    told "$1"
+    report_facts "$1"
     [ "$D/3" -ef "./$n" ] || die again
     say c
     ! reaches "$1" || blocks "$1" "$2" <&3
@@ -174,10 +174,10 @@ pub(crate) const FETCH_HELD: &str = r#"fetch() {
 }
 "#;
 
-/// The same where the shell cannot look at its descriptors: what the file is, is said before and after.
+/// The same where the shell cannot look at its descriptors: the facts of the file are printed before and after.
 pub(crate) const FETCH_TWICE: &str = r#"fetch() {
   file
-  told "$1"
+  report_facts "$1"
   say c
   ! reaches "$1" || blocks "$1" "$2" <"./$n" || die os
   facts

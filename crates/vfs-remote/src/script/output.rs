@@ -6,7 +6,7 @@ use vfs_core::output::HeadTailBuffer;
 
 use crate::script::Marker;
 
-/// An output of a command, as far as the transport kept it.
+/// An output of a command, as far as the transport returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TruncatedOutput<'a> {
     head: &'a [u8],
@@ -16,11 +16,11 @@ pub(crate) struct TruncatedOutput<'a> {
 }
 
 impl<'a> TruncatedOutput<'a> {
-    /// What stands behind the marker in an output of which `kept` is there, the first and the last half of `total` bytes.
-    /// `None` where there is no marker.
-    pub(crate) fn after(marker: &Marker, kept: &'a Bytes, total: u64) -> Option<Self> {
-        let missing = total.saturating_sub(kept.len() as u64);
-        let (head, tail) = if missing == 0 { (&kept[..], &[][..]) } else { kept.split_at(kept.len() / 2) };
+    /// Returns the output behind the marker. `output` is the first and the last half of `total` bytes. Returns `None` if there
+    /// is no marker.
+    pub(crate) fn after(marker: &Marker, output: &'a Bytes, total: u64) -> Option<Self> {
+        let missing = total.saturating_sub(output.len() as u64);
+        let (head, tail) = if missing == 0 { (&output[..], &[][..]) } else { output.split_at(output.len() / 2) };
         let start = memmem::find(head, marker.as_bytes())? + marker.as_bytes().len();
         Some(Self { head: &head[start..], missing, tail })
     }
@@ -52,8 +52,8 @@ mod tests {
         let whole = text("banner\nMoutput");
         assert_eq!(TruncatedOutput::after(&marker, &whole, whole.len() as u64), Some(printed("output", 0, "")));
         let cut = text("Mhead-----------------------------------------and the tail of the output, which is longer");
-        let known = TruncatedOutput::after(&marker, &cut, cut.len() as u64 + 10).expect("it has begun");
-        assert_eq!(joined(&[known], 10).total(), (cut.len() - marker.as_bytes().len()) as u64 + 10);
+        let truncated = TruncatedOutput::after(&marker, &cut, cut.len() as u64 + 10).expect("it has begun");
+        assert_eq!(joined(&[truncated], 10).total(), (cut.len() - marker.as_bytes().len()) as u64 + 10);
         assert_eq!(TruncatedOutput::after(&marker, &Bytes::from_static(b"not begun"), 9), None);
     }
 

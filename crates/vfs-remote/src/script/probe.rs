@@ -7,7 +7,7 @@ use crate::script::facts::{FIND, Flavour, find_tests, is_fine};
 use crate::script::functions;
 use crate::script::reply::Reply;
 
-/// Asks for everything in one script.
+/// Script that detects all features.
 pub(crate) const QUESTIONS: &str = r#"top
 say b
 printf '\000\001\177\200\377\r\n'
@@ -49,7 +49,7 @@ for x in base64 cat chmod cp dd env find head ln mkdir mv readlink rm rmdir sh s
 done
 say F
 dd if=/dev/null iflag=fullblock 2>/dev/null && printf x
-# What died long ago left these behind; nobody else looks for what waited here to be put elsewhere.
+# Processes that died long ago left these behind, and no other clean-up looks for them here.
 find . ! -name . -prune -name '.vfs-tmp-[ud]-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
 finish
 "#;
@@ -62,11 +62,11 @@ const NEEDED: [&str; 16] = [
 
 /// What the place can do.
 #[derive(Debug, Clone)]
-pub(crate) struct Abilities {
+pub(crate) struct PlaceFeatures {
     pub(crate) flavour: Flavour,
     /// Whether `find` prints facts itself.
     find_prints: bool,
-    /// The program that hashes contents, where times are too coarse to tell two from one another.
+    /// The program that hashes contents, where times are too coarse to distinguish versions.
     hash: Option<String>,
     /// Whether `dd` fills its blocks however little a read gives.
     fills_blocks: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Abilities {
     pub(crate) base64: bool,
 }
 
-impl Abilities {
+impl PlaceFeatures {
     pub(crate) fn of(reply: &Reply) -> Result<Self> {
         let raw = |tag| reply.get(tag).cloned().unwrap_or_else(Bytes::new);
         let text = |tag| String::from_utf8_lossy(&raw(tag)).trim().to_owned();
@@ -96,13 +96,13 @@ impl Abilities {
             _ => return Err(missing("stat")),
         };
         let tools = text(b't');
-        let has = |tool: &str| tools.split(' ').any(|known| known == tool);
+        let has = |tool: &str| tools.split(' ').any(|tool| tool == tool);
         if let Some(tool) = NEEDED.iter().find(|tool| !has(tool)) {
             return Err(missing(tool));
         }
         let fills_blocks = text(b'F') == "x";
         if !fills_blocks && !has("head") {
-            return Err(missing("head, or a dd that knows iflag=fullblock"));
+            return Err(missing("head, or a dd with iflag=fullblock"));
         }
         let hash = match (is_fine(&text(b'z')), text(b'h')) {
             (true, _) => None,
@@ -172,7 +172,7 @@ below() {{
         if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
     }
 
-    /// Whether `find` itself tells everything that makes a version.
+    /// Whether `find` itself prints all facts of a version.
     fn finds_facts(&self) -> bool {
         self.find_prints && self.hash.is_none()
     }
@@ -200,11 +200,11 @@ below() {{
         } else {
             functions::STEP_BY_STEP.to_owned()
         };
-        let known = format!(
+        let tool = format!(
             "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
             self.move_exact, self.owner, self.permissions,
         );
-        known + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+        tool + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
     }
 
     /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one

@@ -143,8 +143,8 @@ mod tests {
             let whole = printed.len();
             let parsed = Reply::parse(&marker, &Bytes::from([&printed[..], &end].concat())).expect("it is whole");
             proptest::prop_assert_eq!(parsed.fields.len(), fields.len());
-            for ((_, told), (_, field)) in parsed.fields.iter().zip(&fields) {
-                proptest::prop_assert_eq!(&told[..], &field[..]);
+            for ((_, parsed_field), (_, field)) in parsed.fields.iter().zip(&fields) {
+                proptest::prop_assert_eq!(&parsed_field[..], &field[..]);
             }
             printed.truncate(cut % whole);
             proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(Cut));

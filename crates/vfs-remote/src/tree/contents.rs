@@ -29,7 +29,7 @@ pub(crate) const BESIDE_FILE: u64 = 512;
 /// Most files of one answer.
 const MAX_BATCH_FILES: usize = 512;
 
-/// How many files are fetched at first, before it is known whether they are wanted.
+/// Files of the first batch, before the search has shown whether it reads them.
 const FIRST_FILES: usize = 16;
 
 /// How long a worker waits for what another fetches before it looks at its context again.
@@ -38,7 +38,7 @@ const WAIT: Duration = Duration::from_millis(20);
 /// What was fetched and what is on its way.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    /// All files that are likely to be wanted, in the order in which they are, with their sizes.
+    /// All files that the search is likely to read, in its order, with their sizes.
     files: Vec<(VfsPath, u64)>,
     state: Mutex<State>,
     arrived: Condvar,
@@ -48,15 +48,15 @@ pub(crate) struct Contents {
 struct State {
     ready: HashMap<VfsPath, Bytes>,
     on_the_way: HashSet<VfsPath>,
-    /// Files that were fetched already, wanted or not.
+    /// Files that were fetched already, whether read or not.
     fetched: HashSet<VfsPath>,
     batch: usize,
 }
 
 impl Contents {
     /// Of the files in these directories.
-    pub(crate) fn of(known: &Directories) -> Self {
-        let mut files: Vec<_> = known
+    pub(crate) fn of(directories: &Directories) -> Self {
+        let mut files: Vec<_> = directories
             .iter()
             .flat_map(|(at, directory)| {
                 let files = directory.entries.iter().filter(|(_, facts)| facts.kind == ChildKind::File);
@@ -95,10 +95,10 @@ impl Contents {
             cx.check()?;
         }
         let max_script = place.execute.transport().max_script_bytes;
-        let wanted = self.next(&mut state, path, max_script, place.max_batch_bytes());
+        let batch_paths = self.next(&mut state, path, max_script, place.max_batch_bytes());
         drop(state);
-        let fetching = Fetching { contents: self, wanted: &wanted };
-        let arrived = if wanted.len() > 1 { runtime.block_on(place.many(cx, &wanted)) } else { Ok(HashMap::new()) };
+        let fetching = Fetching { contents: self, batch_paths: &batch_paths };
+        let arrived = if batch_paths.len() > 1 { runtime.block_on(place.many(cx, &batch_paths)) } else { Ok(HashMap::new()) };
         let mut arrived = match arrived {
             // They have grown since they were listed.
             Err(error) if error.kind() == ErrorKind::TooLarge => HashMap::new(),
@@ -112,11 +112,11 @@ impl Contents {
         Ok(content)
     }
 
-    /// `path` and files after it that nobody has fetched. As long as what was fetched was wanted, it is more each time.
+    /// Returns `path` and files after it that were not fetched yet: more each time, as long as the search reads them.
     fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch =
             if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MAX_BATCH_FILES) };
-        let mut wanted = vec![path.clone()];
+        let mut batch_paths = vec![path.clone()];
         let start = self.files.partition_point(|(at, _)| at < path);
         let (own, after) = match self.files[start..].split_first() {
             Some(((at, size), after)) if at == path => (*size, after),
@@ -126,28 +126,28 @@ impl Contents {
         for (next, size) in after {
             bytes += size + BESIDE_FILE;
             text += 2 * next.as_str().len() + 64;
-            let is_full = wanted.len() == state.batch || bytes > max_bytes || text + SCRIPT_ROOM > max_script;
+            let is_full = batch_paths.len() == state.batch || bytes > max_bytes || text + SCRIPT_ROOM > max_script;
             if is_full || state.fetched.contains(next) {
                 break;
             }
-            wanted.push(next.clone());
+            batch_paths.push(next.clone());
         }
-        state.fetched.extend(wanted.iter().cloned());
-        state.on_the_way.extend(wanted.iter().cloned());
-        wanted
+        state.fetched.extend(batch_paths.iter().cloned());
+        state.on_the_way.extend(batch_paths.iter().cloned());
+        batch_paths
     }
 }
 
-/// Files that one worker fetches; when it is done, or fails, nobody waits for them any more.
+/// Files that one worker fetches. When it ends, even with an error, the workers that wait for them continue.
 struct Fetching<'a> {
     contents: &'a Contents,
-    wanted: &'a [VfsPath],
+    batch_paths: &'a [VfsPath],
 }
 
 impl Drop for Fetching<'_> {
     fn drop(&mut self) {
         let mut state = self.contents.state();
-        for path in self.wanted {
+        for path in self.batch_paths {
             state.on_the_way.remove(path);
         }
         drop(state);
@@ -176,7 +176,7 @@ impl<E: RemoteExec> Place<E> {
         // One `stat` for all where it need not hash.
         script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again\nsay c\ncat -- \"$@\" || die again");
         script.push("say a\nabout \"$@\" || die again");
-        let answer = self.ask(cx, first, script).await?;
+        let answer = self.query(cx, first, script).await?;
         let reply = answer.reply;
         if reply.failure().is_some() {
             return Ok(HashMap::new());

@@ -18,7 +18,7 @@ use crate::script::{Script, Walk, quoted};
 pub(crate) struct Directory {
     pub(crate) entries: BTreeMap<String, Facts>,
     problems: Vec<Problem>,
-    /// What its links lead to, once that was asked.
+    /// Targets of its links, once they were read.
     pub(crate) links: OnceLock<HashMap<String, Result<Facts>>>,
 }
 
@@ -49,10 +49,10 @@ impl Directory {
     }
 }
 
-/// The directories that one script told of, by path.
+/// The directories that one script listed, by path.
 pub(crate) type Directories = HashMap<VfsPath, Arc<Directory>>;
 
-/// How far down a directory is listed at once. What is left out is listed when somebody goes there.
+/// How far down a directory is listed at once. Deeper directories are listed when the search enters them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// What is in it.
@@ -73,7 +73,7 @@ pub(crate) enum Hidden {
 /// Names of directories that are large, and excluded by ignore files as a rule.
 const HEAVY: [&str; 4] = ["node_modules", "target", "__pycache__", ".*"];
 
-/// The deepest listing that is spelled as levels.
+/// The deepest listing that is written as levels.
 const DEEPEST: u32 = 64;
 
 impl Reach {
@@ -104,7 +104,7 @@ impl Reach {
     }
 }
 
-/// What a search starts at.
+/// The start of a search.
 #[derive(Debug)]
 pub(crate) enum SearchStart {
     /// A directory, and what it holds.
@@ -138,7 +138,7 @@ impl<E: RemoteExec> Place<E> {
         script.walk(Walk::Followed, path).push(LIST);
         // Of a directory that is too large for an answer a part is shown; a tree that is, is listed by its directories.
         script.counts_in_part = reach == Reach::Level;
-        let answer = self.ask(cx, path, script).await?;
+        let answer = self.query(cx, path, script).await?;
         let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
         let reply = answer.done(path)?;
         let has_gaps = match reply.get(b'x') {
@@ -169,7 +169,7 @@ impl<E: RemoteExec> Place<E> {
         }
         let mut directories = found.directories;
         if has_gaps {
-            // One of these could perhaps not be read, which whoever goes there will find out.
+            // One of these may be unreadable, which a later listing of it reports.
             directories.retain(|at, directory| at == path || !directory.entries.is_empty());
         }
         Ok(SearchStart::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
@@ -198,17 +198,17 @@ impl Found<'_> {
         if name.starts_with(RESERVED.as_bytes()) {
             return Some(());
         }
-        // What lies below a name that cannot be spelled, or a reserved one, is not reached.
+        // Entries below a name without a path, or a reserved one, are not reached.
         let Ok(above) = std::str::from_utf8(above) else { return Some(()) };
         if above.split('/').any(|name| name.starts_with(RESERVED)) {
             return Some(());
         }
         let Ok(at) = below(self.start, above) else { return Some(()) };
         let Ok(name) = std::str::from_utf8(name) else {
-            let spelled = format!("{}/{}", at.as_str().trim_end_matches('/'), String::from_utf8_lossy(name));
+            let path_text = format!("{}/{}", at.as_str().trim_end_matches('/'), String::from_utf8_lossy(name));
             let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
-                .with_path_text(&spelled);
-            self.directories.entry(at).or_default().problems.push(Problem::new(spelled, &reason));
+                .with_path_text(&path_text);
+            self.directories.entry(at).or_default().problems.push(Problem::new(path_text, &reason));
             return Some(());
         };
         let depth = if above.is_empty() { 1 } else { above.split('/').count() + 1 };

@@ -146,7 +146,7 @@ async fn a_host_key_that_changed_is_told() {
     server.know_host("other-host.pub");
     for keys in [HostKeys::Known, HostKeys::AcceptNew] {
         let place = Ssh::new(server.config().host_keys(keys)).expect("a transport");
-        check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "not the one that is known");
+        check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "not the recorded one");
     }
 }
 
@@ -154,7 +154,7 @@ async fn a_host_key_that_is_unknown_is_told_or_taken() {
     let server = Sshd::start();
     std::fs::remove_file(server.path("known")).expect("a file");
     let place = server.place();
-    check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "key is not known");
+    check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "key is unknown");
     let trusting = Ssh::new(server.config().host_keys(HostKeys::AcceptNew)).expect("a transport");
     assert_eq!(run(&trusting, "echo in").await, exited(0, "in\n", ""));
     assert_eq!(run(&place, "echo now known").await, exited(0, "now known\n", ""));
@@ -206,7 +206,7 @@ async fn words_that_could_be_options_are_refused() {
 async fn a_host_that_has_no_name_is_told() {
     let config = SshConfig::new("no-such-host.invalid").config_file("none");
     let error = fails(&Ssh::new(config).expect("a transport"), "true").await;
-    check(&error, ErrorKind::Unavailable, "name is not known");
+    check(&error, ErrorKind::Unavailable, "name does not resolve");
 }
 
 /// A server whose users get `shell`, by way of a program that stands where their shell would.

@@ -16,7 +16,7 @@ use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
 /// Runs `sh -c` of a script for a service that runs Python only.
 ///
-/// The outputs go through files, so that a process which the script leaves behind keeps nobody waiting.
+/// The outputs go through files, so that a process which the script leaves behind does not delay the response.
 const RUNNER: &str = include_str!("runner.py");
 
 /// How much longer than the script its Python may run, in seconds.
@@ -75,7 +75,7 @@ impl Agentkit {
     }
 
     /// What goes through. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
-    /// does not tell its bounds.
+    /// does not publish its bounds.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
@@ -219,7 +219,7 @@ fn not_run(result: &Value) -> Error {
     let name = one_line(name, 80);
     let reason = if name.is_empty() { String::new() } else { format!(" ({name})") };
     let message =
-        format!("the service's Python did not bring the command to its end{reason}; what it did is not known");
+        format!("the service's Python did not bring the command to its end{reason}; its effects are unknown");
     Error::new(ErrorKind::Unavailable, message)
 }
 

@@ -18,7 +18,7 @@ use super::config::HttpRunConfig;
 use super::volcengine::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
 
-/// Most bytes that are read of an answer that says no.
+/// Most bytes that are read of an error response.
 const MAX_COMPLAINT: u64 = 64 * 1024;
 
 /// Sends requests to one address.
@@ -34,7 +34,7 @@ pub(super) struct HttpClient {
 pub(super) struct Fault {
     pub(super) error: Error,
     pub(super) chance: Chance,
-    /// How long the service asks to be left alone.
+    /// How long the service requires to wait.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -124,7 +124,7 @@ impl HttpClient {
         Err(refused(&*config.api, status, &headers, &body, &secrets))
     }
 
-    /// The headers of a request, signed, and the values that nobody may see.
+    /// The headers of a request, signed, and the values that must not be shown.
     fn headers(&self, config: &HttpRunConfig, request: &ApiRequest) -> Result<(HeaderMap, Vec<String>)> {
         let body_sha256 = sha256(&request.body);
         let unsigned = Unsigned {
@@ -161,11 +161,11 @@ fn lost(error: &reqwest::Error, time: Duration) -> Fault {
     let (chance, message) = if error.is_connect() {
         (Chance::NotRun, "the service cannot be reached: check its address and the network".to_owned())
     } else if error.is_timeout() {
-        (Chance::Unknown, format!("the service gave no answer within {} s; what it did is not known", time.as_secs()))
+        (Chance::Unknown, format!("the service gave no answer within {} s; its effects are unknown", time.as_secs()))
     } else {
         (
             Chance::Unknown,
-            "the connection to the service was lost before it answered; what it did is not known".to_owned(),
+            "the connection to the service was lost before it answered; its effects are unknown".to_owned(),
         )
     };
     Fault::new(chance, ErrorKind::Unavailable, message)
@@ -174,7 +174,7 @@ fn lost(error: &reqwest::Error, time: Duration) -> Fault {
 /// Reads a body to its end.
 async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<Bytes, Fault> {
     let too_large = || {
-        let message = format!("the service's answer is over {max_bytes} bytes; ask for less, or allow for more");
+        let message = format!("the service's answer is over {max_bytes} bytes; request less, or raise the limit");
         Fault::new(Chance::Final, ErrorKind::TooLarge, message)
     };
     if response.content_length().is_some_and(|length| length > max_bytes) {
@@ -195,14 +195,14 @@ async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<
     }
 }
 
-/// The service said no.
+/// The service refused.
 fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: &[u8], secrets: &[String]) -> Fault {
     use ErrorKind::{PermissionDenied, TooLarge, Unavailable};
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| delay(value.to_str().ok()?, Utc::now()));
     let (chance, kind, meaning) = match status {
         StatusCode::UNAUTHORIZED => (Chance::Final, PermissionDenied, "the service does not accept the credentials"),
         StatusCode::FORBIDDEN => (Chance::Final, PermissionDenied, "the service does not allow this"),
-        StatusCode::NOT_FOUND => (Chance::Final, Unavailable, "the service knows nothing at its address: check it"),
+        StatusCode::NOT_FOUND => (Chance::Final, Unavailable, "the service has nothing at its address: check it"),
         StatusCode::PAYLOAD_TOO_LARGE => (Chance::Final, TooLarge, "the command is larger than the service takes"),
         StatusCode::TOO_MANY_REQUESTS => {
             (Chance::NotRun, Unavailable, "the service has too many requests; it was not run")
@@ -211,7 +211,7 @@ fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: 
             (Chance::Final, Unavailable, "the service is at another address: name that one")
         }
         _ if status.is_client_error() => (Chance::Final, Unavailable, "the service does not take the request"),
-        _ => (Chance::Unknown, Unavailable, "the service failed; what it did is not known"),
+        _ => (Chance::Unknown, Unavailable, "the service failed; its effects are unknown"),
     };
     let mut message = format!("{meaning} (HTTP {}", status.as_u16());
     if let Some(wait) = retry_after {
@@ -219,7 +219,7 @@ fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: 
     }
     if let Some(complaint) = api.complaint(body) {
         let hidden = secrets.iter().fold(complaint, |text, secret| text.replace(secret, "…"));
-        message.push_str(&format!(", it said: {}", one_line(&hidden, 200)));
+        message.push_str(&format!(", it answered: {}", one_line(&hidden, 200)));
     }
     message.push(')');
     Fault { retry_after, ..Fault::new(chance, kind, message) }
@@ -234,7 +234,7 @@ fn delay(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     Some((date.to_utc() - now).to_std().unwrap_or_default())
 }
 
-/// Trusts whom the system trusts; where it knows of nobody, as in an empty container, whom Mozilla trusts.
+/// Trusts the roots of the system, or those of Mozilla if the system has none, as in an empty container.
 fn encryption() -> Result<ClientConfig, rustls::Error> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

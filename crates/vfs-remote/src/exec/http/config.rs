@@ -34,7 +34,7 @@ pub struct HttpRunConfig {
     pub max_response_bytes: u64,
     /// Most attempts in all, where another one is safe. Default 4.
     pub attempts: u32,
-    /// The longest wait before another attempt, also where the service asks for more. Default 10 seconds.
+    /// The longest wait before another attempt, also where the service requires more. Default 10 seconds.
     pub longest_wait: Duration,
     /// Whether a script may be run twice. Default: no.
     pub repeat: Repeat,

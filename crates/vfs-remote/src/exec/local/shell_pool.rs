@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::runtime::{Handle, Id};
 
-/// Most beginnings of which it is known that they were asked for, with a shell each at most.
+/// Most beginnings of scripts that are remembered, with at most one shell each.
 const MAX_READY_SHELLS: usize = 4;
 
 /// The longest rest of a script that goes to a ready shell, in bytes: it reads them one by one.
@@ -24,7 +24,7 @@ struct Ready<S> {
     shell: Option<S>,
 }
 
-/// How a script is best run.
+/// The best way to run a script.
 pub(crate) enum ScriptStart<'a, S> {
     /// By a shell that has read its beginning: this is the rest.
     Rest(S, &'a str),
@@ -41,8 +41,8 @@ impl<S> ReadyShells<S> {
         alive: impl FnOnce(S) -> Option<S>,
     ) -> ScriptStart<'a, S> {
         let Some((beginning, rest)) = parts(script, beginning) else { return ScriptStart::Whole };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = kept.iter_mut().find(|ready| ready.beginning == beginning);
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = pool.iter_mut().find(|ready| ready.beginning == beginning);
         let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return ScriptStart::Whole };
         match ready.shell.take().and_then(alive) {
             Some(shell) => ScriptStart::Rest(shell, rest),
@@ -50,32 +50,32 @@ impl<S> ReadyShells<S> {
         }
     }
 
-    /// What a shell is to be started with that is [kept](Self::keep) for the next script like this one; `None` where it is the
-    /// first of its kind, which may stay the only one, or one is there.
-    pub(crate) fn wanted(&self, script: &str, beginning: usize) -> Option<String> {
+    /// Returns the script of a shell to [add](Self::add) for the next script like this one. Returns `None` for the first
+    /// script of its kind, which may stay the only one, and if a shell is ready.
+    pub(crate) fn refill_script(&self, script: &str, beginning: usize) -> Option<String> {
         let (beginning, _) = parts(script, beginning)?;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.iter().position(|ready| ready.beginning == beginning);
-        let Some(mut ready) = known.and_then(|known| kept.remove(known)) else {
-            if kept.len() == MAX_READY_SHELLS {
-                kept.pop_front();
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = pool.iter().position(|ready| ready.beginning == beginning);
+        let Some(mut ready) = index.and_then(|index| pool.remove(index)) else {
+            if pool.len() == MAX_READY_SHELLS {
+                pool.pop_front();
             }
-            kept.push_back(Ready { beginning: beginning.to_owned(), runtime: None, shell: None });
+            pool.push_back(Ready { beginning: beginning.to_owned(), runtime: None, shell: None });
             return None;
         };
         let is_there = ready.shell.is_some() && ready.runtime == runtime();
         if !is_there {
             ready.shell = None;
         }
-        kept.push_back(ready);
+        pool.push_back(ready);
         (!is_there).then(|| format!("{beginning}{REST}"))
     }
 
-    /// Keeps a shell that was started as was [wanted](Self::wanted) for a script.
-    pub(crate) fn keep(&self, script: &str, beginning: usize, shell: S) {
+    /// Adds a shell that was started with the [refill script](Self::refill_script) of `script`.
+    pub(crate) fn add(&self, script: &str, beginning: usize, shell: S) {
         let Some((beginning, _)) = parts(script, beginning) else { return };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = kept.iter_mut().find(|ready| ready.beginning == beginning) {
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = pool.iter_mut().find(|ready| ready.beginning == beginning) {
             (ready.shell, ready.runtime) = (Some(shell), runtime());
         }
     }
@@ -99,8 +99,8 @@ impl<S> Default for ReadyShells<S> {
 
 impl<S> fmt::Debug for ReadyShells<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("ReadyShells").field("kinds", &kept.len()).finish()
+        let pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("ReadyShells").field("kinds", &pool.len()).finish()
     }
 }
 
@@ -119,16 +119,16 @@ mod tests {
     fn a_shell_is_ready_for_what_came_twice() {
         let shells = ReadyShells::default();
         assert_eq!(taken(&shells, "a1", true), None);
-        assert_eq!(shells.wanted("a1", 1), None, "it may stay the only one");
-        assert_eq!(shells.wanted("a2", 1), Some(format!("a{REST}")));
-        shells.keep("a2", 1, 7);
-        assert_eq!(shells.wanted("a3", 1), None, "there is one");
+        assert_eq!(shells.refill_script("a1", 1), None, "it may stay the only one");
+        assert_eq!(shells.refill_script("a2", 1), Some(format!("a{REST}")));
+        shells.add("a2", 1, 7);
+        assert_eq!(shells.refill_script("a3", 1), None, "there is one");
         assert_eq!(taken(&shells, "b3", true), None, "it has read another beginning");
         assert_eq!(taken(&shells, "a3", true), Some((7, "3".into())));
         assert_eq!(taken(&shells, "a4", true), None, "it is for one script");
-        shells.keep("a4", 1, 8);
+        shells.add("a4", 1, 8);
         assert_eq!(taken(&shells, "a5", false), None, "it has died");
-        assert!(shells.wanted("a5", 1).is_some());
+        assert!(shells.refill_script("a5", 1).is_some());
     }
 
     #[test]
@@ -136,14 +136,14 @@ mod tests {
         let shells = ReadyShells::<u32>::default();
         let long = format!("a{}", "x".repeat(LONGEST_REST + 1));
         for _ in 0..2 {
-            assert_eq!(shells.wanted(&long, 1), None);
-            assert_eq!(shells.wanted("a", 0), None);
-            assert_eq!(shells.wanted("a", 2), None);
+            assert_eq!(shells.refill_script(&long, 1), None);
+            assert_eq!(shells.refill_script("a", 0), None);
+            assert_eq!(shells.refill_script("a", 2), None);
         }
         for kind in 0..=MAX_READY_SHELLS {
-            assert_eq!(shells.wanted(&format!("{kind}"), 1), None);
+            assert_eq!(shells.refill_script(&format!("{kind}"), 1), None);
         }
-        assert_eq!(shells.wanted("0", 1), None, "it is forgotten");
-        assert!(shells.wanted(&format!("{MAX_READY_SHELLS}"), 1).is_some());
+        assert_eq!(shells.refill_script("0", 1), None, "it is forgotten");
+        assert!(shells.refill_script(&format!("{MAX_READY_SHELLS}"), 1).is_some());
     }
 }

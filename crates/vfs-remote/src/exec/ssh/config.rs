@@ -31,14 +31,14 @@ pub struct SshConfig {
     pub user: Option<String>,
     /// The private key to log in with, and no other.
     pub identity_file: Option<PathBuf>,
-    /// What is done with a host whose key is not known yet.
+    /// Treatment of a host whose key is unknown.
     pub host_keys: HostKeys,
     /// How long it may take to connect and to log in, each. Default 10 seconds, at least 1.
     pub connect_timeout: Duration,
-    /// How often a silent host is asked whether it is there; after three times without an answer the connection is
+    /// How often a silent host gets a keep-alive message; after three without an answer the connection is
     /// given up. Default 15 seconds, at least 1.
     pub keep_alive: Duration,
-    /// Most calls at a time. Default 8: a server takes ten sessions of one connection unless it is told otherwise.
+    /// Most calls at a time. Default 8: a server takes ten sessions of one connection by default.
     pub sessions: usize,
     /// The client: a name to be found in `PATH`, or a path. Default `ssh`.
     pub program: OsString,
@@ -67,15 +67,15 @@ impl fmt::Debug for SshConfig {
     }
 }
 
-/// What is done with a host whose key is not known yet. A key that is not the one that is known is refused in each
+/// Treatment of a host whose key is unknown. A key that differs from the recorded one is refused in each
 /// case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostKeys {
-    /// What the user's configuration says, which refuses it where nobody can be asked. The default.
+    /// What the user's configuration says, which refuses the host where no prompt can be answered. The default.
     #[default]
     AsConfigured,
-    /// It is accepted and kept among the known ones.
+    /// The host is accepted, and its key is recorded.
     AcceptNew,
     /// It is refused.
     Known,
@@ -134,7 +134,7 @@ impl SshConfig {
         self
     }
 
-    /// Sets how often a silent host is asked; see [`keep_alive`](Self::keep_alive).
+    /// Sets how often a silent host gets a keep-alive message; see [`keep_alive`](Self::keep_alive).
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time;

@@ -14,9 +14,9 @@ use super::config::SshConfig;
 use super::error;
 use crate::exec::bootstrap::random_marker;
 use crate::exec::client::{ClientProcess, Streams};
-use crate::exec::diagnostics::Said;
+use crate::exec::diagnostics::ClientDiagnostics;
 
-/// Most bytes that are kept of what `ssh` says while it connects.
+/// Most bytes that are retained of the messages of `ssh` while it connects.
 const MAX_WORDS: usize = 8 * 1024;
 
 /// A connection that is there.
@@ -29,7 +29,7 @@ pub(super) struct Master {
     _stdin: ChildStdin,
     /// Owns the process, reads what it says, and ends with it.
     watch: JoinHandle<()>,
-    /// Nobody else may enter it; the control socket is in it.
+    /// Directory of the control socket, which no other user may enter.
     directory: TempDir,
 }
 
@@ -53,17 +53,17 @@ impl Master {
                 () = gather(&mut stderr, &mut words) => false,
             }
         };
-        let is_there = match timeout(patience(config), greeting).await {
+        let is_there = match timeout(connect_timeout(config), greeting).await {
             Ok(true) => true,
             Ok(false) => {
                 // The rest of its words may still be on the way.
                 let _ = timeout(Duration::from_secs(1), gather(&mut stderr, &mut words)).await;
                 false
             }
-            Err(_) => return Err(error::classify(&Said::new(&words, &noise, false, true))),
+            Err(_) => return Err(error::classify(&ClientDiagnostics::new(&words, &noise, false, true))),
         };
         if !is_there {
-            return Err(error::classify(&Said::new(&words, &noise, false, false)));
+            return Err(error::classify(&ClientDiagnostics::new(&words, &noise, false, false)));
         }
         let watch = tokio::spawn(async move {
             // It must always be able to write. What it says of a connection that is lost, the sessions say too.
@@ -99,7 +99,7 @@ fn socket(directory: &TempDir) -> OsString {
 }
 
 /// How long everything until the first session may take: to find the host, to connect, to log in.
-fn patience(config: &SshConfig) -> Duration {
+fn connect_timeout(config: &SshConfig) -> Duration {
     config.connect_timeout.saturating_mul(2).saturating_add(Duration::from_secs(5))
 }
 

@@ -85,10 +85,10 @@ keep() {
   [ "$3:$4" = "$OWNER" ] || chown "$3:$4" "./$s" 2>/dev/null
   [ "$2" = "$PERM" ] || chmod "$2" "./$s" || die os
 }
-# Under the lock, so that the version that is told is the one that was made.
-tell() {
+# Under the lock, so that the reported version is the one that was made.
+report_change() {
   owned "./$t" || die outrun
-  ! told_at_once || return 0
+  ! report_at_once || return 0
   v=$(about "./$n") || die outrun
   if [ -n "$o" ] && [ -z "$coarse" ]; then
     changed "$o"
@@ -129,9 +129,9 @@ fresh() {
 }
 "#;
 
-/// Several steps of a change by one process, where `find` prints facts: `told_at_once` tells what was written and gives the lock
+/// Several steps of a change by one process, where `find` prints facts: `report_at_once` reports what was written and gives the lock
 /// back; `put_at_once MODE EXPECTED CHANGED TESTS` begins with putting `s` in the place of a file for which the tests hold and
-/// which is as new files are. What is told has to be newer than what was there; else the lock stays, and the rest is done
+/// which is as new files are. The reported version has to be newer than the one before; else the lock stays, and the rest is done
 /// step by step.
 pub(crate) const AT_ONCE: &str = r#"put_at_once() {
   # It would stand for a path.
@@ -150,7 +150,7 @@ pub(crate) const AT_ONCE: &str = r#"put_at_once() {
   say k
   printf 0
   case $v in
-  '') o="||$c"; tell ;;
+  '') o="||$c"; report_change ;;
   *'|' | *'|l')
     [ "$v" = "${v%l}" ] || t=
     say w
@@ -160,7 +160,7 @@ pub(crate) const AT_ONCE: &str = r#"put_at_once() {
   esac
   release
 }
-told_at_once() {
+report_at_once() {
   c=-true
   if [ -n "$o" ]; then
     changed "$o"
@@ -181,7 +181,7 @@ told_at_once() {
 
 /// The same where `find` cannot: all is done step by step.
 pub(crate) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
-told_at_once() { return 1; }
+report_at_once() { return 1; }
 "#;
 
 /// Writing a file whose content `body` prints, or `u` or `staged` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
@@ -252,7 +252,7 @@ put() {
   m=0
   say k
   printf '%s' "$x"
-  tell
+  report_change
   release
 }
 "#;

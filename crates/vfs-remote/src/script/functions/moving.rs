@@ -89,7 +89,7 @@ copy() {
   m=0
   say k
   if [ -n "$k" ]; then printf 1; else printf 0; fi
-  [ "$sk" = d ] || tell
+  [ "$sk" = d ] || report_change
   release
 }
 "#;
