@@ -236,7 +236,7 @@ impl Enforcer {
             match is_link(&*self.inner, cx, source).await {
                 Ok(true) => return Ok(None),
                 Err(error) if error.is_temporary() => return Err(error),
-                // What cannot be resolved is checked as if it were a directory.
+                // A path that cannot be resolved is checked as if it were a directory.
                 Ok(false) | Err(_) => {}
             }
         }

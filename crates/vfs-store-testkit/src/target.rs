@@ -10,7 +10,7 @@ use vfs_store::{Store, StoreCapabilities, TimestampSource};
 
 use crate::laws::StoreLaw;
 
-/// One empty store that a law has for itself, and what the laws need to know beside the trait.
+/// One empty store that a law has for itself, and the facts about it that the trait does not show.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoreTarget {
@@ -18,13 +18,13 @@ pub struct StoreTarget {
     pub store: Arc<dyn Store>,
     /// The same values through another handle, opened as another process would.
     pub second: Option<Arc<dyn Store>>,
-    /// What makes a version another one. Default [`Versions::OfContent`].
+    /// The events that change a version. Default [`Versions::OfContent`].
     pub versions: Versions,
     exceptions: Vec<(&'static str, &'static str)>,
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What makes the version of a value another one.
+/// The events that change the version of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Versions {
     /// Content: with the same content at the same path comes the same version.
@@ -52,7 +52,7 @@ impl StoreTarget {
         self
     }
 
-    /// Says what makes a version another one.
+    /// Sets the events that change a version.
     #[must_use]
     pub fn with_versions(mut self, versions: Versions) -> Self {
         self.versions = versions;
@@ -92,25 +92,25 @@ impl fmt::Debug for StoreTarget {
     }
 }
 
-/// What a law needs from a store, beside the trait.
+/// The features that a law needs from a store, beside the trait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreNeed {
     /// Nothing.
     Nothing,
-    /// Many changes as one.
+    /// Batches.
     Batch,
     /// A record of changes.
     Changes,
-    /// Many changes as one, and a record of them.
+    /// Batches, and a record of changes.
     BatchAndChanges,
-    /// Knowing which values may hold a text.
+    /// A search for the values that may hold a text.
     Search,
-    /// Many changes as one, and knowing which values may hold a text.
+    /// Batches, and a search for the values that may hold a text.
     BatchAndSearch,
     /// Another handle of the same values.
     Second,
-    /// Another handle, and many changes as one.
+    /// Another handle, and batches.
     BatchAndSecond,
     /// Another handle, and a record of changes.
     ChangesAndSecond,
@@ -146,7 +146,10 @@ impl StoreNeed {
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
             StoreNeed::KeptTimes => {
-                vec![(target.store.capabilities().timestamps == TimestampSource::Caller, "this store sets the times of values")]
+                vec![(
+                    target.store.capabilities().timestamps == TimestampSource::Caller,
+                    "this store sets the times of values",
+                )]
             }
             StoreNeed::VersionsOfContent => {
                 vec![(target.versions == Versions::OfContent, "each change has a version of its own")]

@@ -1,4 +1,4 @@
-//! A layer that counts.
+//! Interceptor that counts calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

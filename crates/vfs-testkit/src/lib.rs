@@ -28,14 +28,14 @@
 
 mod counting;
 mod fake_shell;
+mod fault_injector;
 pub mod harness;
 mod laws;
-mod fault_injector;
 pub mod model;
 mod namespaces;
 mod ports;
-mod state_runner;
 mod shell_laws;
+mod state_runner;
 mod strict;
 mod strict_shell;
 mod target;
@@ -48,10 +48,10 @@ pub use fake_shell::FakeShell;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use ports::server_port;
-pub use state_runner::StateRunner;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };
+pub use state_runner::StateRunner;
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
 pub use tier::{Tier, runs_every_law};

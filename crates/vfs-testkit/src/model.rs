@@ -1,4 +1,4 @@
-//! Random operations, compared with a reference that is too simple to be wrong.
+//! Model test: random operations on a backend, compared with a simple reference.
 //!
 //! [`steps`] generates them, [`check`] runs them on a target and on the reference, one after the other. In
 //! [`check_concurrently`] many tasks change one file, each on the version that it read.

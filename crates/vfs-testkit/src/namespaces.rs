@@ -1,4 +1,4 @@
-//! What the laws of a namespace are checked on.
+//! Namespaces under test.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A double that is correct but not kind: it yields everywhere and lets nothing sloppy pass.
+//! Strict double: a wrapper that yields around every call and panics at malformed results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vfs_core::{
     StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
-/// Any backend, observed.
+/// Wrapper of a backend that checks every result.
 ///
 /// # Behaviour
 ///
@@ -24,14 +24,14 @@ use vfs_core::{
 ///   entries than the limit, an answer that is missing, an error that should name a path and does not, a problem without
 ///   words, a command that ended in two ways or in none.
 ///
-/// It stands between a caller under test and a backend, or between the laws and a backend under test.
+/// The double stands between a caller under test and a backend, or between the laws and a backend under test.
 #[derive(Debug, Clone)]
 pub struct StrictBackend {
     pub(crate) inner: Arc<dyn Backend>,
 }
 
 impl StrictBackend {
-    /// Observes `inner`.
+    /// Checks the results of `inner`.
     pub fn new(inner: Arc<dyn Backend>) -> Self {
         Self { inner }
     }
@@ -74,7 +74,10 @@ fn check_entries(below: &VfsPath, limit: Option<u64>, entries: &[FileInfo]) {
 
 fn check_problems(problems: &[Problem]) {
     for problem in problems {
-        assert!(problem.path.starts_with('/') && !problem.message.is_empty(), "a problem has a path and a message: {problem:?}");
+        assert!(
+            problem.path.starts_with('/') && !problem.message.is_empty(),
+            "a problem has a path and a message: {problem:?}"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use vfs_core::{
 
 use crate::strict::StrictBackend;
 
-/// What a shell may add to output that it has cut, in bytes.
+/// Upper bound on the note that a shell adds to truncated output, in bytes.
 const NOTE: u64 = 1024;
 
 fn check_error(error: &Error) {

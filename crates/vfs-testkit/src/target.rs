@@ -1,4 +1,4 @@
-//! What laws are checked on.
+//! Backends under test, and the features that laws need from them.
 
 use std::any::Any;
 use std::fmt;
@@ -8,7 +8,7 @@ use vfs_core::{Backend, VfsPath};
 
 use crate::tier::Tier;
 
-/// One backend with a place of its own in it, and what the laws need to know beside the trait.
+/// One backend with an empty directory in it, and the facts about it that the trait does not show.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Target {
@@ -120,7 +120,7 @@ pub trait LinkMaker: Send + Sync {
     fn is_link(&self, at: &VfsPath) -> bool;
 }
 
-/// What a law needs from a target, beside the trait.
+/// A feature that a law needs from a target, beside the trait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Need {

@@ -18,13 +18,13 @@ use std::env;
 pub enum Tier {
     /// One law of each operation: everything is reachable. For combinations of parts that have a target of their own.
     Smoke,
-    /// What a layer between caller and files can break: paths in results and errors, preconditions, cancellation, streams,
+    /// Laws that a layer between caller and files can break: paths in results and errors, preconditions, cancellation, streams,
     /// facets. For every interceptor.
     Wrapper,
-    /// What the place of the files decides: names, versions, atomicity, races, listings, links, change feeds, byte ranges.
+    /// Laws that depend on the place of the files: names, versions, atomicity, races, listings, links, change feeds, byte ranges.
     /// For every store, server and host.
     Storage,
-    /// What one shared implementation decides wherever the files are: glob and grep, text and its edits, path syntax. For one
+    /// Laws of implementations that all places share: glob and grep, text and its edits, path syntax. For one
     /// backend of each kind; the default of every factory.
     Semantics,
 }

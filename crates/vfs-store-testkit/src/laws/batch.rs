@@ -18,7 +18,7 @@ store_laws! { "batch":
     "SB9" BatchAndChanges a_refused_batch_is_not_told,
 }
 
-/// What an earlier write made is there for a later one.
+/// A later write sees the effect of an earlier one.
 async fn writes_are_made_in_their_order(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b"]).await?;
     let writes = vec![

@@ -110,9 +110,9 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
         stored.iter().for_each(|stored| t.assert_same(stored, answer, at));
     }
     assert_eq!(records.len(), expected.len(), "{records:?}");
-    let sources = records
-        .iter()
-        .filter_map(|(_, record)| if let ChangeRecord::Moved { from, .. } = record { Some(from.as_str()) } else { None });
+    let sources = records.iter().filter_map(|(_, record)| {
+        if let ChangeRecord::Moved { from, .. } = record { Some(from.as_str()) } else { None }
+    });
     assert_eq!(sources.collect::<Vec<_>>(), ["/a", "/d/a"]);
     Ok(())
 }

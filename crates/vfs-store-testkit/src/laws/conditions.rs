@@ -101,11 +101,11 @@ async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult
 async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
     let wrong = [at("/a", Precondition::Absent), at("/b", Precondition::Absent), nothing_below("/d")];
-    for (first, at) in [(0, "/a"), (1, "/b"), (2, "/d")] {
+    for (first, refused) in [(0, "/a"), (1, "/b"), (2, "/d")] {
         let mut conditions = vec![at("/c", Precondition::Absent), at("/a", Precondition::Any), nothing_below("/c")];
         conditions.extend(wrong.iter().cycle().skip(first).take(3).cloned());
         let (path, found) = all_refused(t.batch(&conditions, vec![delete("/nowhere")]).await?);
-        assert_eq!((path.as_str(), found.is_some()), (at, at != "/d"));
+        assert_eq!((path.as_str(), found.is_some()), (refused, refused != "/d"));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ store_laws! { "expected":
     "SE7" Nothing what_is_expected_is_expected_of_that_path_alone,
 }
 
-/// What can be expected, and whether it is so where nothing is and where something is.
+/// All preconditions, and whether each holds without a value and with one.
 async fn table(t: &StoreTarget) -> Result<Vec<(Precondition, bool, bool)>> {
     let there = t.put("/there", "content").await?.version;
     let other = t.put("/other", "other content").await?.version;
@@ -58,7 +58,7 @@ async fn newest(t: &StoreTarget, expected: Precondition, is_of_there: bool) -> R
     }
 }
 
-/// That there is nothing is no removal, whatever was expected.
+/// A removal of a missing value is refused under any precondition.
 async fn a_delete_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> LawResult {
     for (expected, _, on_something) in table(t).await? {
         t.put("/there", "content").await?;
@@ -129,7 +129,7 @@ async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawRe
     Ok(())
 }
 
-/// What a refusal found is what is there, so that a caller can go on from it without another look.
+/// A refusal returns the current metadata, so that a caller can retry without another read.
 async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
     let mut last = t.put("/a", "0").await?;
     for content in ["1", "2", "3"] {

@@ -43,7 +43,7 @@ impl<'a> Both<'a> {
         path(PATHS[self.random.usize(..PATHS.len())])
     }
 
-    /// What to expect, in words of the reference and of the store.
+    /// Returns a precondition for the reference and the same one for the store.
     async fn expected(&mut self, at: &VfsPath) -> Result<[Precondition; 2]> {
         let versions: Vec<_> = self.versions.iter().map(|(a, b)| (a.clone(), b.clone())).collect();
         Ok(match self.random.u8(..6) {

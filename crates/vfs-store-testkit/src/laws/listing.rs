@@ -48,7 +48,7 @@ const TREE: &[&str] = &[
     "/\u{1f600}",
 ];
 
-/// What a listing of one level holds: values and directories.
+/// Returns the values and directories of one level.
 fn level<'a>(tree: &[&'a str], below: &VfsPath) -> (Vec<&'a str>, Vec<String>) {
     let beginning = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
     let rest = |path: &&'a str| path.strip_prefix(beginning.as_str());
@@ -60,7 +60,7 @@ fn level<'a>(tree: &[&'a str], below: &VfsPath) -> (Vec<&'a str>, Vec<String>) {
     (values, directories.into_iter().collect())
 }
 
-/// What a listing of all holds.
+/// Returns all values.
 fn all<'a>(tree: &[&'a str], below: &VfsPath) -> Vec<&'a str> {
     let beginning = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
     let mut values: Vec<_> = tree.iter().copied().filter(|path| path.starts_with(&beginning)).collect();
@@ -251,7 +251,7 @@ async fn any_limit_is_a_limit(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// What was put is listed and what was deleted is not, as soon as either is acknowledged.
+/// An acknowledged write is listed, and an acknowledged removal is not.
 async fn a_listing_tells_of_changes_at_once(t: &StoreTarget) -> LawResult {
     for round in 0..20 {
         let at = format!("/d/{round}/x");

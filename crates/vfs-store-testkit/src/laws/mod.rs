@@ -17,13 +17,13 @@ use crate::target::{StoreNeed, StoreTarget};
 pub struct StoreLaw {
     /// Its number: `S`, the letter of its subject, and its place there.
     pub number: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub subject: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
-    /// What a store must have for it to apply.
+    /// The features that a store must have for the law to apply.
     pub need: StoreNeed,
-    /// Checks it; panics or fails where it is broken.
+    /// Checks the behaviour; panics or fails if the store breaks it.
     pub run: for<'a> fn(&'a StoreTarget) -> BoxFuture<'a, LawResult>,
 }
 

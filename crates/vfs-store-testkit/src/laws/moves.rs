@@ -107,7 +107,7 @@ async fn a_value_moves_below_itself_and_back(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// What becomes of one of the two does not show in the other.
+/// A later change of one of the two does not show in the other.
 async fn a_copy_is_a_value_of_its_own(t: &StoreTarget) -> LawResult {
     t.put("/a", noise(1_200_000, 1)).await?;
     all_done(t.batch(&[], vec![copy("/a", "/b"), copy("/b", "/c")]).await?);

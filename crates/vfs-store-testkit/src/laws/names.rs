@@ -19,7 +19,7 @@ store_laws! { "names":
     "SN9" Batch any_name_is_moved_and_copied,
 }
 
-/// What servers, their languages, shells and URLs give a meaning to.
+/// Names with a meaning to servers, their languages, shells or URLs.
 const NAMES: &[&str] = &[
     " ",
     " a",
@@ -331,7 +331,7 @@ fn long_path(bytes: usize, name: usize) -> VfsPath {
     let mut text = String::new();
     while text.len() < bytes {
         text.push('/');
-        // What is left for another name is either none or enough for its separator and a letter.
+        // The rest is either empty or has room for a separator and a letter.
         let left = bytes - text.len();
         text.push_str(&"x".repeat(if left <= name { left } else { name.min(left - 2) }));
     }

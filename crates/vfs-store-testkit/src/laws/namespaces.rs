@@ -194,7 +194,7 @@ async fn namespaces_that_hold_a_value_are_listed(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// What other namespaces hold neither keeps a batch from being made nor lets it.
+/// Values of other namespaces do not affect the conditions of a batch.
 async fn conditions_are_about_one_namespace(t: &StoreTarget) -> LawResult {
     let batch = t.store.as_batch().expect("the law needs it");
     for space in ["", "org/user", "org", "orgx"] {

@@ -25,7 +25,7 @@ store_laws! { "races":
 /// How many tasks go at one value at once.
 const TASKS: usize = 16;
 
-/// What `attempt` gives each task, of which all begin together.
+/// Runs `attempt` in each task, all at once, and returns their results.
 pub(super) async fn race<T, F>(t: &StoreTarget, tasks: usize, attempt: impl Fn(usize, Arc<dyn Store>) -> F) -> Vec<T>
 where
     T: Send + 'static,

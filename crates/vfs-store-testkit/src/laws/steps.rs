@@ -85,7 +85,7 @@ pub(super) fn nothing_below(text: &str) -> Condition {
     Condition::NothingBelow(path(text))
 }
 
-/// What is there now, of a change that must be made.
+/// Returns the new metadata of a change that must be applied.
 pub(super) fn done(outcome: PutOutcome) -> StoredMeta {
     match outcome {
         PutOutcome::Applied(stored) => stored,
@@ -93,7 +93,7 @@ pub(super) fn done(outcome: PutOutcome) -> StoredMeta {
     }
 }
 
-/// What was found, by a change that must not be made.
+/// Returns the current metadata, from a change that must be refused.
 pub(super) fn refused(outcome: PutOutcome) -> Option<StoredMeta> {
     match outcome {
         PutOutcome::PreconditionFailed(found) => found,
@@ -101,7 +101,7 @@ pub(super) fn refused(outcome: PutOutcome) -> Option<StoredMeta> {
     }
 }
 
-/// What is there now, of a batch that must be made.
+/// Returns the new metadata of a batch that must be applied.
 pub(super) fn all_done(outcome: BatchOutcome) -> Vec<StoredMeta> {
     match outcome {
         BatchOutcome::Applied(stored) => stored,
@@ -109,7 +109,7 @@ pub(super) fn all_done(outcome: BatchOutcome) -> Vec<StoredMeta> {
     }
 }
 
-/// What was found where, by a batch that must not be made.
+/// Returns the path and current metadata, from a batch that must be refused.
 pub(super) fn all_refused(outcome: BatchOutcome) -> (VfsPath, Option<StoredMeta>) {
     match outcome {
         BatchOutcome::PreconditionFailed(path, found) => (path, found),
@@ -117,7 +117,7 @@ pub(super) fn all_refused(outcome: BatchOutcome) -> (VfsPath, Option<StoredMeta>
     }
 }
 
-/// What all pages of a listing hold.
+/// Returns the entries of all pages of a listing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
     /// Values, in the order of the pages.

@@ -57,7 +57,7 @@ async fn any_bytes_of_any_size_come_back(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// What a change answers, `head`, `get` whole and in part, and a listing agree on size, version and times.
+/// The result of a change, `head`, `get` whole and in part, and a listing agree on size, version and times.
 async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 1, 70_000, MIB + 1].into_iter().enumerate() {
         let at = format!("/d/{n}");

@@ -1,4 +1,4 @@
-//! Writing and reading files in chunks.
+//! Writes and reads of files in chunks.
 
 use bytes::Bytes;
 use chrono::SubsecRound as _;

@@ -1,4 +1,4 @@
-//! Cancelling, deadlines and dropping.
+//! Cancellation, deadlines and dropped calls.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ laws! { "context" in Wrapper:
     "O5" Nothing a_long_search_ends_at_its_deadline,
 }
 
-/// What each operation answers to `cx`, by name.
+/// Returns the result of each operation with `cx`, by name.
 async fn every_answer(t: &Target, cx: &OpContext) -> Vec<(&'static str, Option<Error>)> {
     let (b, a) = (&t.backend, t.path("/d/a"));
     let upload = b.upload_files(cx, vec![FileUpload::new(t.path("/uploaded"), "x")]).await.remove(0);

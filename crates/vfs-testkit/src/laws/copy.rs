@@ -1,4 +1,4 @@
-//! Copying.
+//! Copies.
 
 use vfs_core::{CopyRequest, ErrorKind};
 

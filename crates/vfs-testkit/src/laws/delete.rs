@@ -1,4 +1,4 @@
-//! Deleting.
+//! Deletion.
 
 use futures::future::join;
 use vfs_core::{DeleteRequest, ErrorDetail, ErrorKind};

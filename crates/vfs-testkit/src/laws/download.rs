@@ -1,4 +1,4 @@
-//! Downloading.
+//! Downloads.
 
 use vfs_core::{Error, ErrorKind, FileOperationError};
 

@@ -1,4 +1,4 @@
-//! Editing: what is replaced, what is refused, and what is safe at once.
+//! Edits: replacements, refusals and races.
 
 use futures::future::join_all;
 use vfs_core::{EditRequest, ErrorDetail, ErrorKind, Replacement, Version};

@@ -1,4 +1,4 @@
-//! Editing leaves line endings, marks, encodings and bytes as they are.
+//! Line endings, marks, encodings and bytes, which an edit preserves.
 
 use vfs_core::{EditRequest, Encoding, ErrorKind, ReadRequest};
 

@@ -1,4 +1,4 @@
-//! What every failure says, and does not say.
+//! Contents of errors, for models and for operators.
 
 use vfs_core::{
     CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest,

@@ -1,4 +1,4 @@
-//! Finding files by name: patterns and their bounds.
+//! File search by name: patterns and limits.
 
 use vfs_core::{EntryKinds, ErrorKind, GlobRequest, Truncation};
 

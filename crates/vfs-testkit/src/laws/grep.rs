@@ -1,4 +1,4 @@
-//! Finding text: patterns.
+//! Text search: patterns.
 
 use std::time::Duration;
 

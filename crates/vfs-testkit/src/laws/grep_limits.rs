@@ -1,4 +1,4 @@
-//! Finding text: where a search ends early, and that it says so.
+//! Text search: limits, and their report in the result.
 
 use vfs_core::{ErrorKind, GrepOutput, GrepRequest, Truncation};
 

@@ -1,4 +1,4 @@
-//! Finding text: what a match says.
+//! Text search: contents of matches.
 
 use vfs_core::{
     BinaryMode, CopyRequest, DeleteRequest, EditRequest, FileCount, GrepOutput, GrepRequest, LineKind, RenameRequest,

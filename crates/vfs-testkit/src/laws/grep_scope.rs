@@ -1,4 +1,4 @@
-//! Finding text: which files are searched.
+//! Text search: the files that are searched.
 
 use vfs_core::{ErrorKind, GrepRequest};
 

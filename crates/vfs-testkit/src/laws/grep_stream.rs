@@ -1,4 +1,4 @@
-//! Finding text as it is found.
+//! Text search as a stream.
 
 use futures::StreamExt;
 use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, Result, Truncation};

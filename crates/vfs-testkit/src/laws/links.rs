@@ -157,7 +157,7 @@ async fn grep_leaves_links_out_and_counts_them(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// What a glob and a grep find below `start` that follow links: the files that hold `hit`.
+/// Returns the files with `hit` that a glob and a grep find below `start`, if both follow links.
 async fn followed(t: &Target, start: &str) -> vfs_core::Result<Vec<String>> {
     let globbed = t.glob(GlobRequest::new("*").path(t.path(start)).links(LinkMode::Follow)).await?;
     let grepped = t.grep(GrepRequest::literal("hit").path(t.path(start)).links(LinkMode::Follow)).await?;
@@ -200,7 +200,7 @@ async fn a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smal
     // A smaller path leads to a part of what is outside.
     link(t, "/tree/a", "../out/inner");
     assert_eq!(followed(t, "/tree").await?, ["/tree/a/y", "/tree/b/far/z", "/tree/b/x", "/tree/own"]);
-    // What is outside may hold the searched tree.
+    // The directory outside may contain the searched tree.
     link(t, "/tree/0", "..");
     assert_eq!(
         followed(t, "/tree").await?,

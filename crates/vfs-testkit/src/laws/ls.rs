@@ -1,4 +1,4 @@
-//! Listing directories.
+//! Directory listings.
 
 use vfs_core::{ErrorKind, FileUpload, LsRequest, Truncation};
 

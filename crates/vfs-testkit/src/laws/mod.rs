@@ -21,15 +21,15 @@ pub type LawResult = Result<(), Error>;
 pub struct Law {
     /// The behaviour's number in `docs/contract.md`.
     pub number: &'static str,
-    /// The operation that it is about.
+    /// The operation under test.
     pub operation: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
-    /// What a target must have for it to apply.
+    /// The feature that a target must have for the law to apply.
     pub need: Need,
     /// Which targets run it by default.
     pub tier: Tier,
-    /// Checks it; panics or fails where it is broken.
+    /// Checks the behaviour; panics or fails if the target breaks it.
     pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,
 }
 

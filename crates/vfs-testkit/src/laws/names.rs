@@ -1,4 +1,4 @@
-//! Names that look dangerous and are ordinary, through every operation.
+//! Names with special characters, through every operation.
 
 use bytes::Bytes;
 use vfs_core::{

@@ -1,4 +1,4 @@
-//! The laws of a namespace: of several backends that are mounted in one tree.
+//! The laws of a namespace: several backends mounted in one tree.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::namespaces::NamespaceFactory;
 pub struct NamespaceLaw {
     /// The behaviour's number in `docs/contract.md`.
     pub number: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
     /// Checks it; panics or fails where it is broken.
     pub run: for<'a> fn(&'a NamespaceFactory) -> BoxFuture<'a, LawResult>,

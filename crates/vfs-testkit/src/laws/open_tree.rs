@@ -1,4 +1,4 @@
-//! TreeProvider a tree, on backends that do.
+//! Open trees, on backends that provide them.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 's
 struct Entry {
     info: FileInfo,
     real: Resolved,
-    /// What a file holds.
+    /// Content of a file.
     content: Option<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! What a read gives: bytes, text, encodings, binary content.
+//! Results of reads: bytes, text, encodings, binary content.
 
 use vfs_core::{Content, Encoding, ErrorKind, GrepRequest, LineEnding, ReadRequest, format};
 

@@ -1,4 +1,4 @@
-//! Renaming.
+//! Renames.
 
 use vfs_core::{ErrorKind, RenameRequest};
 

@@ -1,4 +1,4 @@
-//! Where a path really is.
+//! Resolution of paths.
 
 use vfs_core::{DeleteRequest, ErrorKind, ResolveRequest, Resolved, Result};
 

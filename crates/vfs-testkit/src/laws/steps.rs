@@ -1,4 +1,4 @@
-//! The short calls that laws are written in.
+//! Short calls for the laws.
 
 use std::fmt::Debug;
 use std::sync::Arc;

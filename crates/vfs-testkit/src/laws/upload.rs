@@ -1,4 +1,4 @@
-//! Uploading.
+//! Uploads.
 
 use vfs_core::{Error, ErrorKind, FileOperationError, FileUpload, FileUploadResponse};
 

@@ -1,4 +1,4 @@
-//! Writing files.
+//! Writes of files.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Content, ErrorDetail, ErrorKind, FileUpload, LsRequest, ReadRequest, Version, WriteMode, WriteRequest};

@@ -1,4 +1,4 @@
-//! Many tasks at one file.
+//! Concurrent writes of one file.
 
 use futures::future::join_all;
 use vfs_core::{ErrorKind, ReadRequest, WriteMode, WriteRequest};

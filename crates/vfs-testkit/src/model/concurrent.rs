@@ -1,4 +1,4 @@
-//! Many tasks that change one file, each on the version that it read.
+//! Concurrent edits of one file, each conditional on the version that it read.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use vfs_core::{
     Backend, EditRequest, Error, ErrorKind, OpContext, ReadRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
 
-use crate::target::Target;
 use crate::harness::run;
+use crate::target::Target;
 
 /// Lets `tasks` tasks make `changes` changes each to one file, and looks for every acknowledged one at the end.
 ///

@@ -1,4 +1,4 @@
-//! What the contract says of each step, over two ordered collections.
+//! Reference implementation of each step, over two ordered collections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl Reference {
         Self { files: BTreeMap::new(), directories: fixed.clone(), empty, fixed }
     }
 
-    /// What keeps `path` from being named at all: a file above it.
+    /// Returns the error if `path` cannot exist because a file is above it.
     fn above(&self, path: &str) -> Faults {
         let blocked = parents(path).any(|parent| self.files.contains_key(parent));
         if blocked { vec![ErrorKind::NotADirectory] } else { Vec::new() }
@@ -65,7 +65,7 @@ impl Reference {
         self.files.insert(path.to_owned(), content);
     }
 
-    /// What keeps a file from being written at `path`, apart from a file there.
+    /// Returns the error of a write at `path`, apart from that of an existing file.
     pub(super) fn not_writable(&self, path: &str) -> Faults {
         if self.directories.contains(path) { vec![ErrorKind::IsADirectory] } else { self.above(path) }
     }
@@ -123,7 +123,7 @@ impl Reference {
         Ok(0)
     }
 
-    /// What keeps `from` from being moved or copied to `to`.
+    /// Returns the error of a move or copy of `from` to `to`.
     fn not_transferable(&self, from: &str, to: &str, overwrite: bool) -> Faults {
         let mut faults = Vec::new();
         if from == to || is_below(to, from) {
@@ -177,7 +177,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What a listing of `path` shows.
+    /// Returns the entries that a listing of `path` shows.
     pub(super) fn ls(&self, path: &str, recursive: bool) -> Result<Vec<String>, Faults> {
         if !self.directories.contains(path) {
             let fault = if self.files.contains_key(path) { vec![ErrorKind::NotADirectory] } else { self.missing(path) };

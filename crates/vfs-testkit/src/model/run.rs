@@ -1,4 +1,4 @@
-//! Steps on a backend beside the reference.
+//! Runner of random steps on a backend and the reference.
 
 use std::fmt::Debug;
 
@@ -9,8 +9,8 @@ use vfs_core::{
 
 use super::reference::{EmptyDirectories, Faults, Reference, edit};
 use super::step::{Step, StepMode};
-use crate::target::Target;
 use crate::harness::run;
+use crate::target::Target;
 
 /// Runs `steps` on `target` and on the reference, and compares each answer and at the end everything.
 ///

@@ -1,8 +1,8 @@
-//! The random operations.
+//! Random operations and their generators.
 
 use proptest::prelude::*;
 
-/// What a write, rename or copy of the model does with what is there.
+/// Treatment of an existing target by a write, rename or copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepMode {
     /// Only a new file.
@@ -24,7 +24,7 @@ pub enum Step {
     Write {
         /// The file.
         path: String,
-        /// What it is to hold.
+        /// The new content.
         content: String,
         /// Over what.
         mode: StepMode,
@@ -33,9 +33,9 @@ pub enum Step {
     Edit {
         /// The file.
         path: String,
-        /// What is replaced.
+        /// The text to replace.
         old: String,
-        /// What by.
+        /// The replacement.
         new: String,
         /// Whether it is wherever it stands.
         all: bool,
@@ -63,7 +63,7 @@ pub enum Step {
     },
     /// A rename.
     Rename {
-        /// What is moved.
+        /// The source.
         from: String,
         /// Where to.
         to: String,
@@ -72,7 +72,7 @@ pub enum Step {
     },
     /// A copy.
     Copy {
-        /// What is copied.
+        /// The source.
         from: String,
         /// Where to.
         to: String,

@@ -138,7 +138,7 @@ async fn the_greatest_limit_keeps_all(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// What the file of all output holds.
+/// Returns the content of the file of all output.
 async fn full_output(t: &ShellTarget, ended: &ExecuteResponse) -> vfs_core::Result<Vec<u8>> {
     let path = ended.full_output.clone().expect("it says which file has all of it");
     assert!(path.starts_with(&t.files.base), "{path} is a file of the backend");

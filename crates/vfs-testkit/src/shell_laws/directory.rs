@@ -1,4 +1,4 @@
-//! Where a command runs.
+//! Working directories of commands.
 
 use vfs_core::{ErrorKind, ExecuteRequest, VfsPath};
 

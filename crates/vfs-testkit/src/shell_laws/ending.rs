@@ -1,4 +1,4 @@
-//! How a command is ended before it ends by itself.
+//! Timeouts, cancellation and orphans of commands.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing(t: &ShellTa
     Ok(())
 }
 
-/// What brings a call to its end.
+/// The cause that ends a call.
 #[derive(Debug, Clone, Copy)]
 enum StopCause {
     Timeout,

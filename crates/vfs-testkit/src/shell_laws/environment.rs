@@ -1,4 +1,4 @@
-//! The variables that a command has.
+//! Environment variables of commands.
 
 use std::process::{Command, exit};
 
@@ -60,7 +60,7 @@ fn is_planted() -> bool {
         && SECRETS.iter().all(|name| std::env::var(name).is_ok_and(|value| value == SECRET))
 }
 
-/// What every shell sets by itself, or may be set to give to every command.
+/// Variables that every shell sets itself, or passes to every command.
 const USUAL: [&str; 15] = [
     "PATH", "PWD", "OLDPWD", "SHLVL", "_", "HOME", "SHELL", "TERM", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR",
     "TZ", "HOSTNAME",

@@ -1,4 +1,4 @@
-//! How a command ended.
+//! Exit codes and signals.
 
 use std::time::{Duration, Instant};
 

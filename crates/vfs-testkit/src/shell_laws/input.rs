@@ -1,4 +1,4 @@
-//! What a command reads.
+//! Standard input of commands.
 
 use super::ShellTarget;
 use super::steps::{assert_success, lines};

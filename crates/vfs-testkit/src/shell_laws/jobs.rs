@@ -1,4 +1,4 @@
-//! Commands in the background.
+//! Background jobs.
 
 use std::time::{Duration, Instant};
 

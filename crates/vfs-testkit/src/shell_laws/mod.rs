@@ -17,15 +17,15 @@ use crate::tier::Tier;
 pub struct ShellLaw {
     /// Its number: `X`, the letter of its subject, and its place there.
     pub number: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub subject: &'static str,
-    /// What it says.
+    /// Its name, which states the behaviour.
     pub name: &'static str,
-    /// What a shell must have, or must not have, for it to apply.
+    /// The features that a shell must have, or must lack, for the law to apply.
     pub need: ShellNeed,
     /// Which shells run it by default.
     pub tier: Tier,
-    /// Checks it; panics or fails where it is broken.
+    /// Checks the behaviour; panics or fails if the shell breaks it.
     pub run: for<'a> fn(&'a ShellTarget) -> BoxFuture<'a, LawResult>,
 }
 

@@ -1,4 +1,4 @@
-//! What a command printed.
+//! Output of commands.
 
 use super::ShellTarget;
 use super::steps::assert_success;

@@ -1,4 +1,4 @@
-//! What is refused before it runs, and what is not.
+//! Requests that are refused before a command runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The short calls that the laws of shells are written in.
+//! Short calls for the laws of shells.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(super) const TIMES: [Duration; 3] = [Duration::from_millis(700), Duration::f
 /// Makes a command wait until a test has written the file `go`.
 pub(super) const WAIT: &str = "until test -e go; do sleep 0.05; done";
 
-/// What a shell may add to output that it has cut, in bytes, to say so.
+/// Upper bound on the note that a shell adds to truncated output, in bytes.
 pub(super) const NOTE: usize = 300;
 
 /// A context with nothing set.
@@ -82,7 +82,7 @@ impl ShellTarget {
         self.execute(self.command(command)).await
     }
 
-    /// What `command` prints to its standard output, where it ends well.
+    /// Returns the standard output of `command`, which must succeed.
     pub(super) async fn printed(&self, command: &str) -> Result<String> {
         let ended = self.run(command).await?;
         assert_success(&ended);

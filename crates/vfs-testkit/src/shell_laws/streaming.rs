@@ -1,4 +1,4 @@
-//! Output that is handed on as it arrives.
+//! Output as a stream.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ struct Reading<'a> {
     items: BoxStream<'static, Result<ExecuteEvent>>,
 }
 
-/// What came of it: what it printed to each output and to both, and how it ended.
+/// The items of a stream: each output, both outputs in order, and the exit.
 #[derive(Default)]
 struct Came {
     stdout: String,

@@ -1,4 +1,4 @@
-//! What the laws of shells are checked on.
+//! Shells under test, and the features that laws need from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct ShellTarget {
     exceptions: Vec<(&'static str, &'static str)>,
 }
 
-/// What one shell can do and another cannot.
+/// Features that not every shell has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShellFeature {
@@ -38,7 +38,7 @@ pub enum ShellFeature {
     InheritedEnvironment,
     /// Commands are processes of a system, with its base tools: `mkfifo`, `kill`, `chmod`, `yes`.
     Processes,
-    /// What left the command's session with `setsid` is ended with it.
+    /// Processes that left the command's session with `setsid` are ended with the command.
     Sessions,
     /// The signal that ended a command is reported.
     Signals,
@@ -133,7 +133,7 @@ impl ShellTarget {
     }
 }
 
-/// What a law needs from a shell.
+/// The features that a law needs from a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, reason = "tables of laws read as sentences")]
 #[non_exhaustive]

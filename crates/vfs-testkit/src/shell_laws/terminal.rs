@@ -24,7 +24,7 @@ async fn without_a_request_outputs_are_no_terminal(t: &ShellTarget) -> LawResult
     Ok(())
 }
 
-/// What a terminal shows has its own line ends.
+/// Output of a terminal has line ends of its own.
 fn shown(output: &str) -> String {
     output.replace("\r\n", "\n")
 }
@@ -58,8 +58,9 @@ async fn output_and_exit_of_a_command_in_a_terminal_are_told(t: &ShellTarget) ->
 }
 
 async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResult {
-    let command =
-        format!("{HOLD_PREFIX} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60");
+    let command = format!(
+        "{HOLD_PREFIX} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60"
+    );
     let request = t.command(command).terminal(TerminalSize::default());
     for time in TIMES {
         let hold = t.hold().await?;
@@ -75,7 +76,7 @@ async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResul
     panic!("it did not start");
 }
 
-/// It controls the command's session, and no other.
+/// The terminal controls the command's session, and no other.
 async fn a_terminal_is_the_commands_own(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("echo shown >/dev/tty").terminal(TerminalSize::default())).await?;
     assert_success(&ended);

@@ -1,4 +1,4 @@
-//! Commands at the same time.
+//! Concurrent commands.
 
 use futures::future::join_all;
 

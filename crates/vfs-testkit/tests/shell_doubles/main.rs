@@ -1,4 +1,4 @@
-//! Shells that are wrong in one way each, which the laws must find; and one that is right, for which they hold.
+//! Broken shells, whose faults the laws must detect, and an intact one, for which they hold.
 
 mod broken_shells;
 

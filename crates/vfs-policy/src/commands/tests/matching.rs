@@ -1,4 +1,4 @@
-//! What rules make of command lines.
+//! Matches of rules and command lines.
 
 use vfs_core::ExecuteRequest;
 

@@ -138,8 +138,18 @@ async fn errors_of_two_paths_speak_in_the_namespace(n: &NamespaceFactory) -> Law
     for from in ["/in/m/e", "/z"] {
         let (rename, copy) =
             (RenameRequest::new(path(from), path("/in/m/d/f")), CopyRequest::new(path(from), path("/in/m/d/f")));
-        assert_caller_path(&files, &files.refused(files.rename(rename).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
-        assert_caller_path(&files, &files.refused(files.copy(copy).await, ErrorKind::AlreadyExists), "/in/m/d/f", "'/d/f");
+        assert_caller_path(
+            &files,
+            &files.refused(files.rename(rename).await, ErrorKind::AlreadyExists),
+            "/in/m/d/f",
+            "'/d/f",
+        );
+        assert_caller_path(
+            &files,
+            &files.refused(files.copy(copy).await, ErrorKind::AlreadyExists),
+            "/in/m/d/f",
+            "'/d/f",
+        );
         let onto = RenameRequest::new(path(from), path("/in/m/d")).overwrite();
         assert_caller_path(&files, &files.refused(files.rename(onto).await, ErrorKind::IsADirectory), "/in/m/d", "'/d");
         let below = RenameRequest::new(path(from), path("/in/m/d/f/below"));

@@ -1,4 +1,4 @@
-//! Mount points, and the directories above them, stay where they are.
+//! Mount points and their ancestors, which no operation changes.
 
 use vfs_core::{
     CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, ReadRequest, RenameRequest, Result, WriteMode,

@@ -1,11 +1,11 @@
-//! Moves and copies across mounts of which a step fails.
+//! Moves and copies across mounts in which a step fails.
 
 use vfs_core::{CopyRequest, ErrorKind, Operation};
 
 use super::super::LawResult;
-use super::stage::{CASES, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, Stage};
+use super::stage::{CASES, DIRECTORY, MAX_STEPS, MIN_STEPS, Side, Stage};
 use super::steps::path;
-use crate::fault_injector::{Calls, InjectedFault, FaultInjector};
+use crate::fault_injector::{Calls, FaultInjector, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
@@ -17,7 +17,12 @@ namespace_laws! {
 }
 
 /// Moves with `fault` done at each call of `operations` at `end`, in turn, until there are no more.
-async fn at_each_step(n: &NamespaceFactory, end: Side, operations: fn(Operation) -> bool, fault: InjectedFault) -> LawResult {
+async fn at_each_step(
+    n: &NamespaceFactory,
+    end: Side,
+    operations: fn(Operation) -> bool,
+    fault: InjectedFault,
+) -> LawResult {
     for case in &CASES {
         for step in 1.. {
             assert!(step < MAX_STEPS, "there is no end to it");

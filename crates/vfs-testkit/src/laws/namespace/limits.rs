@@ -1,4 +1,4 @@
-//! One order and one budget over all mounts.
+//! Order and limits of results over all mounts.
 
 use vfs_core::{
     EntryKinds, GlobRequest, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LsRequest, Result, Truncation,

@@ -1,4 +1,4 @@
-//! Moves across mounts while others write, and moves that are left on the way.
+//! Moves across mounts beside writes of other callers, and cancelled moves.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode
 
 use super::super::LawResult;
 use super::super::steps::cx;
-use super::stage::{CASES, Case, DIRECTORY, Side, MIN_STEPS, MAX_STEPS, OVER_A_FILE, Stage};
+use super::stage::{CASES, Case, DIRECTORY, MAX_STEPS, MIN_STEPS, OVER_A_FILE, Side, Stage};
 use super::steps::{Files, path};
-use crate::fault_injector::{Calls, InjectedFault, Gate, FaultInjector};
+use crate::fault_injector::{Calls, FaultInjector, Gate, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 use crate::strict::StrictBackend;
 
@@ -90,7 +90,7 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
         written_at_each_step(n, case, Side::Target, file, |what, result, [source, target]| {
-            // It stays, unless it was there before the move looked, and the move is to replace what is there.
+            // The file stays, unless it was there before the move checked its target, and the move overwrites.
             let may_replace = (case.rename)().mode == TransferMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
             assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");

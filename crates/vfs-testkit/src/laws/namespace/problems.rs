@@ -1,4 +1,4 @@
-//! A mount that fails.
+//! Mounts that fail.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use vfs_core::{
 
 use super::super::LawResult;
 use super::steps::{Parts, around, path, places};
-use crate::fault_injector::{Calls, InjectedFault, FaultInjector};
+use crate::fault_injector::{Calls, FaultInjector, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 

@@ -1,4 +1,4 @@
-//! Which backend a path belongs to.
+//! Routing of paths to backends.
 
 use std::sync::Arc;
 

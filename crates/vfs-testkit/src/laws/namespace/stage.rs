@@ -1,4 +1,4 @@
-//! Moves across mounts, set up so that something can come in between.
+//! Setup of moves across mounts with an injected fault.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,7 +81,12 @@ impl Stage {
         Ok(Self { files: n.mount(&n.backend().backend, &mounts), ends, counting })
     }
 
-    pub(super) async fn with_faults(n: &NamespaceFactory, case: &Case, end: Side, injector: &Arc<FaultInjector>) -> Result<Self> {
+    pub(super) async fn with_faults(
+        n: &NamespaceFactory,
+        case: &Case,
+        end: Side,
+        injector: &Arc<FaultInjector>,
+    ) -> Result<Self> {
         Self::set(
             n,
             case,

@@ -1,4 +1,4 @@
-//! The short calls that laws of a namespace are written in, beside those of a target.
+//! Short calls for the laws of namespaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Target {
         Ok(self.names(&self.ls(LsRequest::new(self.path(directory))).await?.entries))
     }
 
-    /// What a glob with `request` finds.
+    /// Returns the paths that a glob with `request` finds.
     pub(super) async fn globbed(&self, request: GlobRequest) -> Result<Vec<String>> {
         Ok(self.names(&self.glob(request).await?.entries))
     }

@@ -10,7 +10,7 @@ use vfs_core::{
 use super::super::LawResult;
 use super::super::steps::cx;
 use super::steps::{Parts, around, path};
-use crate::fault_injector::{Calls, InjectedFault, FaultInjector, UpdateReporter};
+use crate::fault_injector::{Calls, FaultInjector, InjectedFault, UpdateReporter};
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
@@ -36,7 +36,10 @@ async fn a_change_is_told_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     let reporting = around(&n.backend().backend, &Arc::new(UpdateReporter));
     let files = n.mount(&n.backend().backend, &[("/in/m", &reporting)]);
     let (a, b) = (|| path("/in/m/a"), || path("/in/m/b"));
-    assert_eq!(changed_paths(files.write(WriteRequest::new(a(), "x")).await?.files_update), expected(&[("/in/m/a", true)]));
+    assert_eq!(
+        changed_paths(files.write(WriteRequest::new(a(), "x")).await?.files_update),
+        expected(&[("/in/m/a", true)])
+    );
     let edited = files.edit(EditRequest::new(a(), "x", "y")).await?;
     assert_eq!(changed_paths(edited.files_update), expected(&[("/in/m/a", true)]));
     let copied = files.copy(CopyRequest::new(a(), b())).await?;

@@ -1,4 +1,4 @@
-//! What searches leave out, in mounts and because of what lies above them.
+//! Ignore rules and hidden names across mounts.
 
 use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, GrepResult, Skipped};
 

@@ -6,7 +6,7 @@ use vfs_core::{Backend, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequ
 
 use super::super::LawResult;
 use super::steps::{around, path, places};
-use crate::fault_injector::{Calls, InjectedFault, FaultInjector};
+use crate::fault_injector::{Calls, FaultInjector, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 use crate::without_tree::WithoutTree;
@@ -84,7 +84,8 @@ async fn rules_above_a_mount_that_lends_no_tree_hold_in_it(n: &NamespaceFactory)
 }
 
 async fn a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others(n: &NamespaceFactory) -> LawResult {
-    let failing = around(&without_tree(&n.backend()), &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
+    let failing =
+        around(&without_tree(&n.backend()), &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
     let files = n.mount(&n.backend().backend, &[("/bad", &failing), ("/good", &without_tree(&n.backend()))]);
     files.put_each(&["/a", "/good/x"]).await?;
     let listed = files.ls(LsRequest::new(path("/")).recursive()).await?;
