@@ -52,7 +52,7 @@ use crate::tree::{RemoteTree, everything};
 ///   transport, some are listed, and a problem says so.
 /// * Dropping a call ends its script, unless that changes something: a change goes to its end.
 ///
-/// It needs a tokio runtime with its timer.
+/// The backend needs a tokio runtime with its timer.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
         Ok(backend)
     }
 
-    /// What runs the scripts.
+    /// Returns the transport.
     pub fn executor(&self) -> &E {
         &self.place.execute
     }
@@ -124,7 +124,7 @@ fn reach_of_glob(req: &GlobRequest) -> Reach {
 
 fn reach_of_grep(req: &GrepRequest) -> Reach {
     let all = everything(req.hidden, req.no_ignore);
-    // What is wrong with the request is for the search to say.
+    // The search reports what is wrong with the request.
     SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 

@@ -36,14 +36,14 @@ use vfs_core::output::HeadTailBuffer;
 /// fit through. An error of the transport is never given as the script's own exit code.
 #[async_trait]
 pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// What fits through.
+    /// The limits of this transport.
     fn transport(&self) -> Transport;
 
     /// Runs one script to its end.
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput>;
 }
 
-/// What fits through a transport.
+/// Limits of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transport {
@@ -70,7 +70,7 @@ pub struct Invocation {
     /// How many bytes of the script are definitions that other scripts of the same caller begin with as well. A transport may
     /// have a shell ready that has read them. Default 0.
     pub beginning: usize,
-    /// What it reads. Default: nothing.
+    /// Its standard input. Default: nothing.
     pub stdin: Bytes,
     /// How long it may run. Default 120 seconds.
     pub timeout: Duration,

@@ -80,7 +80,7 @@ impl<E: RemoteExec> Place<E> {
         Self { execute, config, locks, lines, recent, features: OnceCell::new(), scripts }
     }
 
-    /// What the tools here can do.
+    /// Returns the features of the tools in the place.
     pub(crate) async fn features(&self) -> Result<&PlaceFeatures> {
         self.features
             .get_or_try_init(|| async {

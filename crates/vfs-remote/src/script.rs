@@ -15,7 +15,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 use vfs_core::VfsPath;
 
-/// What stands before every field of one call's answer: nothing that is in a file or printed by a login shell.
+/// Random prefix of every field of one response, which is in no file and which no login shell prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marker(String);
 

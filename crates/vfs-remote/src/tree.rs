@@ -30,7 +30,7 @@ pub(crate) struct RemoteTree<E> {
     place: Arc<Place<E>>,
     cx: OpContext,
     runtime: Handle,
-    /// What was listed before the search began.
+    /// The directories that were listed before the search began.
     listed_directories: Directories,
     contents: Contents,
 }
@@ -105,7 +105,7 @@ impl<E: RemoteExec> RemoteTree<E> {
         })
     }
 
-    /// What the link `name` of `dir` leads to; all links of a directory are read at once.
+    /// Returns the target of the link `name` of `dir`; all links of a directory are read at once.
     fn followed(&self, dir: &RemoteDir, name: &str) -> Result<Facts> {
         let path = dir.0.path.child(name)?;
         let directory = self.directory(dir)?;

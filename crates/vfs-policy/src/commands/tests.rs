@@ -243,7 +243,7 @@ const NOT_UNDERSTOOD: &[&str] = &[
     "/usr/bin/../../tmp/x",
     "/bin/",
     "//bin/ls",
-    // What shells differ about.
+    // Syntax about which shells differ.
     "ls &> out",
     "ls &>> out",
     "ls >& out",

@@ -42,11 +42,11 @@ const MAX_ARGUMENT: usize = 100_000;
 pub(super) struct Bootstrap {
     /// Random marker that separates the outputs of the script from all else.
     pub(super) marker: String,
-    /// What follows `sh -c` there.
+    /// Arguments of `sh -c` in the place.
     pub(super) words: Vec<String>,
-    /// What is written to standard input first, without waiting for anything.
+    /// First bytes of standard input, written at once.
     pub(super) input: [Bytes; 3],
-    /// What is written when the script has ended.
+    /// Bytes written when the script has ended.
     pub(super) farewell: Bytes,
 }
 
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(bootstrap.input[0], "env TOKEN=hunter2 true\n");
     }
 
-    /// What `shell` hands to a program of the login shell's command line, as the bootstrap decodes it.
+    /// Returns the arguments that `shell` passes to a program of the login shell's command line, as the bootstrap decodes them.
     fn through(shell: &[&str], text: &str) -> Vec<u8> {
         let line = format!("exec sh -c 's=$(printf %b_ \"$1\"); printf %s \"${{s%_}}\"' sh '{}'", encode(text));
         let output = Command::new(shell[0])

@@ -132,7 +132,7 @@ impl Drop for ClientProcess {
     fn drop(&mut self) {
         // A group whose leader is not reaped cannot be another's.
         if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
-            // It may have ended by itself.
+            // The program may have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -147,7 +147,7 @@ enum ExitPhase {
     None,
 }
 
-/// What is exchanged with a running program.
+/// Exchange with a running program.
 struct Conversation {
     stdin: ChildStdin,
     stdout: Reading<ChildStdout>,
@@ -156,7 +156,7 @@ struct Conversation {
     exit_phase: Bytes,
 }
 
-/// What came of it.
+/// The outcome of the exchange.
 struct Outcome {
     stdout: Framed,
     stderr: Framed,

@@ -31,9 +31,9 @@ pub struct ContainerExecConfig {
     pub program: OsString,
     /// The user in the container, as `name`, `uid` or `uid:gid`. Default: the container's own.
     pub user: Option<String>,
-    /// What stands before `exec`, such as `--context=build`. Default: nothing.
+    /// Arguments before `exec`, such as `--context=build`. Default: nothing.
     pub engine_arguments: Vec<OsString>,
-    /// What stands after `exec`, such as `--env=A=B`. Default: nothing.
+    /// Arguments after `exec`, such as `--env=A=B`. Default: nothing.
     pub arguments: Vec<OsString>,
 }
 

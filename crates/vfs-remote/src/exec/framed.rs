@@ -11,7 +11,7 @@ const MAX_PREFACE: usize = 8 * 1024;
 pub(super) struct Framed {
     marker: Vec<u8>,
     stage: Stage,
-    /// What was read and not yet looked through.
+    /// Bytes that were read and not yet scanned.
     pending: Vec<u8>,
     preface: Vec<u8>,
     output: HeadTailBuffer,
@@ -21,7 +21,7 @@ pub(super) struct Framed {
 enum Stage {
     Before,
     Within,
-    /// What stood after the second marker.
+    /// The record after the second marker.
     After(String),
 }
 
@@ -114,7 +114,7 @@ impl Framed {
         }
     }
 
-    /// What came before the script's output: the first bytes of it.
+    /// Returns the first bytes of the text before the script's output.
     pub(super) fn preface(&self) -> &[u8] {
         &self.preface
     }

@@ -64,7 +64,7 @@ impl HttpRun {
         Ok(Self { config: Arc::new(config), client })
     }
 
-    /// What goes through, which is not more than the answer may hold.
+    /// Limits of one request, which are not over those of the response.
     fn check(&self, invocation: &Invocation) -> Result<()> {
         let transport = self.transport();
         let is_over = invocation.script.len() > transport.max_script_bytes

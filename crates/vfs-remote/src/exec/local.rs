@@ -74,7 +74,7 @@ impl LocalProcess {
         let name = name.into();
         self.env.retain(|(other, _)| *other != name);
         self.env.push((name, value.into()));
-        // What clones of this have started is without it.
+        // Shells that clones of this have started lack the variable.
         self.ready = self.ready.map(|_| Arc::default());
         self
     }
@@ -140,7 +140,7 @@ impl LocalShell {
     fn if_running(mut self) -> Option<Self> {
         let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
         if !is_running {
-            // It was waited for, so another group may have this number.
+            // The shell was waited for, so another group may have this number.
             self.group = None;
         }
         is_running.then_some(self)
@@ -243,7 +243,7 @@ impl RemoteExec for LocalProcess {
             }
             send(running.group.take(), Signal::KILL);
             if !is_through {
-                // What left the group may keep the outputs open.
+                // Processes that left the group may keep the outputs open.
                 _ = timeout(LEFT_OPEN, traffic).await;
             }
             let status = match status {

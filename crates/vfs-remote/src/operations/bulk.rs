@@ -52,7 +52,7 @@ async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: FileU
 struct WriteScript(String);
 
 impl WriteScript {
-    /// That of `file`, where it is small enough to stand in a script with others.
+    /// Returns the part for `file`, if that is small enough for a script with others.
     fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
         if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
@@ -107,7 +107,7 @@ impl Group {
             let written = match reply.failure() {
                 None => facts(&reply, &file.path),
                 Some(label) if reply.get(b'k').is_some() => Err(labelled(label, &answer.stderr, &file.path)),
-                // What went wrong the file says better alone; and what was overtaken begins again.
+                // A file that failed is written again alone, for its own error, and so is one that was overtaken.
                 Some(_) => {
                     answers.push(alone(place, cx, file).await);
                     continue;

@@ -15,7 +15,7 @@ use crate::script::Walk;
 use crate::script::facts::Facts;
 use crate::script::probe::PlaceFeatures;
 
-/// What files are read in.
+/// Unit of reads, in bytes.
 const BLOCK: u64 = 64 << 10;
 
 /// Blocks of the first request, where the size of the file is unknown: 1 MiB and a block.

@@ -20,7 +20,7 @@ use crate::script::output::{TruncatedOutput, joined};
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
 
-/// What a command may take as its time where it is not limited.
+/// Timeout of a command without a limit.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Says that the command begins: what stands before this is not its own.
@@ -145,7 +145,7 @@ fn answered(
             // The transport may have dropped something without knowing how much.
             response.truncated = truncated || both.is_cut();
         }
-        // It did not come so far; that it took too long is an answer all the same.
+        // The command did not begin; a timeout is its result all the same.
         (None, _) if exit == RemoteExit::TimedOut => {}
         (None, _) => return Err(unanswered(exit, &stderr).with_path(&req.cwd)),
     }

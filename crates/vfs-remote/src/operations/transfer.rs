@@ -93,7 +93,7 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
         let (facts, _) = Facts::parse(field, true)?;
         match facts.kind {
             ChildKind::Directory => continue,
-            // What the place says of sizes is not to be relied on.
+            // Sizes that the place reports are not to be trusted.
             ChildKind::File => bytes = bytes.checked_add(facts.size)?,
             _ => {}
         }

@@ -11,7 +11,7 @@ use vfs_core::window::LineIndex;
 /// Maximum number of files in the cache.
 const MAX_FILES: usize = 64;
 
-/// What reads of a large file have learned.
+/// Knowledge from reads of a large file.
 #[derive(Debug, Default)]
 pub(crate) struct FileKnowledge {
     pub(crate) lines: LineIndex,

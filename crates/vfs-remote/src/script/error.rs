@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 use crate::exec::RemoteExit;
 use crate::script::facts::special_file;
 
-/// What the tools of the place print of an error, by glibc and by musl, and what it is.
+/// Messages of errors that tools print, by glibc and by musl, with their kinds.
 const MESSAGES: &[(&str, ErrorKind)] = &[
     ("No such file or directory", ErrorKind::NotFound),
     ("nonexistent directory", ErrorKind::NotFound),
@@ -112,7 +112,7 @@ pub(crate) fn only_gaps(stderr: &[u8]) -> bool {
         && lines.all(|line| matches!(kind_of(line.as_bytes()), Some(ErrorKind::NotFound | ErrorKind::PermissionDenied)))
 }
 
-/// What the last line of `stderr` that names an error names.
+/// Returns the error that the last line of `stderr` with one names.
 pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
     let text = String::from_utf8_lossy(stderr);
     text.lines()

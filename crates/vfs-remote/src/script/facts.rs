@@ -9,13 +9,13 @@ use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 /// Flavour of `stat`, which decides the format of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
-    /// That of GNU: times in seconds, with nanoseconds.
+    /// GNU: times in seconds, with nanoseconds.
     Gnu,
-    /// That of busybox: times as dates.
+    /// Busybox: times as dates.
     Busybox,
-    /// That of busybox up to 1.31, whose dates are without a zone.
+    /// Busybox up to 1.31, whose dates are without a zone.
     Zoneless,
-    /// That of the BSDs and macOS.
+    /// BSDs and macOS.
     Bsd,
 }
 
@@ -46,7 +46,7 @@ impl Flavour {
     }
 }
 
-/// What `find -printf` of GNU prints of each entry, in the same order. Behind it stands the path below the start.
+/// Format of `find -printf` of GNU for each entry, in the same order. Behind it stands the path below the start.
 pub(crate) const FIND: &str = "-%y %m %U %G %n|%D %i %s %T@|%C@|%P";
 
 const DATE: &str = "%Y-%m-%d %H:%M:%S%.f %z";
@@ -149,7 +149,7 @@ impl Facts {
     }
 }
 
-/// What a version says of a content.
+/// The facts in a version.
 struct VersionFacts<'a> {
     device: u64,
     inode: u64,
@@ -206,7 +206,7 @@ pub(crate) fn special_file() -> Error {
     )
 }
 
-/// What a mode says that an entry is: a letter of `find`, a number in hexadecimal, or one of six octal digits.
+/// Returns the kind of entry that a mode shows: a letter of `find`, a number in hexadecimal, or one of six octal digits.
 fn kind(mode: &str) -> Option<ChildKind> {
     if let Some(letter) = mode.strip_prefix('-') {
         return Some(match letter {

@@ -15,7 +15,7 @@ pub(crate) use self::changing::{AT_ONCE, CHANGE, PUT, STEP_BY_STEP};
 pub(crate) use self::moving::TRANSFER;
 pub(crate) use self::removing::REMOVE;
 
-/// What every script begins with. Nothing of it is of one script only, as a shell may have read it before the script is there.
+/// Beginning of every script. All of it is the same for all scripts, as a shell may have read it before the script is there.
 pub(crate) const BEGIN: &str = r#"LC_ALL=C
 TZ=UTC0
 export LC_ALL TZ

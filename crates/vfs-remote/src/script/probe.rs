@@ -54,13 +54,13 @@ find . ! -name . -prune -name '.vfs-tmp-[ud]-*' -mmin +60 -exec rm -rf {} + 2>/d
 finish
 "#;
 
-/// What no place can do without, beside the shell.
+/// Tools that every place needs, beside the shell.
 const NEEDED: [&str; 16] = [
     "cat", "chmod", "cp", "dd", "env", "find", "ln", "mkdir", "mv", "readlink", "rm", "rmdir", "sh", "sleep", "touch",
     "wc",
 ];
 
-/// What the place can do.
+/// Features of a place.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceFeatures {
     pub(crate) flavour: Flavour,
@@ -177,7 +177,7 @@ below() {{
         self.find_prints && self.hash.is_none()
     }
 
-    /// What `put_at_once` has to know of the version that is most likely there, as words of a script.
+    /// Returns the arguments of `put_at_once` for the version that is most likely there, as words of a script.
     pub(crate) fn find_tests(&self, version: &Version) -> Option<String> {
         if self.finds_facts() { find_tests(version) } else { None }
     }

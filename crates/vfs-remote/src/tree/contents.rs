@@ -23,7 +23,7 @@ pub(crate) const LARGE: u64 = 256 << 10;
 /// Most bytes of one answer: 4 MiB.
 const MAX_BATCH_BYTES: u64 = 4 << 20;
 
-/// What an answer has of a file beside its content: twice its facts, a hash with them, and markers.
+/// Room in a response for a file beside its content: its facts twice, with a hash, and markers.
 pub(crate) const BESIDE_FILE: u64 = 512;
 
 /// Most files of one answer.
@@ -35,7 +35,7 @@ const FIRST_FILES: usize = 16;
 /// How long a worker waits for what another fetches before it looks at its context again.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// What was fetched and what is on its way.
+/// Files that were fetched or are being fetched.
 #[derive(Debug)]
 pub(crate) struct Contents {
     /// All files that the search is likely to read, in its order, with their sizes.

@@ -13,7 +13,7 @@ use crate::script::error::only_gaps;
 use crate::script::facts::Facts;
 use crate::script::{Script, Walk, quoted};
 
-/// What one directory holds.
+/// Contents of one directory.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     pub(crate) entries: BTreeMap<String, Facts>,
@@ -55,7 +55,7 @@ pub(crate) type Directories = HashMap<VfsPath, Arc<Directory>>;
 /// How far down a directory is listed at once. Deeper directories are listed when the search enters them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// What is in it.
+    /// Its entries.
     Level,
     /// So many levels.
     Levels(u32),

@@ -74,7 +74,7 @@ impl Agentkit {
         self
     }
 
-    /// What goes through. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
+    /// Limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
     /// does not publish its bounds.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
@@ -141,7 +141,7 @@ struct ToolResult {
     result: String,
 }
 
-/// What the Python printed last.
+/// The last line of the Python program.
 #[derive(Deserialize)]
 struct Report {
     code: Option<i32>,

@@ -12,7 +12,7 @@ use crate::exec::{Invocation, RemoteOutput, Transport};
 ///
 /// `Display` names the service in errors and logs; it must not show a secret.
 pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// What the service takes and gives.
+    /// Limits of the service.
     fn transport(&self) -> Transport;
 
     /// The request that runs `invocation`.
@@ -22,7 +22,7 @@ pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Those of an invocation that the service cannot run.
     fn request(&self, invocation: &Invocation) -> Result<ApiRequest>;
 
-    /// What the service's answer to `request` says, whose status was one of success and whose body is whole.
+    /// Parses the service's response to `request`, whose status was one of success and whose body is complete.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// run.
     fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput>;
 
-    /// What the service says in an answer whose status is not one of success, where it says something.
+    /// Returns the message of a response whose status is not one of success, if it has one.
     fn complaint(&self, body: &[u8]) -> Option<String>;
 }
 
@@ -42,9 +42,9 @@ pub struct ApiRequest {
     pub query: Vec<(String, String)>,
     /// Names and values of headers.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// The body.
     pub body: Bytes,
-    /// What the answer to this very request can be recognised by, for an API that needs it.
+    /// Marker of the response to this very request, for an API that needs it.
     pub tag: String,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for ApiRequest {
 pub trait Sign: fmt::Debug + Send + Sync + 'static {
     /// The headers that are added to `request`, with their values.
     ///
-    /// It is called for each attempt, so that a signature can say when it was made. The values are kept out of every
+    /// Called for each attempt, so that a signature can have the time of the attempt. The values are left out of every
     /// error.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ pub trait Sign: fmt::Debug + Send + Sync + 'static {
     fn sign(&self, request: &Unsigned<'_>) -> Result<Vec<(String, String)>>;
 }
 
-/// What a signature can cover.
+/// The parts of a request that a signature can cover.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Unsigned<'a> {

@@ -41,9 +41,9 @@ pub(super) struct Fault {
 /// Whether the script was run, and whether another attempt may go better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chance {
-    /// It cannot have been run; another attempt may go better.
+    /// The script cannot have been run; another attempt may go better.
     NotRun,
-    /// It may have been run.
+    /// The script may have been run.
     Unknown,
     /// Another attempt would go no better.
     Final,
@@ -146,7 +146,7 @@ impl HttpClient {
     }
 }
 
-/// What may be secret in a header's value such as `Scheme name=word, name=word` or `Scheme word`.
+/// Returns the words that may be secret in a header's value such as `Scheme name=word, name=word` or `Scheme word`.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     let pieces = || value.split([' ', ',']).filter(|piece| !piece.is_empty());
     let scheme = usize::from(pieces().count() > 1);

@@ -12,7 +12,7 @@ const MAX_READY_SHELLS: usize = 4;
 /// The longest rest of a script that goes to a ready shell, in bytes: it reads them one by one.
 const LONGEST_REST: usize = 4 << 10;
 
-/// What stands behind a beginning: it reads the rest from standard input, and nothing is run before all of it is there.
+/// End of the script of a ready shell: it reads the rest from standard input, and runs nothing before all of it is there.
 const REST: &str = "\nB=\nwhile IFS= read -r l; do B=$B$l$nl; done\neval \"$B$l\"\n";
 
 /// Shells of type `S`, each with the beginning that it has read and the runtime that started it.

@@ -11,7 +11,7 @@ use crate::config::Names;
 
 /// Which host, and how it is reached.
 ///
-/// What is not set here is what the user's own configuration of `ssh` says.
+/// Settings without a value here are those of the user's own configuration of `ssh`.
 ///
 /// ```
 /// use vfs_remote::{HostKeys, Ssh, SshConfig};
@@ -72,12 +72,12 @@ impl fmt::Debug for SshConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostKeys {
-    /// What the user's configuration says, which refuses the host where no prompt can be answered. The default.
+    /// The user's configuration decides, which refuses the host where no prompt can be answered. The default.
     #[default]
     AsConfigured,
     /// The host is accepted, and its key is recorded.
     AcceptNew,
-    /// It is refused.
+    /// The host is refused.
     Known,
 }
 
@@ -191,7 +191,7 @@ impl SshConfig {
         Ok(())
     }
 
-    /// What stands before the host, for every call of `ssh`.
+    /// Arguments before the host, for every call of `ssh`.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-T".into(), "-a".into(), "-x".into()];
         let mut option = |text: String| arguments.extend(["-o".into(), text.into()]);

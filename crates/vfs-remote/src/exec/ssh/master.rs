@@ -66,7 +66,7 @@ impl Master {
             return Err(error::classify(&ClientDiagnostics::new(&words, &noise, false, false)));
         }
         let watch = tokio::spawn(async move {
-            // It must always be able to write. What it says of a connection that is lost, the sessions say too.
+            // The master must always be able to write. The sessions print its messages about a lost connection, too.
             let mut sink = (tokio::io::sink(), tokio::io::sink());
             let _ = tokio::join!(tokio::io::copy(&mut stdout, &mut sink.0), tokio::io::copy(&mut stderr, &mut sink.1));
             running.ended().await;
@@ -79,7 +79,7 @@ impl Master {
         !self.watch.is_finished()
     }
 
-    /// What its sessions need.
+    /// Arguments that its sessions need.
     pub(super) fn socket(&self) -> OsString {
         socket(&self.directory)
     }
