@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn another_case_matches_where_it_is_asked_for() {
+    fn another_case_matches_if_it_is_enabled() {
         let pattern = PathPattern::new("/Secrets/[A-C]*.KEY").expect("a valid pattern");
         let path = VfsPath::parse("/sEcrets/b.key").expect("a valid path");
         assert!(pattern.covers(&path, Case::Insensitive));

@@ -161,7 +161,12 @@ impl<E: RemoteExec> Place<E> {
 
 impl<E: RemoteExec> Place<E> {
     /// Runs a script that changes something. A change that was begun is completed even if the caller is cancelled.
-    pub(crate) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<ScriptResponse> {
+    pub(crate) async fn change(
+        self: &Arc<Self>,
+        cx: &OpContext,
+        path: &VfsPath,
+        script: Script,
+    ) -> Result<ScriptResponse> {
         cx.check().map_err(|error| error.or_path(path))?;
         let Ok(runtime) = Handle::try_current() else {
             return self.run(script).await.map_err(|error| error.or_path(path));

@@ -88,7 +88,9 @@ impl<E: RemoteExec> RemoteTree<E> {
             Some(listed_directories) => Arc::clone(listed_directories),
             None => {
                 let response = self.wait(self.place.list(&self.cx, &dir.0.path, Reach::Level))?;
-                let SearchStart::Directory(mut listed) = response else { return Err(Error::of(ErrorKind::NotADirectory)) };
+                let SearchStart::Directory(mut listed) = response else {
+                    return Err(Error::of(ErrorKind::NotADirectory));
+                };
                 listed.remove(&dir.0.path).unwrap_or_default()
             }
         };

@@ -1,4 +1,4 @@
-//! No answer tells whether a file exists that may not be read.
+//! Results that do not reveal whether an unreadable file exists.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use vfs_policy::Policy;
 use super::rules::{path, rules};
 
 /// What each operation says of `at`.
-async fn said(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {
+async fn errors_at(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let cx = OpContext::new();
     async fn ask<Q: UnaryRequest>(files: &dyn Backend, cx: &OpContext, request: Q) -> (&'static str, Option<Error>) {
         (Q::OPERATION.code(), request.send(files, cx).await.err())
     }
     let at = path(at);
-    let mut said = vec![
+    let mut errors = vec![
         ask(files, &cx, StatRequest::new(at.clone())).await,
         ask(files, &cx, ResolveRequest::new(at.clone())).await,
         ask(files, &cx, LsRequest::new(at.clone())).await,
@@ -36,14 +36,14 @@ async fn said(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>
         ask(files, &cx, RenameRequest::new(at.clone(), path("/new.md"))).await,
     ];
     let mut found = files.grep_stream(cx.clone(), GrepRequest::literal("text").path(at.clone()));
-    said.push(("grep_stream", found.next().await.and_then(Result::err)));
-    let mut events = files.as_watch().expect("it tells of changes").watch(cx, WatchRequest::new(at));
-    said.push(("watch", poll_immediate(events.next()).await.flatten().and_then(Result::err)));
-    said
+    errors.push(("grep_stream", found.next().await.and_then(Result::err)));
+    let mut events = files.as_watch().expect("there is a change feed").watch(cx, WatchRequest::new(at));
+    errors.push(("watch", poll_immediate(events.next()).await.flatten().and_then(Result::err)));
+    errors
 }
 
 #[tokio::test]
-async fn what_is_said_of_a_denied_file_is_the_same_whether_it_is_there_or_not() {
+async fn errors_about_a_denied_file_are_the_same_whether_it_exists_or_not() {
     // Every directory leads on, as a file that may be read can be anywhere.
     let by_name =
         "[[rules]]\neffect = 'allow'\npaths = ['*.md']\n[[rules]]\neffect = 'deny'\nreason = 'it is secret'\n";
@@ -57,8 +57,8 @@ async fn what_is_said_of_a_denied_file_is_the_same_whether_it_is_there_or_not() 
             files.create_text("/d/a.md", "text").await.expect("written");
         }
         with.create_text(at.trim_end_matches("/x.md"), "text").await.expect("written");
-        let with = said(&*policy.layer(Arc::new(with)), at).await;
-        let without = said(&*policy.layer(Arc::new(without)), at).await;
+        let with = errors_at(&*policy.layer(Arc::new(with)), at).await;
+        let without = errors_at(&*policy.layer(Arc::new(without)), at).await;
         for (there, absent) in with.iter().zip(&without) {
             let shown = |(operation, error): &(&str, Option<Error>)| format!("{operation}: {error:?}");
             assert_eq!(shown(there), shown(absent), "of {at} by {text}");

@@ -13,7 +13,7 @@ fn json<T: Serialize>(value: &T) -> String {
 /// Reads `text` as a `T`, and checks that it is written again as it was.
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned>(text: &str) -> T {
-    let value: T = serde_json::from_str(text).expect("the names are known");
+    let value: T = serde_json::from_str(text).expect("the names are valid");
     assert_eq!(json(&value), text);
     value
 }

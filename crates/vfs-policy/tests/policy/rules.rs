@@ -1,4 +1,4 @@
-//! What rules decide, and who is asked.
+//! Decisions of rules, and approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ async fn the_first_rule_that_covers_decides_and_the_way_to_what_is_allowed_is_sh
 }
 
 #[tokio::test]
-async fn what_no_rule_covers_is_the_defaults_and_actors_are_told_apart() -> Result<()> {
+async fn the_default_covers_what_no_rule_does_and_actors_are_distinguished() -> Result<()> {
     let rules = rules(
         "default = 'deny'\n\
          [[rules]]\neffect = 'allow'\noperations = ['read']\npaths = ['*.md']\n\
@@ -110,9 +110,9 @@ fn to_ask_about_changes_hides_nothing_that_denies_removal() {
         (format!("default = 'deny'\n{ask}"), "write", RuleEffect::Ask, Some(1)),
         (format!("{ask}{}", rule("deny", "write")), "write", RuleEffect::Ask, Some(1)),
     ] {
-        let said = rules(&text).explain(None, operation, &path("/src/x.rs")).expect("a permission");
-        let said = said.last().expect("it is about something");
-        assert_eq!((said.effect, said.rule), (effect, by), "{operation} by {text}");
+        let explained = rules(&text).explain(None, operation, &path("/src/x.rs")).expect("a permission");
+        let explained = explained.last().expect("it is about something");
+        assert_eq!((explained.effect, explained.rule), (effect, by), "{operation} by {text}");
     }
 }
 
@@ -168,26 +168,26 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
     };
 
     let approved = delete("/notes.md");
-    let question = pending.recv().await.expect("it is asked");
+    let question = pending.recv().await.expect("there is a question");
     assert_eq!((question.prompt.as_str(), question.actor.as_deref()), ("really?", Some("agent")));
     assert_eq!(question.call, AnyRequest::Delete(DeleteRequest::new(path("/notes.md"))));
     question.answer(Approval::Approve);
     approved.await.expect("it ends")?;
 
     let denied = delete("/src/x.rs");
-    pending.recv().await.expect("it is asked").answer(Approval::Deny { reason: "not today".into() });
+    pending.recv().await.expect("there is a question").answer(Approval::Deny { reason: "not today".into() });
     let error = denied.await.expect("it ends").expect_err("denied");
     assert!(error.kind() == ErrorKind::PolicyDenied && error.message().contains("not today"), "{error}");
 
     let edited = delete("/src/x.rs");
     let instead = AnyRequest::Delete(DeleteRequest::new(path("/data/public/a")));
-    pending.recv().await.expect("it is asked").answer(Approval::Edit(Box::new(instead)));
+    pending.recv().await.expect("there is a question").answer(Approval::Edit(Box::new(instead)));
     assert_eq!(edited.await.expect("it ends")?.path, path("/data/public/a"));
     assert!(guarded.exists("/src/x.rs").await? && !guarded.exists("/data/public/a").await?);
 
     let abandoned = delete("/src/x.rs");
-    drop(pending.recv().await.expect("it is asked"));
-    assert_eq!(abandoned.await.expect("it ends").expect_err("nobody answers").kind(), ErrorKind::PolicyDenied);
+    drop(pending.recv().await.expect("there is a question"));
+    assert_eq!(abandoned.await.expect("it ends").expect_err("no approver answers").kind(), ErrorKind::PolicyDenied);
     Ok(())
 }
 
@@ -195,13 +195,13 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
 async fn without_an_answer_approval_is_required() -> Result<()> {
     let cx = OpContext::new();
     let alone = Policy::new(Arc::new(asking())).layer(files().await);
-    let error = alone.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("nobody is there");
+    let error = alone.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("no approver is there");
     assert_eq!(error.kind(), ErrorKind::ApprovalRequired);
 
     let (queue, _pending) = ApprovalQueue::new(1);
     let policy = Policy::new(Arc::new(asking())).with_approver(Arc::new(queue));
     let guarded = policy.with_approval_timeout(Duration::from_secs(60)).layer(files().await);
-    let error = guarded.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("nobody answers");
+    let error = guarded.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("no approver answers");
     assert!(error.kind() == ErrorKind::ApprovalRequired && error.message().contains("in time"), "{error}");
     assert!(guarded.exists("/notes.md").await?);
     Ok(())
@@ -257,7 +257,7 @@ impl PolicyHook for Careful {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hook_of_ones_own_is_asked_about_every_entry() -> Result<()> {
+async fn a_custom_hook_is_called_for_every_entry() -> Result<()> {
     let (guarded, cx) = (Policy::new(Arc::new(Careful)).layer(files().await), OpContext::new());
     assert_eq!(guarded.grep_text("text").await?.len(), 3);
     let rename = RenameRequest::new(path("/data"), path("/got"));
@@ -308,7 +308,9 @@ fn a_dry_run_says_which_rule_decides_about_a_command() {
         let rules = commands().with_not_understood(setting);
         let effect = |cwd: &str| rules.explain_command(None, &ExecuteRequest::new("echo $(date)").cwd(path(cwd)));
         assert_eq!((effect("/free").effect, effect("/src").effect), (free, src), "{setting:?}");
-        assert!(setting == RuleEffect::Allow || effect("/free").reason.is_some_and(|said| said.contains("expansion")));
+        assert!(
+            setting == RuleEffect::Allow || effect("/free").reason.is_some_and(|reason| reason.contains("expansion"))
+        );
     }
     let explained = rules.explain_command(None, &ExecuteRequest::new("sudo id"));
     assert_eq!((explained.name.as_deref(), explained.reason.as_deref()), (Some("never"), Some("a person does that")));
@@ -325,7 +327,7 @@ fn rules_about_commands_go_through_json_and_are_built_in_code() {
 }
 
 #[tokio::test]
-async fn commands_are_run_asked_about_or_not_run_by_what_is_in_them() -> Result<()> {
+async fn commands_are_run_approved_or_refused_by_their_contents() -> Result<()> {
     let (queue, mut pending) = ApprovalQueue::new(4);
     let files = files().await;
     let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&files)));
@@ -341,9 +343,9 @@ async fn commands_are_run_asked_about_or_not_run_by_what_is_in_them() -> Result<
     let error = shell.execute(&cx, in_source("ls").env("LD_PRELOAD", "x")).await.expect_err("a variable is passed");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
 
-    let asked = shell.execute(&cx, in_source("rm x"));
+    let call = shell.execute(&cx, in_source("rm x"));
     let answered = async { pending.recv().await.map(|question| question.answer(Approval::Approve)) };
-    let (ran, answered) = futures::join!(asked, answered);
+    let (ran, answered) = futures::join!(call, answered);
     assert!(ran.is_ok() && answered.is_some());
     assert_eq!(files.read_text("/command").await?, "rm x");
 

@@ -183,12 +183,12 @@ impl Drop for Yard {
 
 /// The shells that are here, each as the words that run it.
 fn shells() -> Vec<Vec<&'static str>> {
-    let known = [vec!["/bin/sh"], vec!["/bin/bash"], vec!["/bin/dash"], vec!["/bin/busybox", "sh"]];
+    let shells = [vec!["/bin/sh"], vec!["/bin/bash"], vec!["/bin/dash"], vec!["/bin/busybox", "sh"]];
     let is_here = |shell: &Vec<&str>| {
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).args(["-c", "true"]).status().is_ok_and(|status| status.success())
     };
-    known.into_iter().filter(is_here).collect()
+    shells.into_iter().filter(is_here).collect()
 }
 
 /// Constructs around a line (`@`), most of which never run it where it is a program's.

@@ -47,7 +47,7 @@ pub(super) struct Bootstrap {
     /// First bytes of standard input, written at once.
     pub(super) input: [Bytes; 3],
     /// Bytes written when the script has ended.
-    pub(super) farewell: Bytes,
+    pub(super) exit_message: Bytes,
 }
 
 impl Bootstrap {
@@ -73,8 +73,8 @@ impl Bootstrap {
             Bytes::from(encoded + "\n")
         };
         let input = [first, stdin.clone(), Bytes::from(format!("{marker}go\n"))];
-        let farewell = Bytes::from(format!("\n{marker}bye\n"));
-        Ok(Self { marker, words, input, farewell })
+        let exit_message = Bytes::from(format!("\n{marker}bye\n"));
+        Ok(Self { marker, words, input, exit_message })
     }
 
     /// The same as one command for a login shell.

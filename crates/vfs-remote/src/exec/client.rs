@@ -153,7 +153,7 @@ struct Conversation {
     stdout: Reading<ChildStdout>,
     stderr: Reading<ChildStderr>,
     input: [Bytes; 3],
-    exit_phase: Bytes,
+    exit_message: Bytes,
 }
 
 /// The outcome of the exchange.
@@ -183,7 +183,7 @@ impl Conversation {
             stdout: Reading::new(streams.stdout, framed()),
             stderr: Reading::new(streams.stderr, framed()),
             input: bootstrap.input,
-            exit_phase: bootstrap.exit_phase,
+            exit_message: bootstrap.exit_message,
         }
     }
 
@@ -194,9 +194,9 @@ impl Conversation {
         time: Duration,
         cancelled: oneshot::Receiver<()>,
     ) -> (Outcome, ExitPhase) {
-        let Self { stdin, mut stdout, mut stderr, input, exit_phase } = self;
+        let Self { stdin, mut stdout, mut stderr, input, exit_message } = self;
         let (release, released) = oneshot::channel::<()>();
-        let writing = tokio::spawn(write(stdin, input, exit_phase, released));
+        let writing = tokio::spawn(write(stdin, input, exit_message, released));
         let end = {
             let outputs = async { tokio::join!(stdout.read_on(), stderr.read_on()) };
             tokio::pin!(outputs);
@@ -232,15 +232,15 @@ impl Conversation {
     }
 }
 
-/// Writes the input, and the exit_phase when it is time. Where it is aborted, standard input is closed.
-async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_phase: Bytes, released: oneshot::Receiver<()>) {
+/// Writes the input, and the exit message when it is time. Where it is aborted, standard input is closed.
+async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_message: Bytes, released: oneshot::Receiver<()>) {
     let written = async {
         for mut piece in input {
             stdin.write_all_buf(&mut piece).await?;
         }
         stdin.flush().await?;
         if released.await.is_ok() {
-            stdin.write_all(&exit_phase).await?;
+            stdin.write_all(&exit_message).await?;
             stdin.flush().await?;
         }
         Ok::<(), std::io::Error>(())

@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_killed_command_whose_output_was_lost_is_reported_as_killed() {
-        let classified = |exit_code| classify(&ClientDiagnostics::new(b"", b"", false, false).with_exit_code(exit_code));
+        let classified =
+            |exit_code| classify(&ClientDiagnostics::new(b"", b"", false, false).with_exit_code(exit_code));
         let killed = classified(Some(137));
         assert_eq!(killed.kind(), ErrorKind::Unavailable);
         assert!(killed.message().contains("killed"), "{killed}");

@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn an_output_that_breaks_off_has_no_ending() {
-        for (text, output) in
+        for (text, expected) in
             [(&b"MARK\nhalf"[..], &b"half"[..]), (b"MARK\nhalfMAR", b"halfMAR"), (b"MARK\nhalfMARK1", b"halfMARK1")]
         {
             for chunk in 1..text.len() {
                 let framed = read(chunk, 1000, text);
                 assert!(framed.is_started() && framed.ending().is_none());
-                assert_eq!(output(framed).0, output);
+                assert_eq!(output(framed).0, expected);
             }
         }
         let framed = read(3, 1000, b"Connection refused");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_dropped_and_told() {
+    fn output_beyond_the_limit_is_dropped_and_counted() {
         for chunk in 1..20 {
             let framed = read(chunk, 4, b"MARK\n0123456789MARK0\n");
             assert_eq!(framed.ending(), Some("0"));

@@ -64,7 +64,7 @@ impl HttpRun {
         Ok(Self { config: Arc::new(config), client })
     }
 
-    /// Limits of one request, which are not over those of the response.
+    /// Checks that `invocation` is within the limits of one request and its response.
     fn check(&self, invocation: &Invocation) -> Result<()> {
         let transport = self.transport();
         let is_over = invocation.script.len() > transport.max_script_bytes

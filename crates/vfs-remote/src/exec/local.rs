@@ -225,7 +225,7 @@ impl RemoteExec for LocalProcess {
             if let Some(next) = ready.refill_script(&script, beginning) {
                 // Where none can be started, the next script says so.
                 if let Ok(shell) = self.start(&next) {
-                    ready.keep(&script, beginning, shell);
+                    ready.add(&script, beginning, shell);
                 }
             }
         };

@@ -10,7 +10,7 @@ use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
-use crate::place::{ScriptResponse, Place, SCRIPT_ROOM};
+use crate::place::{Place, SCRIPT_ROOM, ScriptResponse};
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;

@@ -130,7 +130,11 @@ fn answered(
 ) -> Result<ExecuteResponse> {
     let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
-    let begun = TruncatedOutput::after(marker, &stdout, stdout_bytes).zip(TruncatedOutput::after(marker, &stderr, stderr_bytes));
+    let begun = TruncatedOutput::after(marker, &stdout, stdout_bytes).zip(TruncatedOutput::after(
+        marker,
+        &stderr,
+        stderr_bytes,
+    ));
     let mut response = ExecuteResponse::default();
     match (begun, Reply::parse(marker, &stdout)) {
         (_, Ok(reply)) if reply.failure().is_some() => {

@@ -10,7 +10,7 @@ use vfs_core::{
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};
-use crate::place::{ScriptResponse, Place};
+use crate::place::{Place, ScriptResponse};
 use crate::script::facts::Facts;
 use crate::script::functions;
 use crate::script::reply::Reply;

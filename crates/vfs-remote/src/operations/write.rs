@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode,
 use crate::exec::RemoteExec;
 use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{ScriptResponse, Place, SCRIPT_ROOM};
+use crate::place::{Place, SCRIPT_ROOM, ScriptResponse};
 use crate::script::facts::{Facts, stat_format};
 use crate::script::functions;
 use crate::script::reply::Reply;

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_versions_and_small_contents_are_kept() {
+    fn the_newest_versions_and_small_contents_are_cached() {
         let recent = RecentFiles::default();
         let path = |name: usize| VfsPath::root().child(&name.to_string()).expect("a name");
         let content = |name| recent.get(&path(name)).map(|seen| (seen.version, seen.content));

@@ -141,7 +141,9 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
         ),
         RemoteExit::Exited(code) => Error::new(
             ErrorKind::Unavailable,
-            format!("the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"),
+            format!(
+                "the answer of the sandbox was cut short (exit code {code}); the request may have been carried out"
+            ),
         ),
     };
     error.with_source(StderrExcerpt::of(stderr))
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
+    fn a_loop_of_links_is_distinguished_from_a_name_that_is_too_long() {
         let path = VfsPath::parse("/a").expect("a path");
         for (stderr, expected) in [
             ("cp: './a': Too many levels of symbolic links", "loop"),

@@ -177,7 +177,9 @@ impl<'a> VersionFacts<'a> {
 
 /// Formats `version` as the place's `stat` prints it; a version of another backend gets a text that `stat` never prints.
 pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
-    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::by(version) else { return "none".into() };
+    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::by(version) else {
+        return "none".into();
+    };
     let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
     if let Some(hash) = hash {
         _ = write!(text, "|{hash}");
@@ -188,7 +190,9 @@ pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
 /// When the content of this version was changed, as `find` of GNU takes it, and the tests that only this version meets, as words
 /// of a script. The device is not among them, since no other has a file of the same number and times.
 pub(crate) fn find_tests(version: &Version) -> Option<String> {
-    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::by(version)? else { return None };
+    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::by(version)? else {
+        return None;
+    };
     let (modified_before, changed_before) = (modified.before()?, changed.before()?);
     let [modified, changed, modified_before, changed_before] =
         [modified, changed, modified_before, changed_before].map(|at| Flavour::Gnu.time(at));
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_spelled_as_it_was_told() {
+    fn a_version_is_formatted_as_it_was_printed() {
         let formats =
             [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Zoneless, NO_ZONE), (Flavour::Bsd, BSD)];
         for (flavour, text) in formats {
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_and_names_kept() {
+    fn kinds_are_parsed_and_names_unchanged() {
         for (mode, expected) in [
             ("41ed", ChildKind::Directory),
             ("a1ff", ChildKind::Link),

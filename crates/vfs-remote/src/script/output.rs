@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_one_behind_the_other_and_what_is_missing_is_told() {
+    fn outputs_are_concatenated_and_missing_bytes_are_counted() {
         for (outputs, most, expected) in [
             (&[printed("0123456789", 0, "")][..], 10, "0123456789"),
             (&[printed("0123\n", 5, "abcdefgh")], 10, "0123\n[... 8 bytes left out ...]\ndefgh"),

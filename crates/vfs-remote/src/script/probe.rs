@@ -96,7 +96,7 @@ impl PlaceFeatures {
             _ => return Err(missing("stat")),
         };
         let tools = text(b't');
-        let has = |tool: &str| tools.split(' ').any(|tool| tool == tool);
+        let has = |tool: &str| tools.split(' ').any(|found| found == tool);
         if let Some(tool) = NEEDED.iter().find(|tool| !has(tool)) {
             return Err(missing(tool));
         }
@@ -200,11 +200,11 @@ below() {{
         } else {
             functions::STEP_BY_STEP.to_owned()
         };
-        let tool = format!(
+        let variables = format!(
             "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
             self.move_exact, self.owner, self.permissions,
         );
-        tool + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+        variables + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
     }
 
     /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mv_is_known_by_its_version() {
+    fn a_mv_is_recognised_by_its_version() {
         for (version, expected) in [
             ("mv (GNU coreutils) 9.1\nCopyright", true),
             ("mv (GNU coreutils) 8.30", true),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_an_answer_is_told_from_the_whole() {
+    fn every_prefix_of_a_reply_is_distinguished_from_the_whole() {
         let marker = Marker::random();
         let whole = printed(&marker, "banner MeoneMc\0\u{1}bytes vfs:MxM.M");
         assert!(Reply::parse(&marker, &whole).is_ok());

@@ -98,7 +98,8 @@ impl Contents {
         let batch_paths = self.next(&mut state, path, max_script, place.max_batch_bytes());
         drop(state);
         let fetching = Fetching { contents: self, batch_paths: &batch_paths };
-        let arrived = if batch_paths.len() > 1 { runtime.block_on(place.many(cx, &batch_paths)) } else { Ok(HashMap::new()) };
+        let arrived =
+            if batch_paths.len() > 1 { runtime.block_on(place.many(cx, &batch_paths)) } else { Ok(HashMap::new()) };
         let mut arrived = match arrived {
             // They have grown since they were listed.
             Err(error) if error.kind() == ErrorKind::TooLarge => HashMap::new(),
@@ -114,8 +115,11 @@ impl Contents {
 
     /// Returns `path` and files after it that were not fetched yet: more each time, as long as the search reads them.
     fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
-        state.batch =
-            if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MAX_BATCH_FILES) };
+        state.batch = if state.ready.len() > state.batch {
+            (state.batch / 2).max(1)
+        } else {
+            (state.batch * 2).min(MAX_BATCH_FILES)
+        };
         let mut batch_paths = vec![path.clone()];
         let start = self.files.partition_point(|(at, _)| at < path);
         let (own, after) = match self.files[start..].split_first() {

@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         one_client_takes_over_a_dead_lock,
         a_clock_that_is_behind_breaks_no_lock,
         who_lost_a_lock_changes_nothing,
-        a_file_that_changes_before_it_is_put_is_kept,
+        a_file_that_changes_before_it_is_put_stays,
         a_lock_that_is_anothers_by_now_stays,
         what_others_wrote_in_place_is_not_edited_away,
         an_edit_of_what_is_gone_finds_nothing,
@@ -175,10 +175,10 @@ exec "$real" "$@"
     let theirs = async {
         let end = Instant::now() + HANG_TIMEOUT;
         while !is_over.load(Ordering::Relaxed) && !lab.beside("sleep.waits").exists() {
-            assert!(Instant::now() < end, "nobody waits for the lock");
+            assert!(Instant::now() < end, "no caller waits for the lock");
             sleep(Duration::from_millis(5)).await;
         }
-        fs::remove_file(lock).expect("it is theirs, and nobody else removes it");
+        fs::remove_file(lock).expect("it is theirs, and no other caller removes it");
     };
     let (written, ()) = join(ours, theirs).await;
     assert_eq!(kind(written), Some(ErrorKind::Conflict));
@@ -190,7 +190,7 @@ exec "$real" "$@"
 /// A `find` that prints no facts, as those of other systems.
 const STEPS: (&str, &str) = ("find", "case \"$*\" in *-printf*) exit 1 ;; esac\nexec \"$real\" \"$@\"\n");
 
-async fn a_file_that_changes_before_it_is_put_is_kept() -> Result<()> {
+async fn a_file_that_changes_before_it_is_put_stays() -> Result<()> {
     // Right before the content is put in its place, the lock is another's and the file is written, of the same length.
     let lab = Lab::new(&[(
         "find",
@@ -213,7 +213,7 @@ exec "$real" "$@"
     assert_eq!(kind(files.write(&cx(), request).await), Some(ErrorKind::Conflict));
     assert_eq!(fs::read_to_string(lab.root.path().join("a")).expect("it is there"), "new\n");
     assert!(lab.beside("find.once").exists(), "it was to be put at once");
-    fs::remove_file(lock).expect("it is theirs, and nobody else removes it");
+    fs::remove_file(lock).expect("it is theirs, and no other caller removes it");
     assert_eq!(lab.litter(), [""; 0]);
     Ok(())
 }
@@ -236,7 +236,7 @@ fi
     for round in 0..2 {
         let request = WriteRequest::new(path("/a"), "ours\n").mode(WriteMode::Overwrite);
         assert_eq!(kind(files.write(&cx(), request).await), Some(ErrorKind::Conflict), "{round}");
-        assert_eq!(fs::read_to_string(&lock).expect("it is theirs, and nobody else removes it"), "another\n");
+        assert_eq!(fs::read_to_string(&lock).expect("it is theirs, and no other caller removes it"), "another\n");
         fs::remove_file(&lock).expect("it is there");
         // The next one is put at once.
         fs::write(lab.beside("mv.off"), "").expect("it can be written");
@@ -317,7 +317,7 @@ async fn steps_that_fail_at_once_are_made_one_by_one() -> Result<()> {
 }
 
 async fn a_version_is_that_of_ones_own_content() -> Result<()> {
-    // Whoever looks at a file looks a moment later.
+    // Every look at a file is a moment later.
     let lab = Lab::new(&[("stat", "sleep 0.05\nexec \"$real\" \"$@\"\n")]);
     let clients: Vec<_> = (0..5).map(|_| lab.client()).collect();
     fs::write(lab.root.path().join("from"), "x".repeat(100)).expect("it can be written");
@@ -327,9 +327,9 @@ async fn a_version_is_that_of_ones_own_content() -> Result<()> {
 
 async fn write_and_copy(files: &dyn Backend, length: usize) -> Result<()> {
     let request = WriteRequest::new(path("/a"), "x".repeat(length)).mode(WriteMode::Overwrite);
-    assert_eq!(files.write(&cx(), request).await?.size, length as u64, "what was told is another's");
+    assert_eq!(files.write(&cx(), request).await?.size, length as u64, "the result is that of another change");
     let copied = files.copy(&cx(), CopyRequest::new(path("/from"), path("/a")).overwrite()).await?;
-    assert_eq!(copied.bytes, 100, "what was told is another's");
+    assert_eq!(copied.bytes, 100, "the result is that of another change");
     Ok(())
 }
 
@@ -394,7 +394,7 @@ async fn what_died_long_ago_is_removed() -> Result<()> {
     old.set_modified(SystemTime::now() - Duration::from_secs(7200)).expect("its time can be set");
     lab.client().ls(&cx(), LsRequest::new(path("/"))).await?;
     assert_eq!(lab.litter(), [".vfs-tmp-u-new"]);
-    assert!(at("old").is_file(), "it is nobody's litter");
+    assert!(at("old").is_file(), "no clean-up removes it");
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use vfs_core::{
 use crate::places::{all, directory};
 use crate::runtime::on_runtime;
 
-#[expect(clippy::print_stdout, reason = "what is measured is told")]
+#[expect(clippy::print_stdout, reason = "the measurement is printed")]
 pub(crate) fn trials() -> Vec<Trial> {
     let places = all().into_iter().filter(|place| ["remote-sh", "remote-busybox"].contains(&place.name));
     places

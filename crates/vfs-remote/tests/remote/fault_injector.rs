@@ -63,7 +63,7 @@ impl FaultInjector {
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
-    /// How many scripts ran since this was asked last.
+    /// Returns the number of scripts since the last call.
     pub(crate) fn calls(&self) -> usize {
         self.state.calls.swap(0, Ordering::Relaxed)
     }

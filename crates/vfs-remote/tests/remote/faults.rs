@@ -119,7 +119,7 @@ async fn reads_are_right_or_errors() -> Result<()> {
         files.transport.set(fault);
         let seen = answers(&files.backend).await;
         for ((operation, answer), (_, expected)) in seen.iter().zip(&right) {
-            // What a command had printed is told as far as it arrived, without the end: that is the transport's to tell.
+            // The output of a command is returned as far as it arrived, without the exit, which only the transport knows.
             if *operation == "execute" && matches!(fault, Fault::Cut(_)) {
                 continue;
             }
@@ -197,14 +197,14 @@ async fn answers_after_writing(files: &Files) -> Result<Vec<String>> {
     files.backend.write_text("/a", "some text\n").await?;
     files.backend.write_text("/d/b", "other text\n").await?;
     files.backend.edit(&cx, EditRequest::new(path("/a"), "some", "much")).await?;
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for (operation, answer) in answers(&files.backend).await {
         // Times and inodes differ.
         if !["stat", "ls", "glob", "read"].contains(&operation) {
-            told.push(format!("{operation}: {}", answer?));
+            lines.push(format!("{operation}: {}", answer?));
         }
     }
-    Ok(told)
+    Ok(lines)
 }
 
 async fn a_content_that_arrives_in_part_is_not_written() -> Result<()> {

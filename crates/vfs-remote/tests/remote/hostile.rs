@@ -32,7 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(&place, "names_that_are_not_utf8_are_problems", names_that_are_not_utf8_are_problems));
         trials.push(trial(&place, "what_is_on_the_way_is_not_shown", what_is_on_the_way_is_not_shown));
         trials.push(trial(&place, "a_lock_of_a_dead_process_is_not_in_the_way", dead_locks_are_not_in_the_way));
-        trials.push(trial(&place, "modes_are_kept", modes_are_kept));
+        trials.push(trial(&place, "modes_are_preserved", modes_are_preserved));
         if place.name == "remote-narrow" {
             trials.push(trial(
                 &place,
@@ -49,9 +49,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         }
         trials.push(trial(&place, "deep_trees_can_be_removed", deep_trees_can_be_removed));
         trials.push(trial(&place, "windows_of_large_files_are_right", windows_of_large_files_are_right));
-        trials.push(trial(&place, "hashes_tell_contents_apart", contents_of_one_moment_are_told_apart));
+        trials.push(trial(&place, "hashes_tell_contents_apart", contents_of_one_moment_have_different_versions));
     }
-    trials.push(Trial::ignorable_test("remote-nobody::gaps_are_told", gaps_are_told));
+    trials.push(Trial::ignorable_test("remote-nobody::gaps_are_reported", gaps_are_reported));
     trials.push(Trial::ignorable_test("remote-nobody::a_delete_says_how_far_it_came", a_delete_says_how_far_it_came));
     trials
 }
@@ -227,7 +227,7 @@ async fn dead_locks_are_not_in_the_way(files: Files, root: TempDir) -> Result<()
     Ok(())
 }
 
-async fn modes_are_kept(files: Files, root: TempDir) -> Result<()> {
+async fn modes_are_preserved(files: Files, root: TempDir) -> Result<()> {
     for mode in [0o755, 0o600, 0o644, 0o4750, 0o444] {
         let place = root.path().join(format!("{mode:o}"));
         fs::write(&place, "text\n").expect("it can be written");
@@ -274,7 +274,7 @@ async fn of_too_many_entries_some_are_listed(files: Files, root: TempDir) -> Res
     let problems: Vec<_> = listed.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
     assert_eq!(problems, [("/many", ErrorKind::TooLarge)]);
     let found = files.grep(&cx(), GrepRequest::literal("text")).await?;
-    assert_eq!((found.matches.len(), found.problems.len()), (1, 1), "what was left out is told");
+    assert_eq!((found.matches.len(), found.problems.len()), (1, 1), "the gap is reported");
     Ok(())
 }
 
@@ -364,7 +364,7 @@ async fn windows_of_large_files_are_right(files: Files, root: TempDir) -> Result
     Ok(())
 }
 
-async fn contents_of_one_moment_are_told_apart(files: Files, _root: TempDir) -> Result<()> {
+async fn contents_of_one_moment_have_different_versions(files: Files, _root: TempDir) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for n in 0..20 {
         let (at, content) = (path("/d/a"), format!("{n:02}"));
@@ -417,7 +417,7 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
     }
     let delete = async || files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await;
     on_runtime(async {
-        // What the modes tell is known before anything is removed.
+        // The modes are checked before anything is removed.
         set("d/m/n", 0o555, 65534);
         let error = delete().await.expect_err("nothing may be removed there");
         assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/d/m/n")), "{error:?}");
@@ -453,7 +453,7 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
 }
 
 /// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
-fn gaps_are_told() -> std::result::Result<Completion, Failed> {
+fn gaps_are_reported() -> std::result::Result<Completion, Failed> {
     let root = directory();
     let files = match as_nobody(root.path()) {
         Ok(files) => files,
@@ -488,7 +488,7 @@ fn gaps_are_told() -> std::result::Result<Completion, Failed> {
         assert_eq!(found.problems.len(), 3, "{:?}", found.problems);
         let listed = files.ls(&cx(), LsRequest::new(path("/")).recursive()).await?;
         assert!(listed.entries.iter().any(|entry| entry.path.as_str() == "/open/private"), "{listed:?}");
-        assert!(!listed.problems.is_empty(), "what could not be listed is told");
+        assert!(!listed.problems.is_empty(), "the gap is reported");
         files.write_text("/open/file", "new\n").await?;
         files.write_text("/open/made", "new\n").await?;
         Ok(())

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use vfs_core::Result;
 use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteOutput, Transport};
 
-/// A local process behind bounds that it is held to.
+/// A local process with enforced limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Narrow {
     process: LocalProcess,
@@ -25,7 +25,7 @@ impl Narrow {
         self
     }
 
-    /// Whether it is held to bounds.
+    /// Whether limits are enforced.
     pub(crate) fn is_narrow(&self) -> bool {
         self.transport.max_output_bytes != u64::MAX
     }
@@ -55,7 +55,7 @@ impl RemoteExec for Narrow {
     async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
         assert!(invocation.script.len() <= self.transport.max_script_bytes, "{} bytes", invocation.script.len());
         assert!(invocation.stdin.len() as u64 <= self.transport.max_stdin_bytes, "{} bytes", invocation.stdin.len());
-        assert!(invocation.max_output_bytes < 1 << 30, "what is held in memory is bounded");
+        assert!(invocation.max_output_bytes < 1 << 30, "the buffer in memory is bounded");
         invocation.max_output_bytes = invocation.max_output_bytes.min(self.transport.max_output_bytes);
         self.process.run(invocation).await
     }

@@ -72,7 +72,7 @@ pub(crate) fn coarse() -> Place {
     Place { name, process: Ok(Narrow::wide(process).with_little_input()), _tools: Some(Arc::new(tools)) }
 }
 
-/// Asks the real `stat` for whole seconds where fractions are asked for.
+/// Passes a request for fractions on to the real `stat` as one for whole seconds.
 const WHOLE_SECONDS: &str = r#"option=$1 format=$2
 shift 2
 [ "$format" != %z ] || format=%Z

@@ -129,7 +129,7 @@ async fn no_answer() {
         let answer = stand_in.place(container).run(Invocation::new(script)).await;
         let error = answer.expect_err("an error");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{container}");
-        assert!(error.message().contains("not known"), "{container}: {error}");
+        assert!(error.message().contains("unknown"), "{container}: {error}");
     }
 }
 

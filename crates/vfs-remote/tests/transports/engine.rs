@@ -29,7 +29,7 @@ struct Container {
 impl Container {
     /// Starts one, which sees this machine's temporary files, or says why there is none.
     fn start(engine: &'static str) -> Result<Self, String> {
-        said(Command::new(engine).arg("info"))?;
+        output_of(Command::new(engine).arg("info"))?;
         let busybox = program("busybox").ok_or("busybox")?;
         let root = tempfile::tempdir().map_err(|error| error.to_string())?;
         let tree = |name: &str| root.path().join(name);
@@ -37,18 +37,18 @@ impl Container {
             std::fs::create_dir(tree(directory)).map_err(|error| error.to_string())?;
         }
         std::fs::copy(&busybox, tree("bin/busybox")).map_err(|error| error.to_string())?;
-        for applet in said(Command::new(&busybox).arg("--list"))?.lines().filter(|name| *name != "busybox") {
+        for applet in output_of(Command::new(&busybox).arg("--list"))?.lines().filter(|name| *name != "busybox") {
             std::os::unix::fs::symlink("busybox", tree("bin").join(applet)).map_err(|error| error.to_string())?;
         }
         let (name, archive) = (format!("vfs-test-{}", std::process::id()), tree("archive"));
-        said(Command::new("tar").arg("-C").arg(root.path()).arg("-cf").arg(&archive).args([
+        output_of(Command::new("tar").arg("-C").arg(root.path()).arg("-cf").arg(&archive).args([
             "bin",
             "workspace",
             "proc",
         ]))?;
-        let imported = said(Command::new(engine).arg("import").arg(&archive))?;
+        let imported = output_of(Command::new(engine).arg("import").arg(&archive))?;
         let image = imported.lines().last().unwrap_or_default().to_owned();
-        let mut told = String::new();
+        let mut last_error = String::new();
         for (way, limits) in WAYS.into_iter().zip([&[][..], &LIMITS[..]]) {
             let mut container = Self { engine, way, name: name.clone(), image: None };
             // A busybox that needs libraries starts, and ends at once.
@@ -58,22 +58,22 @@ impl Container {
                     container.image = Some(image);
                     return Ok(container);
                 }
-                Err(reason) => told = reason,
+                Err(reason) => last_error = reason,
             }
         }
-        said(Command::new(engine).arg("rmi").arg(&image))?;
-        Err(told)
+        output_of(Command::new(engine).arg("rmi").arg(&image))?;
+        Err(last_error)
     }
 
     fn run(&self, image: &str, limits: &[&str], shared: &Path) -> Result<String, String> {
         let shared = format!("{0}:{0}", shared.display());
         let mut command = Command::new(self.engine);
         command.args(self.way).args(["run", "--detach", "--network=none", "--name", &self.name, "--volume", &shared]);
-        said(command.args(limits).args([image, "/bin/sleep", "100000"]))
+        output_of(command.args(limits).args([image, "/bin/sleep", "100000"]))
     }
 
     fn does_nothing(&self) -> Result<String, String> {
-        said(Command::new(self.engine).args(self.way).args(["exec", &self.name, "/bin/true"]))
+        output_of(Command::new(self.engine).args(self.way).args(["exec", &self.name, "/bin/true"]))
     }
 
     fn place(&self) -> ContainerExec {
@@ -88,13 +88,13 @@ impl Drop for Container {
         // One that never came to run is not there.
         let own = [(&["kill"][..], &self.name), (&["rm", "--force"], &self.name)].into_iter();
         for (arguments, of) in own.chain(self.image.iter().map(|image| (&["rmi"][..], image))) {
-            let _ = said(Command::new(self.engine).args(self.way).args(arguments).arg(of));
+            let _ = output_of(Command::new(self.engine).args(self.way).args(arguments).arg(of));
         }
     }
 }
 
-/// What a program printed, or what it said was wrong.
-fn said(command: &mut Command) -> Result<String, String> {
+/// Returns the output of a program, or its error message.
+fn output_of(command: &mut Command) -> Result<String, String> {
     let Output { status, stdout, stderr } = command
         .stdin(Stdio::null())
         .output()

@@ -1,4 +1,4 @@
-//! A service that runs code: a server in this process which checks who asks, runs the script with the real `sh`, and
+//! A service that runs code: a server in this process which checks credentials, runs the script with the real `sh`, and
 //! misbehaves on request.
 
 mod service;
@@ -27,9 +27,9 @@ pub(crate) fn trials() -> Vec<Trial> {
             a_script_runs_as_it_is_written,
             bytes_and_exit_codes_arrive,
             a_timeout_ends_the_script_and_keeps_what_was_printed,
-            a_process_left_behind_keeps_nobody_waiting,
-            an_output_over_the_limit_is_cut_and_told,
-            credentials_that_are_wrong_are_told_without_them,
+            a_process_left_behind_delays_no_caller,
+            an_output_over_the_limit_is_truncated_and_reported,
+            wrong_credentials_are_reported_and_not_shown,
             too_many_requests_are_waited_out,
             a_long_wait_is_not_waited_for,
             a_failure_is_not_repeated_unless_that_is_harmless,
@@ -101,7 +101,7 @@ async fn a_timeout_ends_the_script_and_keeps_what_was_printed(kind: Kind) {
     until("the script ended", || !runs(&name)).await;
 }
 
-async fn a_process_left_behind_keeps_nobody_waiting(kind: Kind) {
+async fn a_process_left_behind_delays_no_caller(kind: Kind) {
     let service = Service::start(kind).await;
     let place = place(&service);
     let name = long_sleep();
@@ -111,7 +111,7 @@ async fn a_process_left_behind_keeps_nobody_waiting(kind: Kind) {
     assert_eq!(run(&place, &format!("kill {pid}")).await.exit, RemoteExit::Exited(0));
 }
 
-async fn an_output_over_the_limit_is_cut_and_told(kind: Kind) {
+async fn an_output_over_the_limit_is_truncated_and_reported(kind: Kind) {
     let service = Service::start(kind).await;
     let mut invocation = Invocation::new("head -c 1000000 /dev/zero; exit 5");
     invocation.max_output_bytes = 10;
@@ -123,7 +123,7 @@ async fn an_output_over_the_limit_is_cut_and_told(kind: Kind) {
     assert_eq!((&answer.stdout[..], answer.truncated, answer.stdout_bytes), (&b"01hij"[..], true, 20));
 }
 
-async fn credentials_that_are_wrong_are_told_without_them(kind: Kind) {
+async fn wrong_credentials_are_reported_and_not_shown(kind: Kind) {
     let service = Service::start(kind).await;
     let wrong = match kind {
         Kind::Json => config(&service).sign(BearerToken::new("another-token-of-somebody")),

@@ -25,8 +25,8 @@ pub(crate) const ALL: &[(&str, Law)] = laws![
     a_script_arrives_as_it_is_written,
     a_script_of_the_largest_size_arrives,
     a_nul_byte_is_refused,
-    an_output_over_the_limit_is_cut_and_told,
-    a_process_left_behind_keeps_nobody_waiting,
+    an_output_over_the_limit_is_truncated_and_reported,
+    a_process_left_behind_delays_no_caller,
     many_at_a_time_get_their_own_answers,
     a_timeout_keeps_what_was_printed_and_ends_the_script,
     a_call_that_is_dropped_ends_the_script,
@@ -106,7 +106,7 @@ async fn a_nul_byte_is_refused(place: Place) {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
-async fn an_output_over_the_limit_is_cut_and_told(place: Place) {
+async fn an_output_over_the_limit_is_truncated_and_reported(place: Place) {
     let mut limited = Invocation::new("printf 0123456789; printf abcdefghij >&2; exit 5");
     limited.max_output_bytes = 4;
     let answer = place.run(limited.clone()).await.expect("an answer");
@@ -119,7 +119,7 @@ async fn an_output_over_the_limit_is_cut_and_told(place: Place) {
     assert!(!place.run(limited).await.expect("an answer").truncated);
 }
 
-async fn a_process_left_behind_keeps_nobody_waiting(place: Place) {
+async fn a_process_left_behind_delays_no_caller(place: Place) {
     let name = long_sleep();
     let script = format!("sleep {name} & echo $!");
     let answer = tokio::time::timeout(HANG_TIMEOUT, run(&*place, &script)).await;

@@ -29,15 +29,15 @@ pub(crate) fn trials() -> Vec<Trial> {
         the_connection_ends_with_the_last_clone,
         a_lost_connection_is_made_anew,
         a_connection_cut_in_the_middle_is_an_error_and_ends_the_script,
-        a_server_that_is_gone_is_told,
-        a_login_that_is_refused_is_told,
-        a_host_key_that_changed_is_told,
-        a_host_key_that_is_unknown_is_told_or_taken,
+        a_server_that_is_gone_is_reported,
+        a_login_that_is_refused_is_reported,
+        a_host_key_that_changed_is_reported,
+        a_host_key_that_is_unknown_is_reported_or_accepted,
         a_host_that_does_not_answer_is_given_up,
         a_failure_to_connect_is_one_for_all_who_wait,
-        an_option_that_ssh_does_not_know_is_told,
+        an_option_that_ssh_lacks_is_reported,
         words_that_could_be_options_are_refused,
-        a_host_that_has_no_name_is_told,
+        a_host_that_has_no_name_is_reported,
         start_up_files_of_the_login_shell_are_no_part_of_the_answer,
     ];
     for shell in ["dash", "bash", "zsh", "fish", "tcsh", "busybox"] {
@@ -111,12 +111,12 @@ async fn a_connection_cut_in_the_middle_is_an_error_and_ends_the_script() {
         server.cut();
         let error = call.await.expect("no panic").expect_err("no answer");
         check(&error, ErrorKind::Unavailable, "lost");
-        assert!(error.message().contains("not known"), "{error}");
+        assert!(error.message().contains("unknown"), "{error}");
         until("the script ended", || !runs(&name)).await;
     }
 }
 
-async fn a_server_that_is_gone_is_told() {
+async fn a_server_that_is_gone_is_reported() {
     let mut server = Sshd::start();
     let place = server.place();
     run(&place, "true").await;
@@ -131,17 +131,17 @@ async fn a_server_that_is_gone_is_told() {
     assert_eq!(run(&place, "echo back").await, exited(0, "back\n", ""));
 }
 
-async fn a_login_that_is_refused_is_told() {
+async fn a_login_that_is_refused_is_reported() {
     let server = Sshd::start();
     let stranger = server.config().identity_file(server.path("stranger"));
     let error = fails(&Ssh::new(stranger).expect("a transport"), "true").await;
     check(&error, ErrorKind::PermissionDenied, "did not accept the login");
-    let nobody = server.config().user("no-such-user");
-    let error = fails(&Ssh::new(nobody).expect("a transport"), "true").await;
+    let config = server.config().user("no-such-user");
+    let error = fails(&Ssh::new(config).expect("a transport"), "true").await;
     check(&error, ErrorKind::PermissionDenied, "did not accept the login");
 }
 
-async fn a_host_key_that_changed_is_told() {
+async fn a_host_key_that_changed_is_reported() {
     let server = Sshd::start();
     server.know_host("other-host.pub");
     for keys in [HostKeys::Known, HostKeys::AcceptNew] {
@@ -150,18 +150,18 @@ async fn a_host_key_that_changed_is_told() {
     }
 }
 
-async fn a_host_key_that_is_unknown_is_told_or_taken() {
+async fn a_host_key_that_is_unknown_is_reported_or_accepted() {
     let server = Sshd::start();
     std::fs::remove_file(server.path("known")).expect("a file");
     let place = server.place();
     check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "key is unknown");
     let trusting = Ssh::new(server.config().host_keys(HostKeys::AcceptNew)).expect("a transport");
     assert_eq!(run(&trusting, "echo in").await, exited(0, "in\n", ""));
-    assert_eq!(run(&place, "echo now known").await, exited(0, "now known\n", ""));
+    assert_eq!(run(&place, "echo now accepted").await, exited(0, "now accepted\n", ""));
 }
 
 async fn a_host_that_does_not_answer_is_given_up() {
-    // Connections to it are made by the system, and nobody ever says anything.
+    // Connections to it are made by the system, and never answered.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
     let config = SshConfig::new("127.0.0.1").port(port).config_file("none").connect_timeout(Duration::from_secs(1));
@@ -182,7 +182,7 @@ async fn a_failure_to_connect_is_one_for_all_who_wait() {
     assert!((1..=3).contains(&connections), "{connections} attempts for 30 who waited");
 }
 
-async fn an_option_that_ssh_does_not_know_is_told() {
+async fn an_option_that_ssh_lacks_is_reported() {
     let config =
         SshConfig::new("127.0.0.1").port(vfs_testkit::server_port()).config_file("none").option("NoSuchOption", "1");
     let error = fails(&Ssh::new(config).expect("a transport"), "true").await;
@@ -203,7 +203,7 @@ async fn words_that_could_be_options_are_refused() {
     Ssh::new(SshConfig::new("::1").user("a.b-c_d")).expect("a transport");
 }
 
-async fn a_host_that_has_no_name_is_told() {
+async fn a_host_that_has_no_name_is_reported() {
     let config = SshConfig::new("no-such-host.invalid").config_file("none");
     let error = fails(&Ssh::new(config).expect("a transport"), "true").await;
     check(&error, ErrorKind::Unavailable, "name does not resolve");

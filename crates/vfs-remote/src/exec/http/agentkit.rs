@@ -74,7 +74,7 @@ impl Agentkit {
         self
     }
 
-    /// Limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
+    /// Sets the limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
     /// does not publish its bounds.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
@@ -218,8 +218,7 @@ fn not_run(result: &Value) -> Error {
     let name = outputs.iter().find_map(|output| output["ename"].as_str()).unwrap_or_default();
     let name = one_line(name, 80);
     let reason = if name.is_empty() { String::new() } else { format!(" ({name})") };
-    let message =
-        format!("the service's Python did not bring the command to its end{reason}; its effects are unknown");
+    let message = format!("the service's Python did not bring the command to its end{reason}; its effects are unknown");
     Error::new(ErrorKind::Unavailable, message)
 }
 

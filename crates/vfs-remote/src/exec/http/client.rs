@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_signature_are_known() {
+    fn the_words_of_a_signature_are_redacted() {
         let found = |value| words(value).collect::<Vec<_>>();
         assert_eq!(found("Bearer abc=="), ["abc=="]);
         assert_eq!(found("Scheme Credential=id/day, SignedHeaders=a;b, Signature=0f"), ["id/day", "a;b", "0f"]);

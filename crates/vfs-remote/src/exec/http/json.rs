@@ -41,7 +41,7 @@ impl JsonApi {
         Self::default()
     }
 
-    /// A service that takes and gives what `transport` says.
+    /// Sets the limits of the service.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;

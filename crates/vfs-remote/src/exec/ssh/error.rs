@@ -21,7 +21,8 @@ pub(super) fn classify(diagnostics: &ClientDiagnostics) -> Error {
             PermissionDenied,
             "the host's key is unknown: connect once by hand and look at it, or let new keys be accepted",
         )
-    } else if diagnostics.has(&["permission denied", "too many authentication failures", "no supported authentication"]) {
+    } else if diagnostics.has(&["permission denied", "too many authentication failures", "no supported authentication"])
+    {
         (
             PermissionDenied,
             "the host did not accept the login: check the user, the key and the agent; no prompt can be answered here, so a key \
@@ -31,7 +32,12 @@ pub(super) fn classify(diagnostics: &ClientDiagnostics) -> Error {
         (Unavailable, "the host's name does not resolve: check its spelling and the network")
     } else if diagnostics.has(&["connection refused"]) {
         (Unavailable, "the host refused the connection: check the port, and that its SSH server runs")
-    } else if diagnostics.has(&["connection timed out", "no route to host", "network is unreachable", "operation timed out"]) {
+    } else if diagnostics.has(&[
+        "connection timed out",
+        "no route to host",
+        "network is unreachable",
+        "operation timed out",
+    ]) {
         (Unavailable, "the host cannot be reached: check its address and the network")
     } else if diagnostics.has(&["bad configuration option", "command-line line", "bad number", "unsupported option"]) {
         (InvalidArgument, "ssh does not take one of its options")
@@ -50,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_ssh_are_told_apart() {
+    fn messages_of_ssh_are_classified() {
         for (words, kind, meaning) in [
             ("ssh: connect to host a port 1: Connection refused", ErrorKind::Unavailable, "refused"),
             (
@@ -77,7 +83,8 @@ mod tests {
 
     #[test]
     fn paths_of_this_machine_are_for_operators_only() {
-        let error = classify(&ClientDiagnostics::new(b"Load key \"/home/me/.ssh/id\": bad permissions", b"", false, false));
+        let error =
+            classify(&ClientDiagnostics::new(b"Load key \"/home/me/.ssh/id\": bad permissions", b"", false, false));
         assert!(!error.for_model().contains("/home"), "{error}");
         let source = std::error::Error::source(&error).expect("a source");
         assert!(source.to_string().contains("/home/me"));

@@ -87,12 +87,12 @@ impl Service {
         self.state.lock().expect("the state").plan = fates.into_iter().collect();
     }
 
-    /// How many requests came since it was asked last.
+    /// Returns the number of requests since the last call.
     pub(crate) fn take_requests(&self) -> usize {
         std::mem::take(&mut self.state.lock().expect("the state").requests)
     }
 
-    /// How many scripts were run since it was asked last.
+    /// Returns the number of scripts since the last call.
     pub(crate) fn take_runs(&self) -> usize {
         std::mem::take(&mut self.state.lock().expect("the state").runs)
     }
@@ -163,7 +163,7 @@ async fn answer(kind: Kind, state: Arc<Mutex<State>>, request: Request<Incoming>
     };
     if !is_known {
         let sent: Vec<&str> = parts.headers.values().filter_map(|value| value.to_str().ok()).collect();
-        return Ok(says(401, kind, &format!("this is not known: {}", sent.join(" "))));
+        return Ok(says(401, kind, &format!("unknown: {}", sent.join(" "))));
     }
     let run = || async {
         state.lock().expect("the state").runs += 1;
@@ -285,7 +285,7 @@ fn run_json(body: &[u8]) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", call["script"].as_str().expect("text")]);
     let (status, mut stdout, stderr) = run_for(&mut command, &stdin, time);
-    // It gives more than was asked for, by a byte.
+    // The service returns a byte more than requested.
     let max = call["max_output_bytes"].as_u64().map_or(usize::MAX, |max| max as usize + 1);
     if call["keep"] == "beginning" {
         stdout.truncate(max);
