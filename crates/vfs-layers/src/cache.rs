@@ -21,7 +21,7 @@ const ENTRY_OVERHEAD: u64 = 256;
 /// * A read gets the current version from the inner backend by a `stat`, and is served from the cache if the content
 ///   of that version is cached. Otherwise the whole file is downloaded and cached. The cache pays only if a `stat` is
 ///   much cheaper than a `read`, as with remote stores; in front of a disk or of memory it only costs.
-/// * Stale content is never returned, whoever changes the files, because the backend's version decides.
+/// * Stale content is never returned, even if others change the files, because the backend's version decides.
 /// * Results, errors and windows are those of the inner backend. Files over [`max_file_size`](Self::max_file_size),
 ///   and reads whose `stat` or download fails, go to its own `read`. Only `read` is cached: neither downloads nor
 ///   searches are.

@@ -45,7 +45,7 @@ use self::usage::UsageTracker;
 ///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
 ///   copy or recursive delete, which may have left a part.
 /// * The usage of an actor is what its changes added, less what they removed, since the layer was created: an actor
-///   that deletes a file is credited with it, whoever wrote it. Usage can be negative. Files that existed before, and
+///   that deletes a file is credited with it, even if another actor wrote it. Usage can be negative. Files that existed before, and
 ///   what a new count finds, belong to no actor. All callers without a name are one actor. An actor that has changed
 ///   something is remembered for the lifetime of the layer.
 /// * Commands cannot be metered. After a command the files are counted again, also if it ended during a count, and

@@ -32,7 +32,7 @@ tidy() { :; }
 die() { tidy; printf '%s' "$M!$1$T"; exit 0; }
 finish() { printf '%s' "$T"; exit 0; }
 top() { cd -P -- "$R" 2>/dev/null || die noroot; r=${PWD%/}; }
-# What is gone by now is denied to nobody.
+# An entry that is gone by now is not denied.
 needs() { [ "$1" "./$n" ] || { [ -e "./$n" ] || die raced; die denied; }; }
 into() {
   if [ -n "$q" ]; then q=$((q + 1))

@@ -131,7 +131,7 @@ impl CheckpointedBackend {
     ///
     /// An operation is undone only if its files have the versions that it left. This method compares the files before and after
     /// `work`, also if it fails, and records the new version of each file whose content is the same. A file with another content
-    /// was changed by somebody else, and stays a `conflict` of an undo. No change through this layer begins meanwhile.
+    /// was changed by another caller, and stays a `conflict` of an undo. No change through this layer begins meanwhile.
     ///
     /// # Errors
     ///

@@ -1,13 +1,12 @@
 //! Shell functions for writes: locks, staged contents, conditional replacement.
 
-/// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
-/// of another entry, `s` what takes the entry's place, `u` content that waits for it here, `staged` content that waits
-/// for it elsewhere, `back` the same once it is `s`, and `b` what says that a lock is being broken, `a` what tells how old things seem, and `y` the facts of `s` before it took the
-/// entry's place.
+/// Changing an entry, under its lock `t`: a file with the `ID` of its owner. `g` is the lock of another entry, `s` the file that
+/// replaces the entry, `u` content that waits here, `staged` content that waits elsewhere, `back` the same once it is `s`, `b` the
+/// marker of a lock that is being broken, `a` a file by which ages are measured, and `y` the facts of `s` before it replaced the
+/// entry.
 ///
-/// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
-/// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
-/// lock.
+/// A lock that is older than a minute has expired. Only one process breaks it at a time, after another look at its age. As the
+/// owner may only have been slow, every change is preceded by a check that the process still owns its lock.
 pub(crate) const CHANGE: &str = r#"t= g= s= u= a= b= y= staged= back=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }

@@ -86,7 +86,7 @@ prune() {
   trap '[ -e "./$n" ] || [ ! -e "./$c" ] || mv -f $mvt "./$c" "./$n"; tidy; exit 1' HUP INT TERM
   mv -f $mvt "./$n" "./$c" || die os
   release
-  # Whoever looks for what was left behind sees that this was not.
+  # A clean-up of abandoned files sees that this is not one.
   touch -c "./$c"
   i=0
   while :; do

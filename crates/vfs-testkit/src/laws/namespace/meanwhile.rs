@@ -24,7 +24,7 @@ namespace_laws! {
 
 const MEANWHILE: &str = "meanwhile\n";
 
-/// Moves while somebody else writes `file` at `end`, before each of its calls in turn, and hands what is found to `check`.
+/// Moves while another caller writes `file` at `end`, before each of its calls in turn, and passes the final state to `check`.
 async fn written_at_each_step(
     n: &NamespaceFactory,
     case: &Case,
