@@ -11,6 +11,7 @@ mod names;
 mod namespaces;
 mod read;
 mod staging;
+mod uploads;
 mod verify;
 
 use std::fmt;
@@ -29,7 +30,7 @@ use self::http::OperationTimeout;
 use self::list::ListSource;
 use self::names::KeyLayout;
 use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
-use self::staging::OpenUploads;
+use self::uploads::OpenUploads;
 use crate::store::{
     Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Staging, Store, StoreCapabilities,
     StoredMeta, StoredValue, TimestampSource, ValueContent,

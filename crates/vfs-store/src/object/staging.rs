@@ -1,59 +1,20 @@
 //! Multipart uploads that are begun before the put that completes them.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use object_store::path::Path;
-use object_store::{MultipartUpload, PutMultipartOptions, PutPayload};
-use tokio::sync::Mutex as AsyncMutex;
+use object_store::{PutMultipartOptions, PutPayload};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
 use super::change::AttemptOutcome;
 use super::http::ChangeAttempts;
+use super::uploads::OpenUpload;
 use crate::store::{Key, NewValue, Precondition, PutOutcome, StagedContent, Staging, StagingToken, WriteId};
 
 /// Maximum size of a value that is uploaded in parts, 64 GiB: services take 10,000 parts.
 const MAX_STAGED: u64 = 64 << 30;
-
-/// The uploads of this process that are neither completed nor aborted.
-#[derive(Default)]
-pub(super) struct OpenUploads(Mutex<HashMap<StagingToken, Arc<AsyncMutex<OpenUpload>>>>);
-
-/// An upload with the metadata that it was begun with.
-struct OpenUpload {
-    location: Path,
-    upload: Box<dyn MultipartUpload>,
-    size: u64,
-    id: WriteId,
-    created_at: DateTime<Utc>,
-    modified_at: DateTime<Utc>,
-}
-
-impl OpenUploads {
-    fn get(&self, token: &StagingToken) -> Result<Arc<AsyncMutex<OpenUpload>>> {
-        let uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        uploads.get(token).cloned().ok_or_else(StagingToken::unknown)
-    }
-
-    fn insert(&self, token: StagingToken, upload: OpenUpload) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token, Arc::new(AsyncMutex::new(upload)));
-    }
-
-    fn remove(&self, token: &StagingToken) -> Option<Arc<AsyncMutex<OpenUpload>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token)
-    }
-}
-
-impl fmt::Debug for OpenUploads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenUploads")
-    }
-}
 
 impl BucketStore {
     /// Completes an upload if the precondition holds.
