@@ -162,7 +162,8 @@ async fn meanwhile(files: &LocalBackend, path: &VfsPath) -> Result<()> {
     say("Meanwhile a reviewer improves a comment in the same file.");
     let cx = OpContext::new().with_actor("reviewer");
     call(&format!("edit {path}, as the reviewer"));
-    let request = EditRequest::new(path.clone(), "/// Most bytes of one component.", "/// Most bytes of one name.");
+    let (old, new) = ("/// The maximum size of a component in bytes.", "/// The maximum size of a name in bytes.");
+    let request = EditRequest::new(path.clone(), old, new);
     let edited = files.edit(&cx, request).await?;
     answer(&format!("{} place changed, version {}", edited.occurrences, short(&edited.version)));
     Ok(())

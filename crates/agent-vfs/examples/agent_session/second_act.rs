@@ -51,7 +51,9 @@ async fn work(files: &dyn Backend, file: &str) -> Result<()> {
     call("write /memories/plan.md");
     files.write_text("/memories/plan.md", "1. name the limit in the docs\n2. commit\n").await?;
     call(&format!("edit {file}"));
-    files.edit_text(file, "/// Most bytes of a whole path,", "/// The most bytes that a whole path can have,").await?;
+    files
+        .edit_text(file, "/// The maximum size of a path in bytes,", "/// The most bytes that a path can have,")
+        .await?;
     call("write /NOTES.md");
     files.create_text("/NOTES.md", "nobody asked for this\n").await?;
     Ok(())
@@ -62,9 +64,9 @@ async fn sub_agents(overlay: &OverlayBackend, file: &VfsPath) -> Result<()> {
     let cx = OpContext::new();
     let (first, second) = (overlay.fork(), overlay.fork());
     first.create_text("/docs/first.md", "written by the first\n").await?;
-    first.edit_text(file.as_str(), "/// The path as text.", "/// The path, as text.").await?;
+    first.edit_text(file.as_str(), "/// Returns the path as text.", "/// Returns the path, as text.").await?;
     second.create_text("/docs/second.md", "written by the second\n").await?;
-    second.edit_text(file.as_str(), "/// The path as text.", "/// The text of the path.").await?;
+    second.edit_text(file.as_str(), "/// Returns the path as text.", "/// Returns the text of the path.").await?;
     for (name, fork) in [("first", first), ("second", second)] {
         call(&format!("merge the {name} fork"));
         let merge = overlay.merge(&cx, &fork).await?;
@@ -88,7 +90,7 @@ async fn commit(overlay: &OverlayBackend, project: &LocalBackend, file: &VfsPath
         Commit::Conflicts(conflicts) => answer(&format!("{} files were changed meanwhile", conflicts.len())),
         _ => {}
     }
-    let is_there = project.read_text(file.as_str()).await?.contains("/// The path, as text.");
+    let is_there = project.read_text(file.as_str()).await?.contains("/// Returns the path, as text.");
     answer(&format!("the first one's words are in the project now: {is_there}"));
     Ok(())
 }
