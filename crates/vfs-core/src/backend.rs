@@ -36,6 +36,9 @@ pub struct Capabilities {
     pub set_times: bool,
     /// The maximum size, in bytes, of a file that is written, edited or downloaded in one call.
     pub max_file_size: u64,
+    /// How a repeated mutation with an [`OperationId`](crate::OperationId) is treated.
+    #[serde(default)]
+    pub operation_ids: OperationIds,
     /// The maximum size, in bytes, of a file that a [`FileWriter`] writes.
     #[serde(default)]
     pub max_streamed_size: u64,
@@ -51,6 +54,7 @@ impl Capabilities {
             empty_directories: false,
             links: false,
             set_times: false,
+            operation_ids: OperationIds::Ignored,
             max_file_size,
             max_streamed_size: max_file_size,
         }
@@ -77,6 +81,22 @@ pub enum Mutations {
     InPlace,
     /// In the result's `files_update` only: the caller merges the update into its state and opens a backend over that state.
     Returned,
+}
+
+/// How a backend treats the [`OperationId`](crate::OperationId) of a mutation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OperationIds {
+    /// It is ignored: a mutation that is sent again is made again.
+    #[default]
+    Ignored,
+    /// It is remembered by this process: a mutation that is sent again returns the first result, or is a `conflict` if the outcome of
+    /// the first is unknown.
+    Process,
+    /// It is stored for at least a day with the change, in one transaction: a mutation that is sent again, to any process, is made once
+    /// and returns the first result. A rename or copy between two mounts is not covered.
+    Stored,
 }
 
 /// A storage for files, such as memory, a local directory or a database.

@@ -12,6 +12,7 @@ use futures::future::{Either, select};
 
 pub use crate::cancel::{CancelToken, DropGuard};
 use crate::error::{Error, ErrorKind, Result};
+use crate::operation_id::OperationId;
 
 /// The context of one operation: caller, deadline, cancellation token, tracing span and extensions.
 ///
@@ -37,6 +38,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct OpContext {
     actor: Option<Arc<str>>,
     session: Option<Arc<str>>,
+    operation_id: Option<OperationId>,
     deadline: Option<Instant>,
     cancel: CancelToken,
     span: tracing::Span,
@@ -51,6 +53,7 @@ impl OpContext {
         Self {
             actor: None,
             session: None,
+            operation_id: None,
             deadline: None,
             cancel: CancelToken::new(),
             span: tracing::Span::none(),
@@ -69,6 +72,13 @@ impl OpContext {
     #[must_use]
     pub fn with_session(mut self, session: impl Into<Arc<str>>) -> Self {
         self.session = Some(session.into());
+        self
+    }
+
+    /// Sets the id of a mutation that may be sent more than once. Calls that are no mutations ignore it.
+    #[must_use]
+    pub fn with_operation_id(mut self, id: OperationId) -> Self {
+        self.operation_id = Some(id);
         self
     }
 
@@ -140,6 +150,11 @@ impl OpContext {
     /// Returns the session that the call belongs to.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
+    }
+
+    /// Returns the id of the mutation.
+    pub fn operation_id(&self) -> Option<&OperationId> {
+        self.operation_id.as_ref()
     }
 
     /// Returns the deadline.
@@ -242,6 +257,7 @@ impl fmt::Debug for OpContext {
         f.debug_struct("OpContext")
             .field("actor", &self.actor)
             .field("session", &self.session)
+            .field("operation_id", &self.operation_id)
             .field("deadline", &self.deadline)
             .field("cancelled", &self.cancel.is_cancelled())
             .field("extensions", &self.extensions.as_ref().map_or(0, |extensions| extensions.len()))

@@ -50,6 +50,7 @@
 mod cancel;
 mod ext;
 mod facets;
+mod operation_id;
 mod path_mapping;
 mod remove_empty_dirs;
 mod types;
@@ -127,6 +128,7 @@ pub use self::{
 };
 pub use ext::BackendExt;
 pub use facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
+pub use operation_id::OperationId;
 pub use types::{
     CaseMode, Content, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::{Instant, sleep};
+use vfs_core::backend::OperationIds;
 use vfs_core::operation::{
-    Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
+    Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
 };
 use vfs_core::{Backend, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result};
 use vfs_search::run_until_cancelled;
@@ -18,7 +19,8 @@ use vfs_search::run_until_cancelled;
 ///
 /// * Only temporary errors are retried. After `busy` nothing has happened, so every operation is retried. After
 ///   `timeout` and `unavailable` the outcome is unknown, so only idempotent operations are: see
-///   [`RequestRef::is_idempotent`].
+///   [`RequestRef::is_idempotent`]; and mutations with an [operation id](OpContext::with_operation_id) that the backend
+///   [stores](OperationIds::Stored).
 /// * The delay before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
 /// * Nothing is retried after the caller has cancelled, or if the delay would end after the caller's deadline: the
 ///   last error is returned. Cancelling ends a delay at once.
@@ -119,7 +121,7 @@ impl Interceptor for Retry {
         loop {
             match request.clone().send(inner, cx).await {
                 Ok(output) => return Ok(output),
-                Err(error) => self.back_off(cx, request.as_request_ref(), attempt, error).await?,
+                Err(error) => self.back_off(inner, cx, request.as_request_ref(), attempt, error).await?,
             }
             attempt += 1;
         }
@@ -135,7 +137,7 @@ impl Interceptor for Retry {
                 let mut items = call.restart(cx.clone());
                 match items.next().await {
                     Some(Err(error)) => {
-                        self.back_off(&cx, call.request().as_request_ref(), attempt, error).await?;
+                        self.back_off(&**call.inner(), &cx, call.request().as_request_ref(), attempt, error).await?;
                     }
                     first => return Ok(stream::iter(first).chain(items).boxed()),
                 }
@@ -147,9 +149,17 @@ impl Interceptor for Retry {
 
 impl Retry {
     /// Waits before the attempt after `attempt`, or returns `error` if the operation is not retried.
-    async fn back_off(&self, cx: &OpContext, request: RequestRef<'_>, attempt: u32, error: Error) -> Result<()> {
+    async fn back_off(
+        &self,
+        inner: &dyn Backend,
+        cx: &OpContext,
+        request: RequestRef<'_>,
+        attempt: u32,
+        error: Error,
+    ) -> Result<()> {
         let delay = self.delay(attempt);
-        if attempt >= self.attempts || !may_repeat(&error, request) || !fits(cx, delay) {
+        let is_repeatable = may_repeat(&error, request) || (error.is_temporary() && is_made_once(inner, cx, request));
+        if attempt >= self.attempts || !is_repeatable || !fits(cx, delay) {
             return Err(error);
         }
         run_until_cancelled(cx, &request.primary_path(), sleep(delay)).await
@@ -161,6 +171,15 @@ fn may_repeat(error: &Error, request: RequestRef<'_>) -> bool {
         ErrorKind::Busy => true,
         kind => kind.is_temporary() && request.is_idempotent(),
     }
+}
+
+/// Returns whether the backend makes the mutation once, however often it is sent.
+fn is_made_once(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> bool {
+    // The writer of a commit is gone after a failure.
+    request.class() == OperationClass::Write
+        && !matches!(request, RequestRef::CommitWriter(_))
+        && cx.operation_id().is_some()
+        && inner.capabilities(&request.primary_path()).operation_ids == OperationIds::Stored
 }
 
 /// Returns whether `delay` ends before the caller cancels or its deadline passes.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
+use vfs_core::backend::OperationIds;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::tree::{OpenTreeRequest, SharedTree};
@@ -65,6 +66,9 @@ use crate::store::{Store, TimestampSource};
 /// * Over a store with [staging](Store::as_staging) a [`FileWriter`] sends a file in parts of 8 MiB, and holds no more in memory; one of
 ///   at most a part is written as a whole. Over a bucket, a file that is written in several parts has the modification time at which
 ///   the first was sent.
+/// * Over a store with [recorded batches](Store::as_operations), a mutation whose context has an
+///   [operation id](OpContext::with_operation_id) is made once: the id and the result are stored with the change for a day. Each file of
+///   an upload is a mutation of its own.
 /// * A small file is read by one request, a large one block by block in bounded memory. A read is restarted if another process
 ///   changes the file meanwhile.
 /// * A search of a whole namespace lists it. If the store has a [change log](Store::as_changes), names are cached and brought up to
@@ -128,7 +132,7 @@ impl<S: Store> StoreBackend<S> {
     fn view(&self, cx: &OpContext, path: &VfsPath) -> Result<NamespaceView<S>> {
         cx.check().map_err(|error| error.or_path(path))?;
         let namespace = self.shared.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
-        Ok(NamespaceView { shared: Arc::clone(&self.shared), namespace, cx: cx.clone() })
+        Ok(NamespaceView { shared: Arc::clone(&self.shared), namespace, cx: cx.clone(), operation: None })
     }
 }
 
@@ -162,6 +166,9 @@ impl<S: Store> Backend for StoreBackend<S> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.shared.max_file_size());
         capabilities.max_streamed_size = self.shared.max_streamed_size();
+        if self.shared.store.as_operations().is_some() {
+            capabilities.operation_ids = OperationIds::Stored;
+        }
         capabilities.set_times = self.shared.store.capabilities().timestamps == TimestampSource::Caller;
         capabilities
     }
@@ -192,7 +199,8 @@ impl<S: Store> Backend for StoreBackend<S> {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.shared.feed_barrier.wait().await;
-        write::write(&self.view(cx, &req.path)?, req).await
+        let view = self.view(cx, &req.path)?.for_mutation(&req)?;
+        view.once(write::write(&view, req)).await
     }
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
@@ -204,22 +212,26 @@ impl<S: Store> Backend for StoreBackend<S> {
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         self.shared.feed_barrier.wait().await;
-        edit::edit(&self.view(cx, &req.path)?, &req).await
+        let view = self.view(cx, &req.path)?.for_mutation(&req)?;
+        view.once(edit::edit(&view, &req)).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
         self.shared.feed_barrier.wait().await;
-        delete::delete(&self.view(cx, &req.path)?, &req).await
+        let view = self.view(cx, &req.path)?.for_mutation(&req)?;
+        view.once(delete::delete(&view, &req)).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
         self.shared.feed_barrier.wait().await;
-        transfer::rename(&self.view(cx, &req.from)?, &req).await
+        let view = self.view(cx, &req.from)?.for_mutation(&req)?;
+        view.once(transfer::rename(&view, &req)).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
         self.shared.feed_barrier.wait().await;
-        transfer::copy(&self.view(cx, &req.from)?, &req).await
+        let view = self.view(cx, &req.from)?.for_mutation(&req)?;
+        view.once(transfer::copy(&view, &req)).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {

@@ -17,8 +17,9 @@ use vfs_core::state::FileData;
 use vfs_core::{Error, ErrorKind, Problem, Result, Version, VfsPath};
 
 use crate::store::{
-    Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome,
-    Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each, stat_each,
+    Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Operations, Page, PathStat, Precondition,
+    PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each,
+    stat_each,
 };
 
 /// How many values are looked into at once.
@@ -325,6 +326,11 @@ impl<S: Store> Store for Documents<S> {
     }
 
     fn as_search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    fn as_operations(&self) -> Option<&dyn Operations> {
+        // The version of a document depends on its times.
         None
     }
 

@@ -32,7 +32,8 @@ pub use redis::{RedisConfig, RedisStore};
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry, Inspect, Key,
-    LevelOrder, ListDepth, ListRequest, Namespace, NewValue, Page, PageToken, PathStat, Precondition, PutOutcome,
-    STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging, StagingToken, Store, StoreCapabilities, StoreStats,
-    StoredMeta, StoredValue, TextQuery, TimestampSource, TransactionSupport, ValueContent, Write, WriteId,
+    LevelOrder, ListDepth, ListRequest, Namespace, NewValue, OperationRecord, Operations, Page, PageToken, PathStat,
+    Precondition, PutOutcome, STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging, StagingToken, Store,
+    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource, TransactionSupport,
+    ValueContent, Write, WriteId,
 };

@@ -2,6 +2,7 @@
 
 mod log;
 mod namespace_map;
+mod operations;
 mod search;
 
 use std::collections::BTreeMap;
@@ -17,8 +18,9 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::namespace_map::NamespaceMap;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Inspect, Key, LevelOrder, ListRequest,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, StagingToken, Store,
-    StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write, get_each, stat_each,
+    Namespace, NewValue, OperationRecord, Operations, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
+    Staging, StagingToken, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
+    get_each, stat_each,
 };
 
 /// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
@@ -119,6 +121,19 @@ impl MemoryStore {
     }
 }
 
+impl MemoryStore {
+    fn check_writes(&self, writes: &[Write]) -> Result<()> {
+        for write in writes {
+            match write {
+                Write::Put(path, value) => self.check(path, Some(value))?,
+                Write::Move { to, .. } | Write::Copy { to, .. } => self.check(to, None)?,
+                Write::Delete(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Default for MemoryStore {
     fn default() -> Self {
         Self::new()
@@ -200,6 +215,10 @@ impl Store for MemoryStore {
         if self.can_do_all() { Some(self) } else { None }
     }
 
+    fn as_operations(&self) -> Option<&dyn Operations> {
+        if self.can_do_all() { Some(self) } else { None }
+    }
+
     fn as_staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
@@ -213,14 +232,26 @@ impl Store for MemoryStore {
 #[async_trait]
 impl Batch for MemoryStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        for write in &writes {
-            match write {
-                Write::Put(path, value) => self.check(path, Some(value))?,
-                Write::Move { to, .. } | Write::Copy { to, .. } => self.check(to, None)?,
-                Write::Delete(_) => {}
-            }
-        }
+        self.check_writes(&writes)?;
         self.change(namespace, |space| space.batch(conditions, writes))
+    }
+}
+
+#[async_trait]
+impl Operations for MemoryStore {
+    async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
+        Ok(self.look(namespace, |space| space.operations.get(key).cloned()))
+    }
+
+    async fn batch_once(
+        &self,
+        namespace: &Namespace,
+        record: &OperationRecord,
+        conditions: &[Condition],
+        writes: Vec<Write>,
+    ) -> Result<Option<BatchOutcome>> {
+        self.check_writes(&writes)?;
+        self.change(namespace, |space| space.batch_once(record, conditions, writes))
     }
 }
 

@@ -6,6 +6,7 @@ mod connection;
 mod error;
 mod list;
 mod log;
+mod operations;
 mod plan;
 mod read;
 mod retry;
@@ -33,8 +34,8 @@ use self::server::Server;
 use self::watch::Listener;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, ListRequest,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities,
-    StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
+    Namespace, NewValue, Operations, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
+    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
@@ -105,7 +106,8 @@ impl PostgresStore {
     }
 
     async fn change(&self, namespace: &Namespace, conditions: &[Condition], writes: &[Write]) -> Result<BatchOutcome> {
-        change::change(&self.0.server, &self.0.channel, namespace, conditions, writes).await
+        let outcome = change::change(&self.0.server, &self.0.channel, namespace, conditions, writes, None).await?;
+        outcome.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no answer; report it"))
     }
 
     /// A change of one value at a path, on what is expected there.
@@ -201,6 +203,10 @@ impl Store for PostgresStore {
 
     fn as_search(&self) -> Option<&dyn Search> {
         self.0.can_search.then_some(self as &dyn Search)
+    }
+
+    fn as_operations(&self) -> Option<&dyn Operations> {
+        Some(self)
     }
 
     fn as_staging(&self) -> Option<&dyn Staging> {

@@ -8,6 +8,7 @@ mod head;
 mod limits;
 mod list;
 mod names;
+mod operations;
 mod read;
 mod reply;
 mod staging;
@@ -28,8 +29,8 @@ use self::names::KeyNames;
 use self::reply::ReplyParts;
 use self::watch::BlockingConnections;
 use crate::store::{
-    Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Page,
-    PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
+    Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Operations,
+    Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
     TransactionSupport, Write, get_each, stat_each,
 };
 
@@ -140,7 +141,7 @@ impl RedisStore {
 
     async fn one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
-        match self.make(&key.namespace, &conditions, &[write]).await? {
+        match self.batch(&key.namespace, &conditions, vec![write]).await? {
             BatchOutcome::Applied(stored) => {
                 stored.into_iter().next().map(PutOutcome::Applied).ok_or_else(reply::unexpected)
             }
@@ -250,6 +251,10 @@ impl Store for RedisStore {
         None
     }
 
+    fn as_operations(&self) -> Option<&dyn Operations> {
+        Some(self)
+    }
+
     fn as_staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
@@ -262,6 +267,7 @@ impl Store for RedisStore {
 #[async_trait]
 impl Batch for RedisStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        self.make(namespace, conditions, &writes).await
+        let outcome = self.make(namespace, conditions, &writes, None).await?;
+        outcome.ok_or_else(reply::unexpected)
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod index;
 mod list;
 mod log;
+mod operations;
 mod pool;
 mod reserve;
 mod rows;
@@ -41,9 +42,9 @@ use self::stop::Stop;
 use self::watch::ChangeNotifier;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
-    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
-    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, ValueContent, Write,
-    check_staged,
+    ListRequest, Namespace, NewValue, OperationRecord, Operations, Page, PathStat, Precondition, PutOutcome, Search,
+    Sequence, Staging, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport,
+    ValueContent, Write, check_staged,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -168,7 +169,8 @@ impl SqliteStore {
         namespace: &Namespace,
         conditions: Vec<Condition>,
         writes: Vec<Write>,
-    ) -> Result<BatchOutcome> {
+        record: Option<OperationRecord>,
+    ) -> Result<Option<BatchOutcome>> {
         check_staged(namespace, &writes)?;
         for write in &writes {
             if let Write::Put(path, NewValue { content: ValueContent::Bytes(content), .. }) = write
@@ -183,16 +185,24 @@ impl SqliteStore {
         let purge_passes = index::IndexTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
+            if let Some(record) = &record
+                && operations::find(connection, &namespace, &record.key)?.is_some()
+            {
+                return Ok(TransactionEnd::RollBack(None));
+            }
             let outcome = change::batch(connection, &namespace, search_index, &conditions, &writes)?;
-            Ok(match outcome {
-                done @ BatchOutcome::Applied(_) => TransactionEnd::Commit(done),
-                refused => TransactionEnd::RollBack(refused),
-            })
+            if !matches!(outcome, BatchOutcome::Applied(_)) {
+                return Ok(TransactionEnd::RollBack(Some(outcome)));
+            }
+            if let Some(record) = &record {
+                operations::insert(connection, &namespace, record)?;
+            }
+            Ok(TransactionEnd::Commit(Some(outcome)))
         };
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
         let outcome = self.inner.writer.change(work, reserve, move || inner.watch.notify()).await?;
-        if matches!(outcome, BatchOutcome::Applied(_)) {
+        if matches!(outcome, Some(BatchOutcome::Applied(_))) {
             self.purge_removed(purge_passes).await;
         }
         Ok(outcome)
@@ -221,10 +231,21 @@ impl SqliteStore {
         }
     }
 
+    /// A batch that is not recorded.
+    async fn batch_unrecorded(
+        &self,
+        namespace: &Namespace,
+        conditions: Vec<Condition>,
+        writes: Vec<Write>,
+    ) -> Result<BatchOutcome> {
+        let outcome = self.change(namespace, conditions, writes, None).await?;
+        outcome.ok_or_else(|| Error::of(ErrorKind::Internal))
+    }
+
     /// A batch of one `write` at `path`.
     async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
-        match self.change(&key.namespace, vec![condition], vec![write]).await? {
+        match self.batch_unrecorded(&key.namespace, vec![condition], vec![write]).await? {
             BatchOutcome::Applied(mut now) => {
                 now.pop().map(PutOutcome::Applied).ok_or_else(|| Error::of(ErrorKind::Internal))
             }
@@ -355,6 +376,10 @@ impl Store for SqliteStore {
         Some(self)
     }
 
+    fn as_operations(&self) -> Option<&dyn Operations> {
+        Some(self)
+    }
+
     fn as_staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
@@ -367,7 +392,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl Batch for SqliteStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        self.change(namespace, conditions.to_vec(), writes).await
+        self.batch_unrecorded(namespace, conditions.to_vec(), writes).await
     }
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod content;
 mod key;
+mod operations;
 mod report;
 mod staging;
 mod values;
@@ -20,6 +21,7 @@ pub(crate) use self::values::check_staged;
 pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};
 pub use self::content::ValueContent;
 pub use self::key::{Key, Namespace};
+pub use self::operations::{OperationRecord, Operations};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::staging::{STAGED_PART_BYTES, StagedContent, Staging, StagingToken};
 pub use self::values::{
@@ -101,6 +103,11 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
     /// Returns the search index of this store, if it has one.
     fn as_search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    /// Returns the recorded batches of this store, if it supports them.
+    fn as_operations(&self) -> Option<&dyn Operations> {
         None
     }
 
@@ -266,6 +273,10 @@ macro_rules! forward_store {
 
             fn as_search(&self) -> Option<&dyn Search> {
                 (**self).as_search()
+            }
+
+            fn as_operations(&self) -> Option<&dyn Operations> {
+                (**self).as_operations()
             }
 
             fn as_staging(&self) -> Option<&dyn Staging> {

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use vfs_core::backend::OperationIds;
 use vfs_core::{Backend, VfsPath};
 
 use crate::tier::Tier;
@@ -134,6 +135,8 @@ pub enum Need {
     ImpliedDirectories,
     /// Times of files that a write sets.
     SetTimes,
+    /// Operation ids that are stored with the change.
+    OperationIds,
     /// Times of files that no write sets.
     FixedTimes,
     /// Symbolic links, and a way to make them.
@@ -156,6 +159,10 @@ impl Need {
             }
             Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
             Need::SetTimes => (capabilities.set_times, "no write sets the time of a file here"),
+            Need::OperationIds => (
+                capabilities.operation_ids == OperationIds::Stored,
+                "operation ids are not stored with the change here",
+            ),
             Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
             Need::TreeProvider => (target.backend.as_tree_provider().is_some(), "it does not provide a tree"),

@@ -7,6 +7,7 @@ mod delay;
 mod facets;
 mod fault_injection;
 mod golden;
+mod idempotency;
 mod laws;
 mod quota;
 mod read_only;

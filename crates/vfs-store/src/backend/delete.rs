@@ -21,8 +21,9 @@ pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteReques
             return Err(not_an_empty_directory(&view.find(path).await?, path));
         }
         let expected = req.expected_version.clone().map_or(Precondition::Any, Precondition::Version);
-        match view.delete(path, &expected).await? {
-            PutOutcome::Applied(_) => return Ok(DeleteResult::new(path.clone(), 1)),
+        let result = || DeleteResult::new(path.clone(), 1);
+        match view.commit_delete(path, &expected, result).await? {
+            PutOutcome::Applied(_) => return Ok(result()),
             PutOutcome::PreconditionFailed(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
             PutOutcome::PreconditionFailed(None) => {}
         }
@@ -61,7 +62,8 @@ async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest
     let files = paths.len() as u64;
     if view.batches().is_some() {
         let writes = paths.into_iter().map(Write::Delete).collect();
-        return Ok(match view.batch(path, &[], writes).await? {
+        let result = || DeleteResult::new(path.clone(), files);
+        return Ok(match view.commit(path, &[], writes, result).await? {
             BatchOutcome::Applied(_) => Some(files),
             BatchOutcome::PreconditionFailed(..) => None,
         });

@@ -27,12 +27,14 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
         let edited = edit::apply(&content, &req.replacements, max).map_err(|error| error.or_path(path))?;
         let size = edited.content.len() as u64;
         let diff = req.wants_diff().then(|| edit::diff(path, &content, &edited.content));
-        let result = |version| EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff);
+        let result = |version| EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff.clone());
         if req.mode == EditMode::DryRun {
             return Ok(result(stored.version));
         }
         let value = NewContent::new(edited.content.into(), None).value(Some(&stored));
-        match view.put(path, value, &Precondition::Version(stored.version)).await? {
+        let content = value.content.clone();
+        let recorded = || result(content.version());
+        match view.commit_put(path, value, &Precondition::Version(stored.version), recorded).await? {
             PutOutcome::Applied(stored) => return Ok(result(stored.version)),
             PutOutcome::PreconditionFailed(found) if req.expected_version.is_some() => {
                 return Err(Error::conflict(path, found.map(|stored| stored.version)));

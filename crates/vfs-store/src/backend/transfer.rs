@@ -17,13 +17,21 @@ use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, Wri
 
 pub(super) async fn rename<S: Store>(view: &NamespaceView<S>, req: &RenameRequest) -> Result<RenameResult> {
     let (plan, _) = transfer(view, (&req.from, &req.to), req.mode, TransferKind::Rename).await?;
-    Ok(RenameResult::new(req.from.clone(), req.to.clone(), plan.replaced.is_some()))
+    Ok(renamed(&plan))
 }
 
 pub(super) async fn copy<S: Store>(view: &NamespaceView<S>, req: &CopyRequest) -> Result<CopyResult> {
     let (plan, copies) = transfer(view, (&req.from, &req.to), req.mode, TransferKind::Copy).await?;
-    let bytes = copies.iter().map(|stored| stored.size).sum();
-    Ok(CopyResult::new(req.from.clone(), req.to.clone(), plan.replaced.is_some(), copies.len() as u64, bytes))
+    Ok(copied(&plan, copies.iter().map(|stored| stored.size)))
+}
+
+fn renamed(plan: &TransferPlan) -> RenameResult {
+    RenameResult::new(plan.from.clone(), plan.to.clone(), plan.replaced.is_some())
+}
+
+fn copied(plan: &TransferPlan, sizes: impl ExactSizeIterator<Item = u64>) -> CopyResult {
+    let files = sizes.len() as u64;
+    CopyResult::new(plan.from.clone(), plan.to.clone(), plan.replaced.is_some(), files, sizes.sum())
 }
 
 /// Makes the transfer, and says what is at the target now.
@@ -64,14 +72,17 @@ async fn plan<S: Store>(
     let replaced = check_target(&source, target?, to, mode)?;
     view.check_path(to)?;
     let files = match source {
-        PathEntry::File(stored) => vec![FileTransfer { from: from.clone(), to: to.clone(), size: stored.size }],
+        PathEntry::File(stored) => {
+            vec![FileTransfer { from: from.clone(), to: to.clone(), size: stored.size, version: stored.version }]
+        }
         PathEntry::Directory => {
             let entries = view.subtree(from).await?.readable()?;
             let transfers = entries.into_iter().map(|entry| {
                 let below = entry.path.strip_prefix(from).unwrap_or_default();
                 let target = to.join(below).map_err(|error| error.with_path(to))?;
                 view.check_path(&target).map_err(|error| error.with_path(to))?;
-                Ok(FileTransfer { from: entry.path, to: target, size: entry.stored.size })
+                let StoredMeta { size, version, .. } = entry.stored;
+                Ok(FileTransfer { from: entry.path, to: target, size, version })
             });
             transfers.collect::<Result<_>>()?
         }
@@ -110,18 +121,31 @@ async fn batched<S: Store>(
     plan: &TransferPlan,
     kind: TransferKind,
 ) -> Result<Option<Vec<StoredMeta>>> {
-    let conditions = match &plan.replaced {
+    let mut conditions = match &plan.replaced {
         // A file keeps the place that it has, also where others made one above or below it.
         Some(replaced) => vec![Condition::At(plan.to.clone(), Precondition::Version(replaced.version.clone()))],
         None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Precondition::Absent)]].concat(),
     };
     let at = Utc::now();
+    if kind == TransferKind::Copy && view.operation.is_some() {
+        // The result is recorded with the copy, and so has to be known before.
+        let unchanged =
+            |file: &FileTransfer| Condition::At(file.from.clone(), Precondition::Version(file.version.clone()));
+        conditions.extend(plan.files.iter().map(unchanged));
+    }
     let write = |FileTransfer { from, to, .. }: FileTransfer| match kind {
         TransferKind::Rename => Write::Move { from, to },
         TransferKind::Copy => Write::Copy { from, to, at },
     };
     let writes = plan.files.iter().cloned().map(write).collect();
-    Ok(match view.batch(&plan.to, &conditions, writes).await? {
+    let outcome = match kind {
+        TransferKind::Rename => view.commit(&plan.to, &conditions, writes, || renamed(plan)).await?,
+        TransferKind::Copy => {
+            let result = || copied(plan, plan.files.iter().map(|file| file.size));
+            view.commit(&plan.to, &conditions, writes, result).await?
+        }
+    };
+    Ok(match outcome {
         BatchOutcome::Applied(stored) => Some(stored),
         BatchOutcome::PreconditionFailed(..) => None,
     })

@@ -27,7 +27,9 @@ pub(super) async fn upload_all<S: Store>(
 ) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for wave in split_by_order(files) {
-        if view.batches().is_none() {
+        // Each file with an operation id is recorded on its own.
+        let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
+        if view.batches().is_none() || is_recorded {
             answers.extend(upload_each(view, wave).await);
             continue;
         }
@@ -92,7 +94,11 @@ fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
 async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
     let upload = async |file: UploadRequest| {
         let path = file.path.clone();
-        FileUploadResponse::of_write(path, write::write(view, WriteRequest::from(file)).await)
+        let written = async {
+            let view = view.clone().for_mutation(&file)?;
+            view.once(write::write(&view, WriteRequest::from(file))).await
+        };
+        FileUploadResponse::of_write(path, written.await)
     };
     let uploads: Vec<_> = files.into_iter().map(upload).collect();
     stream::iter(uploads).buffered(view.fetches()).collect().await

@@ -7,6 +7,7 @@ pub(super) mod indexed_names;
 pub(super) mod line_index_cache;
 pub(super) mod name_index;
 pub(super) mod namespace_view;
+pub(super) mod operation;
 pub(super) mod path_entry;
 pub(super) mod prefetch;
 pub(super) mod text_query;

@@ -8,10 +8,10 @@ use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::run_to_completion;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
+use super::view::operation::one;
 use super::view::path_entry::{PathEntry, above};
 use crate::store::{
-    BatchOutcome, Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, ValueContent,
-    Write, WriteId,
+    Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, ValueContent, Write, WriteId,
 };
 
 pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) -> Result<WriteResult> {
@@ -92,7 +92,7 @@ async fn overwrite<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewCo
         let outcome = match &file {
             None => put_new(view, path, value).await?,
             // Others may have put something below it that knows nothing of directories; the file is there all the same.
-            Some(file) => view.put(path, value, &Precondition::Version(file.version.clone())).await?,
+            Some(file) => put_over(view, path, value, file.version.clone()).await?,
         };
         match outcome {
             PutOutcome::Applied(stored) => {
@@ -118,7 +118,7 @@ async fn replace<S: Store>(
         other => return Err(Error::conflict(path, other.map(|file| file.version))),
     };
     new.check_size(view, path)?;
-    match view.put(path, new.value(Some(&file)), &Precondition::Version(expected)).await? {
+    match put_over(view, path, new.value(Some(&file)), expected).await? {
         PutOutcome::Applied(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
         PutOutcome::PreconditionFailed(found) => Err(Error::conflict(path, found.map(|file| file.version))),
     }
@@ -148,7 +148,7 @@ async fn append<S: Store>(
                 view.check_size(path, size)?;
                 let joined = buffer::join(&file.content, added)?;
                 let value = NewContent::new(joined, modified_at).value(Some(&file.stored));
-                outcome = view.put(path, value, &Precondition::Version(file.stored.version.clone())).await?;
+                outcome = put_over(view, path, value, file.stored.version.clone()).await?;
             }
         }
         match outcome {
@@ -206,6 +206,18 @@ pub(super) fn room_for(path: &VfsPath) -> Vec<Condition> {
     parts.chain([Condition::NothingBelow(path.clone())]).collect()
 }
 
+/// Puts a file in the place of another.
+async fn put_over<S: Store>(
+    view: &NamespaceView<S>,
+    path: &VfsPath,
+    value: NewValue,
+    replaced: Version,
+) -> Result<PutOutcome> {
+    let content = value.content.clone();
+    let result = || WriteResult::new(path.clone(), false, content.version(), content.size());
+    view.commit_put(path, value, &Precondition::Version(replaced), result).await
+}
+
 /// Puts a file where nothing is.
 async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if path.is_root() {
@@ -222,21 +234,7 @@ async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewVa
     }
     let mut conditions = vec![Condition::At(path.clone(), Precondition::Absent)];
     conditions.extend(room_for(path));
-    put_if(view, path, value, &conditions).await
-}
-
-async fn put_if<S: Store>(
-    view: &NamespaceView<S>,
-    path: &VfsPath,
-    value: NewValue,
-    conditions: &[Condition],
-) -> Result<PutOutcome> {
-    let outcome = view.batch(path, conditions, vec![Write::Put(path.clone(), value)]).await?;
-    Ok(match outcome {
-        BatchOutcome::Applied(stored) => match stored.into_iter().next() {
-            Some(stored) => PutOutcome::Applied(stored),
-            None => return Err(Error::new(ErrorKind::Internal, "the store did not say what it wrote").with_path(path)),
-        },
-        BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
-    })
+    let content = value.content.clone();
+    let result = || WriteResult::new(path.clone(), true, content.version(), content.size());
+    one(path, view.commit(path, &conditions, vec![Write::Put(path.clone(), value)], result).await?)
 }

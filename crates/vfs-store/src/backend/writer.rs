@@ -8,7 +8,7 @@ use bytes::Bytes;
 use chrono::Utc;
 use tokio::runtime::Handle;
 use vfs_core::buffer::PartBuffer;
-use vfs_core::{Error, ErrorKind, FileWriter, OpenWriterRequest, Result, WriteResult};
+use vfs_core::{Error, ErrorKind, FileWriter, OpenWriterRequest, Operation, Result, WriteResult};
 
 use super::view::namespace_view::NamespaceView;
 use super::write::{NewContent, put_content};
@@ -121,18 +121,20 @@ impl<S: Store> FileWriter for StoreWriter<S> {
         let is_staged = matches!(content, ValueContent::Staged(_));
         self.view.shared.feed_barrier.wait().await;
         let OpenWriterRequest { path, mode, modified_at, .. } = self.request.clone();
-        let written =
-            put_content(&self.view, &path, NewContent { content, modified_at, is_streamed: true }, mode).await;
+        let request = (&self.request, content.size(), content.version());
+        let view = self.view.clone().for_operation(Operation::CommitWriter, &[&path], &request)?;
+        let new = NewContent { content, modified_at, is_streamed: true };
+        let written = view.once(put_content(&view, &path, new, mode)).await;
         match &written {
-            // The store has none of it any more but the file.
-            Ok(_) => self.staged.token = None,
+            // The staged content is that of the file, unless the file was written by an earlier call.
+            Ok(_) if view.operation.is_none() => self.staged.token = None,
             Err(error) if error.kind() == ErrorKind::Busy => {
                 if !is_staged {
                     self.parts.restore(&rest);
                 }
                 self.is_usable = true;
             }
-            Err(_) => {}
+            _ => {}
         }
         written
     }

@@ -8,9 +8,10 @@ use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, Result, VfsPath};
 
 use super::log::MemoryLog;
+use super::operations::OperationRecords;
 use crate::store::{
-    BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, Page, PageToken, Precondition,
-    PutOutcome, StagedContent, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
+    BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, OperationRecord, Page, PageToken,
+    Precondition, PutOutcome, StagedContent, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
 };
 
 /// How many digits of a second's fraction are kept.
@@ -37,6 +38,7 @@ impl MemoryValue {
 pub(super) struct NamespaceMap {
     values: BTreeMap<VfsPath, MemoryValue>,
     pub(super) log: MemoryLog,
+    pub(super) operations: OperationRecords,
     /// Contents that are not put yet.
     pub(super) staged: HashMap<StagingToken, BytesMut>,
 }
@@ -177,6 +179,22 @@ impl NamespaceMap {
                 None => self.values.remove(&path),
             };
         }
+    }
+
+    pub(super) fn batch_once(
+        &mut self,
+        record: &OperationRecord,
+        conditions: &[Condition],
+        writes: Vec<Write>,
+    ) -> Result<Option<BatchOutcome>> {
+        if self.operations.get(&record.key).is_some() {
+            return Ok(None);
+        }
+        let outcome = self.batch(conditions, writes)?;
+        if matches!(outcome, BatchOutcome::Applied(_)) {
+            self.operations.insert(record.clone());
+        }
+        Ok(Some(outcome))
     }
 
     pub(super) fn list(&self, request: &ListRequest) -> Page {

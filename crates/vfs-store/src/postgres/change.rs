@@ -16,7 +16,7 @@ use super::row;
 use super::server::Server;
 use super::staging;
 use super::statement::{Parameter, only};
-use crate::store::{BatchOutcome, Condition, Namespace, StoredMeta, Write, WriteId};
+use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, StoredMeta, Write, WriteId};
 
 const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -42,6 +42,15 @@ const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = nam
                             coalesce((SELECT min(sequence) FROM changes WHERE namespace = namespaces.id), 1) > 1 \
                         FROM namespaces WHERE name = $1";
 
+// Waits for another transaction that records the same operation. Some records that are too old go with each new one.
+const RECORD: &str = "WITH old AS ( \
+                          DELETE FROM operations WHERE (namespace, key) IN ( \
+                              SELECT namespace, key FROM operations WHERE made_at < now() - interval '1 day' \
+                              ORDER BY made_at LIMIT 8 FOR UPDATE SKIP LOCKED) \
+                      ) \
+                      INSERT INTO operations (namespace, key, request, result) VALUES ($1, $2, $3, $4) \
+                      ON CONFLICT (namespace, key) DO NOTHING RETURNING true";
+
 /// How many chunks are on their way at the same time.
 const MAX_CONCURRENT_CHUNKS: usize = 4;
 
@@ -49,6 +58,8 @@ const MAX_CONCURRENT_CHUNKS: usize = 4;
 enum AttemptError {
     /// Nothing was made.
     NotMade(PostgresError),
+    /// Nothing was made, as the operation is recorded already.
+    Recorded,
     /// The commit was asked for and the answer lost. What the answer is if it was made.
     Unknown { transaction: String, outcome: BatchOutcome },
 }
@@ -65,26 +76,28 @@ enum TransactionOutcome {
     NotMade,
 }
 
-/// Makes all the `writes` if all the `conditions` hold.
+/// Makes all the `writes` if all the `conditions` hold; `None` if the operation of `record` was made before.
 pub(super) async fn change(
     server: &Server,
     channel: &str,
     namespace: &Namespace,
     conditions: &[Condition],
     writes: &[Write],
-) -> Result<BatchOutcome> {
+    record: Option<&OperationRecord>,
+) -> Result<Option<BatchOutcome>> {
     let (name, conditions, steps) =
         (namespace.as_str(), ConditionParameters::new(conditions), WriteParameters::new(writes)?);
     let id = WriteId::random().get().to_be_bytes().to_vec();
-    let change = PostgresChange { server, channel, name, id, conditions, steps };
+    let change = PostgresChange { server, channel, name, id, conditions, steps, record };
     let mut patience = RetryPolicy::new(server.config.retry_for);
     let _permit = server.writer().await.map_err(|fault| fault.describe(&server.config))?;
     loop {
         let fault = match change.attempt().await {
-            Ok(outcome) => return Ok(outcome),
+            Ok(outcome) => return Ok(Some(outcome)),
+            Err(AttemptError::Recorded) => return Ok(None),
             Err(AttemptError::NotMade(fault)) => fault,
             Err(AttemptError::Unknown { transaction, outcome }) => match change.fate(&transaction).await? {
-                TransactionOutcome::Made => return Ok(outcome),
+                TransactionOutcome::Made => return Ok(Some(outcome)),
                 TransactionOutcome::NotMade => PostgresError::Silence,
             },
         };
@@ -102,6 +115,7 @@ struct PostgresChange<'a> {
     id: Vec<u8>,
     conditions: ConditionParameters<'a>,
     steps: WriteParameters<'a>,
+    record: Option<&'a OperationRecord>,
 }
 
 impl PostgresChange<'_> {
@@ -164,7 +178,7 @@ impl PostgresChange<'_> {
             Ok(_) => connection.keep(),
             Err(AttemptError::NotMade(PostgresError::Silence) | AttemptError::Unknown { .. }) => connection.close(),
             // Its transaction is open, and ends with it.
-            Err(AttemptError::NotMade(_)) => drop(connection),
+            Err(AttemptError::NotMade(_) | AttemptError::Recorded) => drop(connection),
         }
         made
     }
@@ -175,7 +189,7 @@ impl PostgresChange<'_> {
             return Ok(refused);
         }
         let (sending, begin) = (&self.server.sending, self.server.sending.begin(MODE));
-        let rows = if !is_staged {
+        let rows = if !is_staged && self.record.is_none() {
             let contents = vec![None; self.steps.kinds.len()];
             let parameters = self.parameters(&contents);
             // Both are on their way before the first is answered. Should it fail alone, the second is a transaction of its own, and
@@ -185,7 +199,8 @@ impl PostgresChange<'_> {
             rows.map_err(PostgresError::from)?
         } else {
             self.server.within(connection.batch_execute(&begin)).await?;
-            let contents = self.stage(connection).await?;
+            self.record(connection).await?;
+            let contents = if is_staged { self.stage(connection).await? } else { vec![None; self.steps.kinds.len()] };
             self.server.within(sending.query(connection, CHANGE, &self.parameters(&contents))).await?
         };
         let (outcome, id) = read(&rows)?;
@@ -221,6 +236,14 @@ impl PostgresChange<'_> {
             &self.channel,
             &self.id,
         ]
+    }
+
+    /// Records the operation, if there is one.
+    async fn record(&self, connection: &Object) -> Result<(), AttemptError> {
+        let Some(OperationRecord { key, request, result }) = self.record else { return Ok(()) };
+        let parameters: [Parameter<'_>; 4] = [&self.name, key, request, result];
+        let rows = self.server.within(self.server.sending.query(connection, RECORD, &parameters)).await?;
+        if rows.is_empty() { Err(AttemptError::Recorded) } else { Ok(()) }
     }
 
     /// Makes sure that the namespace is there, and that the contents are not sent for nothing.

@@ -1,7 +1,8 @@
 -- Makes all writes if all conditions hold, else none.
 --
 -- ARGV: the id of this change; whether it may have been sent before; whether the namespace is registered; how long its files are
--- kept and how long the outcome is remembered, both in milliseconds; the number of conditions; each as kind, path, version; each
+-- kept and how long the outcome is remembered, both in milliseconds; the key of the operation, its record and how long that is kept
+-- in milliseconds, where it is to be recorded; the number of conditions; each as kind, path, version; each
 -- write as kind, path, another path or a token, bytes.
 --
 -- Redis takes nothing back when a script fails, so everything that can fail is looked at before the first write.
@@ -9,7 +10,9 @@
 local receipt = base .. ':done:' .. ARGV[1]
 local is_repeated, is_registered = ARGV[2] == '1', ARGV[3] == '1'
 local kept, remembered = tonumber(ARGV[4]), ARGV[5]
-local first_write = 7 + 3 * tonumber(ARGV[6])
+local operation, record, recorded = ARGV[6], ARGV[7], ARGV[8]
+local first_condition = 10
+local first_write = first_condition + 3 * tonumber(ARGV[9])
 local known, there = {}, {}
 
 local function remember(reply)
@@ -58,7 +61,7 @@ local function has_below(path)
 end
 
 local function check_conditions()
-  for at_argument = 7, first_write - 1, 3 do
+  for at_argument = first_condition, first_write - 1, 3 do
     local kind, path, version = ARGV[at_argument], ARGV[at_argument + 1], ARGV[at_argument + 2]
     local holds
     if kind == 'below' then
@@ -188,6 +191,9 @@ local function change()
   if not is_registered and redis.call('EXISTS', log) == 0 then
     return { 'register' }
   end
+  if operation ~= '' and redis.call('EXISTS', operation_key(operation)) == 1 then
+    return { 'recorded' }
+  end
   redis.call('ZCARD', index)
   find_position()
   check_conditions()
@@ -200,6 +206,9 @@ local function change()
     reply[#reply + 1] = size
   end
   remember(reply)
+  if operation ~= '' then
+    redis.call('SET', operation_key(operation), record, 'PX', recorded)
+  end
   return reply
 end
 

@@ -8,10 +8,12 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use super::RedisStore;
 use super::connection::{Attempt, Request, start};
 use super::head::{self, EncodedFile};
-use super::limits::{MAX_VALUE, RECEIPT_TTL};
+use super::limits::{MAX_VALUE, RECEIPT_TTL, RECORD_TTL};
+use super::operations;
 use super::reply::{self, ReplyParts};
 use crate::store::{
-    BatchOutcome, Condition, Namespace, Precondition, StagingToken, ValueContent, Write, WriteId, check_staged,
+    BatchOutcome, Condition, Namespace, OperationRecord, Precondition, StagingToken, ValueContent, Write, WriteId,
+    check_staged,
 };
 
 static CHANGE: LazyLock<Script> =
@@ -74,6 +76,7 @@ struct RedisChange<'a> {
     ttl: u64,
     conditions: &'a [Condition],
     steps: Vec<EncodedWrite<'a>>,
+    record: Option<&'a OperationRecord>,
 }
 
 impl RedisChange<'_> {
@@ -84,6 +87,10 @@ impl RedisChange<'_> {
         cmd.arg(format!("{:032x}", self.id.get()));
         cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl);
         cmd.arg(RECEIPT_TTL.as_secs() * 1000);
+        match self.record {
+            Some(record) => cmd.arg(&record.key).arg(operations::encode(record)).arg(RECORD_TTL.as_secs() * 1000),
+            None => cmd.arg("").arg("").arg(""),
+        };
         cmd.arg(self.conditions.iter().filter(is_told).count());
         self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
         self.steps.iter().for_each(|step| step.add_to(&mut cmd));
@@ -92,13 +99,14 @@ impl RedisChange<'_> {
 }
 
 impl RedisStore {
-    /// Makes all `writes` if all `conditions` hold.
+    /// Makes all `writes` if all `conditions` hold; `None` if the operation of `record` was made before.
     pub(super) async fn make(
         &self,
         namespace: &Namespace,
         conditions: &[Condition],
         writes: &[Write],
-    ) -> Result<BatchOutcome> {
+        record: Option<&OperationRecord>,
+    ) -> Result<Option<BatchOutcome>> {
         check_sizes(conditions, writes)?;
         check_staged(namespace, writes)?;
         let change = RedisChange {
@@ -108,15 +116,18 @@ impl RedisStore {
             ttl: self.inner.ttl,
             conditions,
             steps: writes.iter().map(EncodedWrite::new).collect(),
+            record,
         };
         let answer = self.link().ask(|attempt| change.request(attempt, false)).await?;
         match read(answer)? {
-            ChangeReply::PutOutcome(outcome) => Ok(outcome),
+            ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
+            ChangeReply::Recorded => Ok(None),
             ChangeReply::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy may still be on its way, and finds the namespace now.
                 match read(self.link().ask(|_| change.request(Attempt::Again, true)).await?)? {
-                    ChangeReply::PutOutcome(outcome) => Ok(outcome),
+                    ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
+                    ChangeReply::Recorded => Ok(None),
                     ChangeReply::Unregistered => Err(reply::unexpected()),
                 }
             }
@@ -164,6 +175,7 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
 enum ChangeReply {
     PutOutcome(BatchOutcome),
     Unregistered,
+    Recorded,
 }
 
 fn read(answer: Value) -> Result<ChangeReply> {
@@ -171,6 +183,7 @@ fn read(answer: Value) -> Result<ChangeReply> {
     let word = parts.bytes()?;
     let named = |parts: &mut ReplyParts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
     match word.as_slice() {
+        b"recorded" => Ok(ChangeReply::Recorded),
         b"register" => Ok(ChangeReply::Unregistered),
         b"not staged" => Err(StagingToken::unknown()),
         b"damaged" => Err(reply::damaged(&named(&mut parts)?)),

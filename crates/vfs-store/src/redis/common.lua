@@ -12,6 +12,11 @@ local function file(path)
   return base .. ':file:' .. path
 end
 
+-- The record of an operation.
+local function operation_key(operation)
+  return base .. ':operation:' .. operation
+end
+
 -- The content in parts that is not put yet, with room for a head.
 local function staged_key(token)
   return base .. ':staged:' .. token

@@ -8,3 +8,5 @@ use super::head::HEAD;
 pub(super) const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
 /// How long the outcome of a change is remembered.
 pub(super) const RECEIPT_TTL: Duration = Duration::from_secs(10 * 60);
+/// How long the record of an operation is kept.
+pub(super) const RECORD_TTL: Duration = Duration::from_secs(24 * 60 * 60);

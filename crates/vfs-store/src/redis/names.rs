@@ -44,6 +44,11 @@ impl KeyNames {
         format!("{}:log", self.base(namespace))
     }
 
+    /// The key of the record of an operation.
+    pub(super) fn operation(&self, namespace: &Namespace, key: &str) -> String {
+        format!("{}:operation:{key}", self.base(namespace))
+    }
+
     /// The key of a content that is not put yet.
     pub(super) fn staged(&self, namespace: &Namespace, id: &str) -> String {
         format!("{}:staged:{id}", self.base(namespace))

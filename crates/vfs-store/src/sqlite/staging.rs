@@ -106,3 +106,26 @@ fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
     connection.prepare_cached("DELETE FROM staged WHERE id = ?1")?.execute([id])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+
+    #[test]
+    fn an_abandoned_content_is_removed_when_another_is_begun() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        schema::prepare(&mut connection).expect("a schema");
+        let (abandoned, recent) = (StagingToken::new("\nabandoned"), StagingToken::new("\nrecent"));
+        for token in [&abandoned, &recent] {
+            begin(&connection, token).expect("it begins");
+            append(&connection, token, 0, &[7; 3 << 20]).expect("it is stored");
+        }
+        connection.execute("UPDATE staged SET touched = 0 WHERE token = ?1", [abandoned.as_str()]).expect("it is old");
+        begin(&connection, &StagingToken::new("\nnext")).expect("it begins");
+        assert_eq!(find(&connection, &abandoned).expect("it reads"), None);
+        assert!(find(&connection, &recent).expect("it reads").is_some());
+        let pieces: i64 = connection.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0)).expect("it counts");
+        assert_eq!(pieces, 3, "those of the recent one");
+    }
+}

@@ -18,3 +18,4 @@ mod proxy;
 mod restart;
 mod search;
 mod severed;
+mod staging;

@@ -79,6 +79,7 @@ mod ls;
 mod names;
 mod namespace;
 mod open_tree;
+mod operation_ids;
 mod paths;
 mod read;
 mod read_window;
@@ -103,6 +104,7 @@ const TABLES: &[&[Law]] = &[
     write::LAWS,
     write_race::LAWS,
     chunks::LAWS,
+    operation_ids::LAWS,
     edit::LAWS,
     edit_text::LAWS,
     delete::LAWS,

@@ -1,6 +1,6 @@
 //! Plan of a rename or copy.
 
-use vfs_core::VfsPath;
+use vfs_core::{Version, VfsPath};
 
 use crate::store::StoredMeta;
 
@@ -21,6 +21,8 @@ pub(crate) struct FileTransfer {
     pub(crate) to: VfsPath,
     /// Size of the source in bytes when the plan was made.
     pub(crate) size: u64,
+    /// Version of the source when the plan was made.
+    pub(crate) version: Version,
 }
 
 /// Whether the source of a transfer is removed.

@@ -9,6 +9,7 @@ use vfs_search::run_until_cancelled;
 
 use super::super::shared::Shared;
 use super::directory::Directory;
+use super::operation::IdentifiedOperation;
 use super::path_entry::{PathEntry, above};
 use crate::store::{
     Batch, BatchOutcome, Condition, Entry, Key, LevelOrder, ListRequest, Namespace, NewValue, Page, PathStat,
@@ -27,11 +28,18 @@ pub(crate) struct NamespaceView<S> {
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) namespace: Namespace,
     pub(crate) cx: OpContext,
+    /// The mutation, if it has an id and is to be recorded.
+    pub(crate) operation: Option<Arc<IdentifiedOperation>>,
 }
 
 impl<S> Clone for NamespaceView<S> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), namespace: self.namespace.clone(), cx: self.cx.clone() }
+        Self {
+            shared: Arc::clone(&self.shared),
+            namespace: self.namespace.clone(),
+            cx: self.cx.clone(),
+            operation: self.operation.clone(),
+        }
     }
 }
 

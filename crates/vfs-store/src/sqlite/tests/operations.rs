@@ -151,7 +151,7 @@ async fn stats_count_what_is_there() {
     let stats = store.stats().await.expect("it counts");
     assert_eq!((stats.namespaces, stats.files, stats.bytes), (1, 2, 3004));
     let stats = store.file_stats().await.expect("it counts");
-    assert_eq!((stats.not_indexed, stats.changes, stats.schema_version, stats.page_size), (2, 4, 3, 4096));
+    assert_eq!((stats.not_indexed, stats.changes, stats.schema_version, stats.page_size), (2, 4, 4, 4096));
     assert!(stats.pages > 5);
 }
 

@@ -1,0 +1,50 @@
+//! Contents in parts, and records of operations, that nobody came back for.
+
+use bytes::Bytes;
+use chrono::Utc;
+use vfs_core::ErrorKind;
+use vfs_store::{Condition, Inspect, OperationRecord, Operations, Staging, Store, Write};
+
+use crate::lab::{in_lab, key, value};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_abandoned_content_is_removed_when_another_is_begun() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        let now = Utc::now();
+        let abandoned = store.begin(&key("/a"), now, now).await.expect("it begins");
+        store.append(&abandoned, 0, Bytes::from(vec![7; 3 << 20])).await.expect("it is stored");
+        lab.client.batch_execute("UPDATE staged SET touched_at = now() - interval '2 days'").await.expect("it is old");
+        assert!(store.check().await.expect("it checks").problems.is_empty());
+        store.begin(&key("/b"), now, now).await.expect("it begins");
+        let chunks: i64 = lab.client.query_one("SELECT count(*) FROM chunks", &[]).await.expect("an answer").get(0);
+        assert_eq!(chunks, 0);
+        let error = store.append(&abandoned, 3 << 20, Bytes::from_static(b"x")).await.expect_err("it is gone");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_record_is_removed_with_a_new_one_and_a_refused_batch_leaves_none() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        let namespace = key("/a").namespace;
+        let record = |key: &str| OperationRecord { key: key.into(), request: "r".into(), result: "{}".into() };
+        let put = |text: &str| -> Vec<Write> { vec![Write::Put(key("/a").path, value(text.to_owned()))] };
+        let made = store.batch_once(&namespace, &record("old"), &[], put("1")).await.expect("it is made");
+        assert!(made.is_some());
+        let again = store.batch_once(&namespace, &record("old"), &[], put("2")).await.expect("it is known");
+        assert!(again.is_none());
+        lab.client.batch_execute("UPDATE operations SET made_at = now() - interval '2 days'").await.expect("it is old");
+        let missing = [Condition::At(key("/a").path, vfs_store::Precondition::Absent)];
+        store.batch_once(&namespace, &record("refused"), &missing, put("3")).await.expect("it is refused");
+        assert!(store.find(&namespace, "refused").await.expect("it looks").is_none());
+        store.batch_once(&namespace, &record("new"), &[], put("4")).await.expect("it is made");
+        assert!(store.find(&namespace, "old").await.expect("it looks").is_none());
+        assert!(store.find(&namespace, "new").await.expect("it looks").is_some());
+        let read = store.get(&key("/a"), None).await.expect("it reads").expect("it is there");
+        assert_eq!(read.content, "4");
+    })
+    .await;
+}
