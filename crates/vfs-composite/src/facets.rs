@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::future::{join_all, ready};
 use futures::stream::{self, BoxStream, SelectAll};
 use vfs_core::change_log::ChangeLog;
-use vfs_core::tree::SharedTree;
+use vfs_core::tree::Tree;
 use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
     FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, MapPaths as _,
@@ -217,7 +217,7 @@ impl MultiModalReader for CompositeBackend {
 
 #[async_trait]
 impl TreeProvider for CompositeBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.full_tree(cx, req).await
     }
 }

@@ -17,7 +17,7 @@ use vfs_core::{
     GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, OpenTreeRequest, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
     RenameResult, ResolveRequest, Resolved, Result, StatRequest, TreeProvider, VfsPath, Watch, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
+    WatchRequest, WriteRequest, WriteResult, read_multi_modal, tree::Tree,
 };
 use vfs_search::Pool;
 
@@ -223,9 +223,9 @@ impl MultiModalReader for LocalBackend {
 
 #[async_trait]
 impl TreeProvider for LocalBackend {
-    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
-        Ok(SharedTree::of(self.search_tree()))
+        Ok(self.search_tree())
     }
 }
 
@@ -262,7 +262,7 @@ impl Backend for LocalBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let tree = self.tree();
-        self.run_blocking(cx, req.path.clone(), move |_, cx| vfs_search::ls(&*tree, cx, &req)).await
+        self.run_blocking(cx, req.path.clone(), move |_, cx| vfs_search::ls(tree, cx, &req)).await
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {

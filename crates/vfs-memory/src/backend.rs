@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use vfs_core::tree::SharedTree;
+use vfs_core::tree::Tree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
     DiffRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
@@ -125,8 +125,8 @@ impl MemoryBackend {
         FileMap::clone(&self.inner.files.load())
     }
 
-    fn tree(&self) -> MemoryTree {
-        MemoryTree::new(self.files())
+    fn tree(&self) -> Arc<MemoryTree> {
+        Arc::new(MemoryTree::new(self.files()))
     }
 
     /// Applies the change that `plan` computes, and reports it in events of `granularity`.
@@ -178,7 +178,7 @@ impl Backend for MemoryBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         cx.check()?;
-        vfs_search::ls(&self.tree(), cx, &req)
+        vfs_search::ls(self.tree(), cx, &req)
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
@@ -211,16 +211,16 @@ impl Backend for MemoryBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
-        vfs_search::glob(&self.tree(), cx, &req)
+        vfs_search::glob(self.tree(), cx, &req)
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
-        vfs_search::grep_on(self.inner.config.pool(), Arc::new(self.tree()), cx.clone(), req).await
+        vfs_search::grep_on(self.inner.config.pool(), self.tree(), cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream_on(self.inner.config.pool(), Arc::new(self.tree()), cx, req)
+        vfs_search::grep_stream_on(self.inner.config.pool(), self.tree(), cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -256,9 +256,9 @@ impl Backend for MemoryBackend {
 
 #[async_trait]
 impl TreeProvider for MemoryBackend {
-    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
-        Ok(SharedTree::of(Arc::new(self.tree())))
+        Ok(self.tree())
     }
 }
 

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
-use vfs_core::tree::SharedTree;
+use vfs_core::tree::Tree;
 use vfs_core::{
     Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
@@ -112,7 +112,7 @@ impl PolicyBackend {
     }
 
     /// Returns the tree of readable entries, for a search that was permitted.
-    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let lent = vfs_search::open_tree(&self.enforcer.inner, cx, req).await?;
         if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return Ok(lent);
@@ -122,7 +122,7 @@ impl PolicyBackend {
         Ok(guarded(lent, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
     }
 
-    async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
+    async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(Arc<dyn Tree>, GrepRequest)> {
         let request = self.enforcer.permit(&cx, GrepStreamRequest(request)).await?.0;
         let tree = self.tree(&cx, OpenTreeRequest::for_grep(&request)).await?;
         Ok((tree, request))
@@ -236,7 +236,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
-        let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let listed = vfs_search::ls_on(Pool::global(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 
@@ -281,7 +281,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
-        let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::glob_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -292,7 +292,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::for_grep(&req)).await?;
-        let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::grep_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -300,7 +300,7 @@ impl Backend for PolicyBackend {
         let this = self.clone();
         deferred_stream(async move {
             let (tree, req) = this.permitted_tree(cx.clone(), req).await?;
-            Ok(vfs_search::grep_stream_on(Pool::global(), Arc::new(tree), cx, req))
+            Ok(vfs_search::grep_stream_on(Pool::global(), tree, cx, req))
         })
     }
 
@@ -429,7 +429,7 @@ impl MultiModalReader for PolicyBackend {
 
 #[async_trait]
 impl TreeProvider for PolicyBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let req = self.enforcer.permit(cx, req).await?;
         self.tree(cx, req).await
     }

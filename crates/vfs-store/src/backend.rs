@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use vfs_core::tree::SharedTree;
+use vfs_core::tree::Tree;
 use vfs_core::{
     Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
     EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
@@ -286,9 +286,8 @@ impl<S: Store> Backend for StoreBackend<S> {
 
 #[async_trait]
 impl<S: Store> TreeProvider for StoreBackend<S> {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
-        let tree = search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?;
-        Ok(SharedTree::of(tree))
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
+        Ok(search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, Shell,
     StopJobRequest, StreamingShell,
 };
-use crate::tree::SharedTree;
+use crate::tree::Tree;
 use crate::types::{
     ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
     EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
@@ -210,7 +210,7 @@ impl<I: Interceptor> MultiModalReader for Intercepted<I> {
 
 #[async_trait]
 impl<I: Interceptor> TreeProvider for Intercepted<I> {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.call(cx, req).await
     }
 }

@@ -1,6 +1,7 @@
 //! Typed and type-erased requests and outputs of all operations.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
@@ -15,7 +16,7 @@ use crate::path::VfsPath;
 use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, StopJobRequest,
 };
-use crate::tree::SharedTree;
+use crate::tree::Tree;
 use crate::types::{
     ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
     EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
@@ -284,7 +285,7 @@ requests! {
     MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalContent, [read.path],
         |self, backend, cx| unary(backend.as_multi_modal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
     /// [`TreeProvider::open_tree`](crate::TreeProvider::open_tree).
-    OpenTree "lend" OpenTreeRequest => unary SharedTree, [path],
+    OpenTree "lend" OpenTreeRequest => unary Arc<dyn Tree>, [path],
         |self, backend, cx| unary(backend.as_tree_provider(), "tree to search", |it| it.open_tree(cx, self));
     /// [`Shell::execute`](crate::Shell::execute).
     Execute "execute" ExecuteRequest => unary ExecuteResponse, [cwd],

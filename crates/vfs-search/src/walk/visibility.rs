@@ -1,6 +1,8 @@
 //! Visibility rule of searches: hidden names and ignore rules.
 
-use vfs_core::tree::{ChildKind, Tree};
+use std::sync::Arc;
+
+use vfs_core::tree::{ChildKind, Directory, Tree};
 use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
 
 use crate::glob::DotVisibility;
@@ -20,16 +22,15 @@ impl Visibility {
     pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, no_ignore: true };
 
     /// Returns the rules above `path`, at which a walk starts.
-    pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
+    pub(crate) fn rules_above(self, tree: &Arc<dyn Tree>, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
         if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::load_above(tree, path, problems) }
     }
 
     /// Returns the rules in the directory `dir` at `path`, which contains `files`.
-    pub(crate) fn rules_in<T: Tree>(
+    pub(crate) fn rules_in(
         self,
-        tree: &T,
         above: &IgnoreRules,
-        dir: &T::Dir,
+        dir: &dyn Directory,
         path: &VfsPath,
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
@@ -37,7 +38,7 @@ impl Visibility {
         if self.no_ignore {
             return IgnoreRules::default();
         }
-        above.extended_with(tree, dir, path, files, problems)
+        above.extended_with(dir, path, files, problems)
     }
 
     /// Returns how much of the entry `name` of the directory `full` is visible, and counts the entry as skipped if

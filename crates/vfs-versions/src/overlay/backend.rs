@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::{Mutex, MutexGuard};
-use vfs_core::tree::SharedTree;
+use vfs_core::tree::Tree;
 use vfs_core::{
     Access, Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
     DownloadRequest, EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
@@ -314,7 +314,7 @@ impl Backend for OverlayBackend {
         cx.check()?;
         let path = req.path.clone();
         let tree = self.state().tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
-        let result = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let result = vfs_search::glob_on(Pool::global(), tree, cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
 
@@ -322,7 +322,7 @@ impl Backend for OverlayBackend {
         cx.check()?;
         let path = req.path.clone();
         let tree = self.state().tree(cx, OpenTreeRequest::for_grep(&req)).await?;
-        let result = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let result = vfs_search::grep_on(Pool::global(), tree, cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
 
@@ -387,7 +387,7 @@ impl MultiModalReader for OverlayBackend {
 
 #[async_trait]
 impl TreeProvider for OverlayBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
         self.state().tree(cx, req).await
     }
