@@ -39,7 +39,7 @@ fn a_search_that_matches_everything_does_not_starve_short_ones() {
         let before = long.opens();
         thread::scope(|scope| {
             let drain = scope.spawn(|| {
-                let mut events = grep_stream_on(&pool, Arc::clone(&long), OpContext::new(), hit().output(output));
+                let mut events = grep_stream_on(&pool, Arc::clone(&long) as _, OpContext::new(), hit().output(output));
                 let mut more = true;
                 while more && !enough.load(Ordering::Acquire) {
                     more = block_on(events.next()).is_some();
@@ -124,7 +124,7 @@ fn searches_beyond_what_the_queue_holds_are_turned_away_and_the_others_end() {
     let tree = Arc::new(SketchTree::alike(1, "hit\n").on_open(move |_| {
         let _ = opened.lock().expect("nobody panics here").recv();
     }));
-    let begin = || grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
+    let begin = || grep_stream_on(&pool, Arc::clone(&tree) as _, OpContext::new(), hit());
     let (mut waiting, mut busy) = (Vec::new(), 0);
     for _ in 0..2 * MOST_WAITING {
         let mut events = begin();

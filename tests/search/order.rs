@@ -156,7 +156,7 @@ fn results(outcome: &Outcome) -> impl Iterator<Item = (&VfsPath, u64, &str)> {
 fn a_tree_with_locked_files_is_searched_in_order() {
     let nasty = NastyTree::new(1);
     let tree = Arc::new(SketchTree::new(nasty.nodes.clone()));
-    check(&nasty, &|pool, request| grep_stream_on(pool, Arc::clone(&tree), OpContext::new(), request));
+    check(&nasty, &|pool, request| grep_stream_on(pool, Arc::clone(&tree) as _, OpContext::new(), request));
     let problems = Outcome::of(grep_stream_on(&Pool::new(1), tree, OpContext::new(), needle())).events;
     let problems = problems.iter().filter(|event| matches!(event, GrepEvent::Problem(_)));
     assert_eq!(problems.count(), 5);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 /// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
@@ -80,67 +81,79 @@ impl fmt::Debug for SketchTree {
 }
 
 impl Tree for SketchTree {
-    type Dir = String;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<String>> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         if path.is_root() {
-            return Ok(Located::Directory(String::new()));
+            return Ok(TreeEntry::Directory(SketchDirectory::new(&self, "")));
         }
         let text = path.as_str();
         match (self.kind(text), text.rsplit_once('/')) {
             (Some(ChildKind::File), Some((dir, name))) => {
-                Ok(Located::File { dir: dir.to_owned(), name: name.to_owned() })
+                Ok(TreeEntry::File { dir: SketchDirectory::new(&self, dir), name: name.to_owned() })
             }
-            (Some(_), _) => Ok(Located::Directory(text.to_owned())),
+            (Some(_), _) => Ok(TreeEntry::Directory(SketchDirectory::new(&self, text))),
             (None, _) => Err(Error::not_found(path)),
         }
     }
+}
 
-    fn list(&self, dir: &String) -> Result<Listing> {
-        if self.nodes.get(dir) == Some(&Node::LockedDirectory) {
+/// A directory of a [`SketchTree`], by its path without a slash at the end.
+struct SketchDirectory {
+    tree: Arc<SketchTree>,
+    path: String,
+}
+
+impl SketchDirectory {
+    fn new(tree: &Arc<SketchTree>, path: &str) -> Arc<Self> {
+        Arc::new(Self { tree: Arc::clone(tree), path: path.to_owned() })
+    }
+}
+
+impl Directory for SketchDirectory {
+    fn list(&self) -> Result<Listing> {
+        if self.tree.nodes.get(&self.path) == Some(&Node::LockedDirectory) {
             return Err(Error::new(ErrorKind::PermissionDenied, "it cannot be listed"));
         }
-        let mut names: Vec<_> = self.below(dir).filter_map(|rest| rest.split('/').next()).collect();
+        let mut names: Vec<_> = self.tree.below(&self.path).filter_map(|rest| rest.split('/').next()).collect();
         names.sort_unstable();
         names.dedup();
         // Out of order, as a disk gives them.
         names.reverse();
         let mut listing = Listing::default();
         for name in names {
-            if let Some(kind) = self.kind(&format!("{dir}/{name}")) {
+            if let Some(kind) = self.tree.kind(&format!("{}/{name}", self.path)) {
                 listing.push(name, kind);
             }
         }
         Ok(listing)
     }
 
-    fn enter(&self, _: &String, _: &str, path: &VfsPath) -> Result<String> {
-        Ok(path.as_str().to_owned())
+    fn open_dir(&self, _: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        Ok(SketchDirectory::new(&self.tree, path.as_str()))
     }
 
-    fn follow(&self, _: &String, _: &str) -> Result<ChildKind> {
+    fn follow_link(&self, _: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }
 
-    fn info(&self, _: &String, _: &str, path: VfsPath) -> Result<FileInfo> {
-        Ok(match self.nodes.get(path.as_str()) {
+    fn stat(&self, _: &str, path: VfsPath) -> Result<FileInfo> {
+        Ok(match self.tree.nodes.get(path.as_str()) {
             Some(Node::File(bytes)) => FileInfo::file(path, bytes.len() as u64, Version::new("1")),
             Some(Node::LockedFile) => FileInfo::file(path, 0, Version::new("1")),
             _ => FileInfo::directory(path),
         })
     }
 
-    fn resolve(&self, dir: &String, name: &str) -> Result<ResolveResult> {
-        VfsPath::parse(&format!("{dir}/{name}")).map(ResolveResult::at)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        VfsPath::parse(&format!("{}/{name}", self.path)).map(ResolveResult::at)
     }
 
-    fn open(&self, dir: &String, name: &str, _: ChildKind) -> Result<Opened> {
-        let path = format!("{dir}/{name}");
-        self.opens.fetch_add(1, Ordering::SeqCst);
-        if let Some(hook) = &self.on_open {
+    fn open_file(&self, name: &str, _: ChildKind) -> Result<Opened> {
+        let path = format!("{}/{name}", self.path);
+        self.tree.opens.fetch_add(1, Ordering::SeqCst);
+        if let Some(hook) = &self.tree.on_open {
             hook(&path);
         }
-        match self.nodes.get(&path) {
+        match self.tree.nodes.get(&path) {
             Some(Node::File(bytes)) => Ok(Opened::from(bytes.clone())),
             Some(Node::LockedFile) => Err(Error::new(ErrorKind::PermissionDenied, "it cannot be opened")),
             _ => Err(Error::new(ErrorKind::NotFound, "no file is there")),

@@ -12,7 +12,7 @@ use vfs_core::operation::{UnaryRequest, deferred_stream};
 use vfs_core::path::MapPaths;
 use vfs_core::search::IgnoreMode;
 use vfs_core::transfer::TransferMode;
-use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
@@ -27,7 +27,7 @@ use crate::journal::{Journal, JournalLock};
 use crate::mount::{Mount, MountInfo};
 use crate::shadow::{FinalLink, without_shadowed};
 use crate::table::MountTable;
-use crate::union::{Union, UnionTree};
+use crate::union::Union;
 
 /// One namespace over many backends.
 ///
@@ -206,7 +206,7 @@ impl CompositeBackend {
     }
 
     /// Returns the tree of all mounts that `scope` reaches.
-    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchScope) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchScope) -> Result<Arc<dyn Tree>> {
         cx.check()?;
         let start = &req.path;
         let table = self.table();
@@ -218,7 +218,7 @@ impl CompositeBackend {
         let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(opened).collect();
         // A cancelled request fails as a whole, and is no problem of a mount.
         cx.check()?;
-        Ok(SharedTree::new(UnionTree(Arc::new(Union { table, trees }))))
+        Ok(Arc::new(Union { table, trees }))
     }
 
     /// Returns the mount that can search everything at and below `start` by itself, and has no tree.
@@ -320,7 +320,7 @@ impl Backend for CompositeBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List), &SearchScope::of_ls(&req)).await?;
-        let listed = vfs_search::ls_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        let listed = vfs_search::ls_on(self.pool(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 
@@ -388,7 +388,7 @@ impl Backend for CompositeBackend {
         let path = req.path.clone();
         let tree =
             self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob), &SearchScope::of_glob(&req)?).await?;
-        let found = vfs_search::glob_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::glob_on(self.pool(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -398,7 +398,7 @@ impl Backend for CompositeBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::for_grep(&req), &SearchScope::of_grep(&req)?).await?;
-        let found = vfs_search::grep_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::grep_on(self.pool(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -458,7 +458,7 @@ impl CompositeBackend {
     }
 
     /// Returns the tree for a composite or a layer around this backend.
-    pub(crate) async fn full_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    pub(crate) async fn full_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let everything = SearchScope::of_ls(&LsRequest::new(req.path.clone()).recursive());
         self.tree(cx, req, &everything).await
     }

@@ -12,7 +12,7 @@ use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest as _};
 use vfs_core::path::MapPaths as _;
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{
     Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUploadResponse,
@@ -221,7 +221,7 @@ impl MultiModalReader for CompositeBackend {
 
 #[async_trait]
 impl TreeProvider for CompositeBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.full_tree(cx, req).await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use vfs_core::operation::UnaryRequest;
 use vfs_core::path::{MapPaths, PathMapping};
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{MappedTree, OpenTreeRequest, Tree};
 use vfs_core::{Backend, Capabilities, OpContext, Result, VfsPath};
 
 use crate::identity::MountIdentity;
@@ -68,12 +68,12 @@ impl Mount {
     }
 
     /// Returns the mount's tree in the caller's namespace, for a search that may start outside.
-    pub(crate) async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    pub(crate) async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let is_inside = req.path.starts_with(self.at());
         let inner = if is_inside { self.mapping.to_inner(&req.path)? } else { VfsPath::root() };
         let opened = vfs_search::open_tree(&self.backend, cx, req.at(inner)).await;
         let tree = opened.map_err(|error| self.mapping.error(error).or_path(self.at()))?;
-        Ok(if self.at().is_root() { tree } else { tree.map_paths(self.mapping.clone()) })
+        Ok(if self.at().is_root() { tree } else { Arc::new(MappedTree::new(tree, self.mapping.clone())) })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use crate::mount::Mount;
@@ -55,12 +55,12 @@ impl MountTable {
 }
 
 /// Returns `tree` of `mount` without files that other mounts shadow, also through links.
-pub(crate) fn without_shadowed(tree: SharedTree, mount: &Arc<Mount>, table: &Arc<MountTable>) -> SharedTree {
+pub(crate) fn without_shadowed(tree: Arc<dyn Tree>, mount: &Arc<Mount>, table: &Arc<MountTable>) -> Arc<dyn Tree> {
     if !table.has_mounts_below(mount.at()) {
         return tree;
     }
     let shadows = Shadows { mount: Arc::clone(mount), table: Arc::clone(table) };
-    SharedTree::new(UnshadowedTree { inner: tree, shadows: Arc::new(shadows) })
+    Arc::new(UnshadowedTree { inner: tree, shadows: Arc::new(shadows) })
 }
 
 /// A mount, and the table with the mounts that shadow parts of it.
@@ -76,7 +76,7 @@ impl Shadows {
 }
 
 struct UnshadowedTree {
-    inner: SharedTree,
+    inner: Arc<dyn Tree>,
     shadows: Arc<Shadows>,
 }
 
@@ -88,25 +88,23 @@ impl UnshadowedTree {
         if path == mount.at() || !table.can_reach_shadowed(mount, path) {
             return Ok(path.clone());
         }
-        match self.inner.locate(&parent)? {
-            Located::Directory(dir) => Ok(dir.resolve(name)?.path),
-            Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
-        }
+        let dir = Arc::clone(&self.inner).lookup(&parent)?.into_dir(path)?;
+        Ok(dir.resolve(name)?.path)
     }
 }
 
-impl DynTree for UnshadowedTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
+impl Tree for UnshadowedTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         // Before the check, because its error names the missing entry.
-        let located = self.inner.locate(path)?;
+        let entry = Arc::clone(&self.inner).lookup(path)?;
         let real = self.real(path)?;
         self.shadows.refuse_shadowed(&real).map_err(|error| error.with_path(path))?;
         let directory = |inner, at, real| UnshadowedDirectory::shared(inner, at, real, &self.shadows);
-        Ok(match located {
-            Located::Directory(dir) => Located::Directory(directory(dir, path.clone(), real)),
-            Located::File { dir, name } => {
+        Ok(match entry {
+            TreeEntry::Directory(dir) => TreeEntry::Directory(directory(dir, path.clone(), real)),
+            TreeEntry::File { dir, name } => {
                 let parent = |path: &VfsPath| path.parent().unwrap_or_default();
-                Located::File { dir: directory(dir, parent(path), parent(&real)), name }
+                TreeEntry::File { dir: directory(dir, parent(path), parent(&real)), name }
             }
         })
     }
@@ -114,7 +112,7 @@ impl DynTree for UnshadowedTree {
 
 /// A directory without entries that other mounts shadow.
 struct UnshadowedDirectory {
-    inner: Arc<dyn DynDirectory>,
+    inner: Arc<dyn Directory>,
     /// Path by which the directory was reached.
     at: VfsPath,
     /// Real path of the directory.
@@ -125,12 +123,7 @@ struct UnshadowedDirectory {
 }
 
 impl UnshadowedDirectory {
-    fn shared(
-        inner: Arc<dyn DynDirectory>,
-        at: VfsPath,
-        real: VfsPath,
-        shadows: &Arc<Shadows>,
-    ) -> Arc<dyn DynDirectory> {
+    fn shared(inner: Arc<dyn Directory>, at: VfsPath, real: VfsPath, shadows: &Arc<Shadows>) -> Arc<dyn Directory> {
         Arc::new(Self { inner, at, real, links: OnceLock::new(), shadows: Arc::clone(shadows) })
     }
 
@@ -168,7 +161,7 @@ impl UnshadowedDirectory {
     }
 }
 
-impl DynDirectory for UnshadowedDirectory {
+impl Directory for UnshadowedDirectory {
     fn list(&self) -> Result<Listing> {
         let listing = self.inner.list()?;
         let links = listing.iter().filter(|(_, kind)| *kind == ChildKind::Link).map(|(name, _)| name.to_owned());
@@ -181,28 +174,28 @@ impl DynDirectory for UnshadowedDirectory {
         Ok(self.without_mounts(self.inner.list_only(names)?))
     }
 
-    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
         let real = self.real_child(name)?;
-        Ok(Self::shared(self.inner.enter(name, path)?, path.clone(), real, &self.shadows))
+        Ok(Self::shared(self.inner.open_dir(name, path)?, path.clone(), real, &self.shadows))
     }
 
-    fn follow(&self, name: &str) -> Result<ChildKind> {
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
         self.refuse_shadowed(name)?;
-        self.inner.follow(name)
+        self.inner.follow_link(name)
     }
 
-    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         self.refuse_shadowed(name)?;
-        self.inner.info(name, path)
+        self.inner.stat(name, path)
     }
 
-    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
-        if kind == ChildKind::Link { None } else { self.inner.known(name, kind) }
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        if kind == ChildKind::Link { None } else { self.inner.prefilter(name, kind) }
     }
 
-    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         self.refuse_shadowed(name)?;
-        self.inner.open(name, kind)
+        self.inner.open_file(name, kind)
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

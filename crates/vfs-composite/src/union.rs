@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::table::MountTable;
@@ -12,12 +12,12 @@ use crate::table::MountTable;
 pub(crate) struct Union {
     pub(crate) table: Arc<MountTable>,
     /// Trees by mount point; the error of a tree that could not be opened is a problem at its mount point.
-    pub(crate) trees: BTreeMap<VfsPath, Result<SharedTree>>,
+    pub(crate) trees: BTreeMap<VfsPath, Result<Arc<dyn Tree>>>,
 }
 
 impl Union {
     /// Returns the tree of the mount that `path` belongs to.
-    fn tree_of(&self, path: &VfsPath) -> Result<&SharedTree> {
+    fn tree_of(&self, path: &VfsPath) -> Result<&Arc<dyn Tree>> {
         match self.trees.get(self.table.route(path).at()) {
             Some(tree) => tree.as_ref().map_err(Error::clone),
             None => Err(Error::new(ErrorKind::Internal, "internal: the search entered a directory outside its root")
@@ -26,25 +26,22 @@ impl Union {
     }
 
     /// Returns the directory at `path` in its mount, if there is one.
-    fn backing(&self, path: &VfsPath) -> Result<Option<Arc<dyn DynDirectory>>> {
-        self.tree_of(path)?.directory(path)
+    fn backing(&self, path: &VfsPath) -> Result<Option<Arc<dyn Directory>>> {
+        self.tree_of(path)?.find_dir(path)
     }
 }
 
-/// The union as a tree to search.
-pub(crate) struct UnionTree(pub(crate) Arc<Union>);
-
-impl DynTree for UnionTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        if self.0.table.is_mount_or_ancestor(path) {
-            let backing = self.0.backing(path);
-            if let (Err(error), false) = (&backing, self.0.table.has_mounts_below(path)) {
+impl Tree for Union {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        if self.table.is_mount_or_ancestor(path) {
+            let backing = self.backing(path);
+            if let (Err(error), false) = (&backing, self.table.has_mounts_below(path)) {
                 // Without mounts below, the directory has nothing else to show.
                 return Err(error.clone().with_path(path));
             }
-            return Ok(Located::Directory(UnionDirectory::shared(&self.0, path.clone(), backing)));
+            return Ok(TreeEntry::Directory(UnionDirectory::shared(&self, path.clone(), backing)));
         }
-        self.0.tree_of(path)?.locate(path)
+        Arc::clone(self.tree_of(path)?).lookup(path)
     }
 }
 
@@ -55,21 +52,17 @@ struct UnionDirectory {
     /// Names that lead to mounts, which shadow other entries of the same name.
     mounts: BTreeSet<String>,
     /// The directory of the backend.
-    backing: Result<Option<Arc<dyn DynDirectory>>>,
+    backing: Result<Option<Arc<dyn Directory>>>,
 }
 
 impl UnionDirectory {
-    fn shared(
-        union: &Arc<Union>,
-        path: VfsPath,
-        backing: Result<Option<Arc<dyn DynDirectory>>>,
-    ) -> Arc<dyn DynDirectory> {
+    fn shared(union: &Arc<Union>, path: VfsPath, backing: Result<Option<Arc<dyn Directory>>>) -> Arc<dyn Directory> {
         let mounts = union.table.mount_names_in(&path);
         Arc::new(Self { union: Arc::clone(union), path, mounts, backing })
     }
 
     /// Returns the directory of the backend.
-    fn backing_dir(&self) -> Result<&Arc<dyn DynDirectory>> {
+    fn backing_dir(&self) -> Result<&Arc<dyn Directory>> {
         self.backing.as_ref().map_err(Error::clone)?.as_ref().ok_or_else(|| Error::of(ErrorKind::NotFound))
     }
 
@@ -80,7 +73,7 @@ impl UnionDirectory {
     /// Returns the entries that `list` finds in the backend's directory, and the mounts that `shows` selects.
     fn merge_mounts(
         &self,
-        list: impl FnOnce(&dyn DynDirectory) -> Result<Listing>,
+        list: impl FnOnce(&dyn Directory) -> Result<Listing>,
         shows: impl Fn(&str) -> bool,
     ) -> Result<Listing> {
         let listing = match &self.backing {
@@ -102,7 +95,7 @@ impl UnionDirectory {
     }
 }
 
-impl DynDirectory for UnionDirectory {
+impl Directory for UnionDirectory {
     fn list(&self) -> Result<Listing> {
         self.merge_mounts(|dir| dir.list(), |_| true)
     }
@@ -111,9 +104,9 @@ impl DynDirectory for UnionDirectory {
         self.merge_mounts(|dir| dir.list_only(names), |name| names.iter().any(|wanted| wanted == name))
     }
 
-    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
         if !self.is_mount_name(name) {
-            return self.backing_dir()?.enter(name, path);
+            return self.backing_dir()?.open_dir(name, path);
         }
         let has_mounts_below = self.union.table.has_mounts_below(path);
         match self.union.backing(path) {
@@ -124,30 +117,30 @@ impl DynDirectory for UnionDirectory {
         }
     }
 
-    fn follow(&self, name: &str) -> Result<ChildKind> {
-        if self.is_mount_name(name) { Ok(ChildKind::Directory) } else { self.backing_dir()?.follow(name) }
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        if self.is_mount_name(name) { Ok(ChildKind::Directory) } else { self.backing_dir()?.follow_link(name) }
     }
 
-    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         if !self.is_mount_name(name) {
-            return self.backing_dir()?.info(name, path);
+            return self.backing_dir()?.stat(name, path);
         }
         // As in `stat`: a mount point is a directory of its own, and an ancestor of one may be the backend's.
-        match self.backing_dir().and_then(|dir| dir.info(name, path.clone())) {
+        match self.backing_dir().and_then(|dir| dir.stat(name, path.clone())) {
             Ok(info) if info.is_dir && !self.union.table.is_mount(&path) => Ok(info),
             _ => Ok(FileInfo::directory(path)),
         }
     }
 
-    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
-        if self.is_mount_name(name) { None } else { self.backing_dir().ok()?.known(name, kind) }
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        if self.is_mount_name(name) { None } else { self.backing_dir().ok()?.prefilter(name, kind) }
     }
 
-    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         if self.is_mount_name(name) {
             Err(Error::of(ErrorKind::IsADirectory))
         } else {
-            self.backing_dir()?.open(name, kind)
+            self.backing_dir()?.open_file(name, kind)
         }
     }
 

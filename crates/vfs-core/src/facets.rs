@@ -1,5 +1,7 @@
 //! Facets: optional operations that only some backends have.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -10,7 +12,7 @@ use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::SnapshotsRequest;
 use crate::path::VfsPath;
-use crate::tree::SharedTree;
+use crate::tree::Tree;
 use crate::types::{
     Content, DiffRequest, DiffResult, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
     SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
@@ -183,7 +185,7 @@ pub trait TreeProvider: Send + Sync {
     /// # Errors
     ///
     /// Errors that prevent a search of the whole backend. A missing path is not an error here; the search reports it.
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree>;
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>>;
 }
 
 /// The facet that takes snapshots of all files and restores them.

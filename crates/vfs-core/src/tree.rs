@@ -1,21 +1,22 @@
 //! Directory trees that search engines walk, for implementers of backends.
 
 mod mapped;
-mod shared;
 mod sketch;
 
+use std::fmt;
 use std::io::Read;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::types::{FileInfo, Problem, ResolveResult};
 
 pub use crate::facets::TreeProvider;
 pub use crate::types::{OpenTreeRequest, TreeUse};
 
-pub use self::shared::{DynDirectory, DynTree, SharedTree};
+pub use self::mapped::MappedTree;
 pub use self::sketch::{Sketch, Sketcher, Sought};
 
 /// The type of a directory entry, without following links.
@@ -125,18 +126,32 @@ impl Listing {
     }
 }
 
-/// The start of a search.
+/// The result of a lookup in a tree.
 #[derive(Debug, Clone)]
-pub enum Located<D> {
+pub enum TreeEntry {
     /// A directory.
-    Directory(D),
+    Directory(Arc<dyn Directory>),
     /// A file in its directory, after following links.
     File {
         /// The directory.
-        dir: D,
+        dir: Arc<dyn Directory>,
         /// The name of the file.
         name: String,
     },
+}
+
+impl TreeEntry {
+    /// Returns the directory, which was looked up at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`NotADirectory`](ErrorKind::NotADirectory) if the entry is a file.
+    pub fn into_dir(self, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        match self {
+            Self::Directory(dir) => Ok(dir),
+            Self::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
+        }
+    }
 }
 
 /// The content of a file that was opened for searching.
@@ -161,7 +176,7 @@ pub enum Opened {
     },
 }
 
-/// A callback that receives the [`Sketch`] of a whole file, for [`Tree::known`]. A search that makes no sketch drops the callback.
+/// A callback that receives the [`Sketch`] of a whole file, for [`Directory::prefilter`]. A search that makes no sketch drops the callback.
 pub type Learn = Box<dyn FnOnce(Sketch) + Send>;
 
 impl Opened {
@@ -177,8 +192,8 @@ impl From<Bytes> for Opened {
     }
 }
 
-impl std::fmt::Debug for Opened {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Opened::Bytes { bytes, is_binary, .. } => {
                 let size = bytes.len();
@@ -193,64 +208,153 @@ impl std::fmt::Debug for Opened {
 ///
 /// # Behaviour
 ///
-/// * Methods may block. They are called on blocking threads and search workers, never in async code.
-/// * A tree returns every entry; the search applies visibility rules, patterns and order.
-/// * Names are resolved relative to an open directory, and never outside the tree.
-/// * A directory is cheap to clone.
+/// * A lookup opens only its entry: the root need not exist or be readable.
+/// * A lookup consumes a handle on the tree, which the directories that it opens may keep.
+/// * Methods of a tree and of its directories may block. They are called on blocking threads and search workers, never in async
+///   code.
 ///
 /// # Errors
 ///
-/// Errors need not name a path, as the search adds it.
+/// Errors of a tree and of its directories need not name a path, as the search adds it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
+/// use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
+///
+/// /// A tree with one file, `/hello`.
+/// struct OneFile;
+///
+/// impl Tree for OneFile {
+///     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+///         match path.as_str() {
+///             "/" => Ok(TreeEntry::Directory(self)),
+///             "/hello" => Ok(TreeEntry::File { dir: self, name: "hello".to_owned() }),
+///             _ => Err(Error::not_found(path)),
+///         }
+///     }
+/// }
+///
+/// impl Directory for OneFile {
+///     fn list(&self) -> Result<Listing> {
+///         let mut listing = Listing::default();
+///         listing.push("hello", ChildKind::File);
+///         Ok(listing)
+///     }
+///
+///     fn open_dir(&self, _name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+///         Err(Error::at(ErrorKind::NotADirectory, path))
+///     }
+///
+///     fn follow_link(&self, _name: &str) -> Result<ChildKind> {
+///         Err(Error::of(ErrorKind::NotFound))
+///     }
+///
+///     fn stat(&self, _name: &str, path: VfsPath) -> Result<FileInfo> {
+///         Ok(FileInfo::file(path, 5, Version::new("1")))
+///     }
+///
+///     fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {
+///         Ok(Opened::from(bytes::Bytes::from("hello")))
+///     }
+///
+///     fn resolve(&self, name: &str) -> Result<ResolveResult> {
+///         VfsPath::root().child(name).map(ResolveResult::at)
+///     }
+/// }
+///
+/// let tree: Arc<dyn Tree> = Arc::new(OneFile);
+/// assert!(tree.find_dir(&VfsPath::root())?.is_some());
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Tree: Send + Sync + 'static {
-    /// An open directory, such as a file descriptor or a key of a map.
-    type Dir: Clone + Send + Sync + 'static;
-
-    /// Looks up the start of a search, following links inside the tree.
-    fn locate(&self, path: &VfsPath) -> Result<Located<Self::Dir>>;
-
-    /// Lists a directory, unsorted, without following links.
-    fn list(&self, dir: &Self::Dir) -> Result<Listing>;
-
-    /// Lists the entries of a directory whose names are in `names`. Missing names are ignored.
+    /// Looks up the entry at `path`, following links inside the tree.
     ///
-    /// Override this method if the tree can look up names, so that a few names in a large directory are cheap.
-    fn list_only(&self, dir: &Self::Dir, names: &[String]) -> Result<Listing> {
-        let mut listing = self.list(dir)?;
+    /// # Errors
+    ///
+    /// An error if there is neither a directory nor a regular file at `path`, or if a link leads outside the tree.
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry>;
+}
+
+impl dyn Tree {
+    /// Returns the directory at `path`, or `None` if no directory exists there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tree::lookup`], except for [absence](crate::Error::is_absence).
+    pub fn find_dir(self: &Arc<Self>, path: &VfsPath) -> Result<Option<Arc<dyn Directory>>> {
+        match Arc::clone(self).lookup(path) {
+            Ok(TreeEntry::Directory(dir)) => Ok(Some(dir)),
+            Ok(TreeEntry::File { .. }) => Ok(None),
+            Err(error) if error.is_absence() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for dyn Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tree")
+    }
+}
+
+/// An open directory of a [`Tree`], such as a file descriptor or a key of a map.
+///
+/// # Behaviour
+///
+/// * A directory returns every entry; the search applies visibility rules, patterns and order.
+/// * Names are resolved relative to the directory, and never outside the tree.
+pub trait Directory: Send + Sync + 'static {
+    /// Lists the directory, unsorted, without following links.
+    fn list(&self) -> Result<Listing>;
+
+    /// Lists the entries whose names are in `names`. Missing names are ignored.
+    ///
+    /// Override this method if names can be looked up, so that a few names in a large directory are cheap.
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        let mut listing = self.list()?;
         listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
         Ok(listing)
     }
 
-    /// Opens the directory `name` of `dir`, whose path is `path`. A link to a directory inside the tree is followed.
-    fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir>;
+    /// Opens the directory `name`, whose path is `path`. A link to a directory inside the tree is followed.
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>>;
 
-    /// Returns the type of the target of the link `name` of `dir`: [`File`](ChildKind::File), [`Directory`](ChildKind::Directory)
-    /// or [`Other`](ChildKind::Other).
+    /// Returns the type of the target of the link `name`: [`File`](ChildKind::File), [`Directory`](ChildKind::Directory) or
+    /// [`Other`](ChildKind::Other).
     ///
     /// # Errors
     ///
     /// An error if the link leads outside the tree, into a loop, or to no file.
-    fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind>;
+    fn follow_link(&self, name: &str) -> Result<ChildKind>;
 
-    /// Returns the metadata of the entry `name` of `dir`, following links, with the path `path`.
-    fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo>;
+    /// Returns the metadata of the entry `name`, following links, with the path `path`.
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
 
-    /// Returns the cached sketch of the file `name` of `dir`, without opening the file.
+    /// Returns the cached sketch of the file `name`, without opening the file.
     ///
     /// # Behaviour
     ///
-    /// * The sketch is of the content that [`Tree::open`] would return now. If that would fail, the method returns `None`.
+    /// * The sketch is of the content that [`open_file`](Self::open_file) would return now. If that would fail, the method returns
+    ///   `None`.
     /// * With [`ChildKind::File`], a link is not followed.
     /// * A tree without a cache returns `None`.
-    fn known(&self, _dir: &Self::Dir, _name: &str, _kind: ChildKind) -> Option<Sketch> {
+    fn prefilter(&self, _name: &str, _kind: ChildKind) -> Option<Sketch> {
         None
     }
 
-    /// Opens the regular file `name` of `dir` for reading.
+    /// Opens the regular file `name` for reading.
     ///
     /// With [`ChildKind::Link`], a link inside the tree is followed; with [`ChildKind::File`], it is not. If the entry is no
     /// longer a regular file, the method fails without blocking.
-    fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened>;
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened>;
 
-    /// Resolves all links of the entry `name` of `dir`, to a path of the backend.
-    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult>;
+    /// Resolves all links of the entry `name`, to a path of the backend.
+    fn resolve(&self, name: &str) -> Result<ResolveResult>;
+}
+
+impl fmt::Debug for dyn Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Directory")
+    }
 }

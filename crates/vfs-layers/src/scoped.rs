@@ -9,9 +9,7 @@ use futures::stream::BoxStream;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest};
 use vfs_core::path::{MapPaths, PathMapping};
-use vfs_core::tree::{
-    ChildKind, DynDirectory, DynTree, Listing, Located, OpenTreeRequest, Opened, SharedTree, Sketch, Tree as _, TreeUse,
-};
+use vfs_core::tree::{ChildKind, Directory, Listing, MappedTree, OpenTreeRequest, Opened, Tree, TreeEntry, TreeUse};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -133,13 +131,13 @@ impl ScopedBackend {
         output.map_paths(&self.mapping)
     }
 
-    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.check_within(cx, &req.path).await?;
         let mapping = self.real_mapping(cx).await?;
         let inner = mapping.to_inner(&req.path)?;
         let opened =
             vfs_search::open_tree(&self.inner, cx, req.at(inner)).await.map_err(|error| mapping.error(error))?;
-        Ok(SharedTree::new(ScopedTree(opened.map_paths(mapping))))
+        Ok(Arc::new(ScopedTree(Arc::new(MappedTree::new(opened, mapping)))))
     }
 
     /// Returns the mapping to the real path of the directory, which may have been given through a link.
@@ -188,7 +186,7 @@ impl Backend for ScopedBackend {
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
-        let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let listed = vfs_search::ls_on(Pool::global(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 
@@ -231,14 +229,14 @@ impl Backend for ScopedBackend {
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
-        let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::glob_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::for_grep(&req)).await?;
-        let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::grep_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -303,7 +301,7 @@ impl MultiModalReader for ScopedBackend {
 
 #[async_trait]
 impl TreeProvider for ScopedBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.tree(cx, req).await
     }
 }
@@ -326,15 +324,15 @@ impl Watch for ScopedBackend {
 }
 
 /// The subtree, whose root exists even before it is created.
-struct ScopedTree(SharedTree);
+struct ScopedTree(Arc<dyn Tree>);
 
-impl DynTree for ScopedTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        match self.0.locate(path) {
+impl Tree for ScopedTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        match Arc::clone(&self.0).lookup(path) {
             Err(error) if path.is_root() && error.kind() == ErrorKind::NotFound => {
-                Ok(Located::Directory(Arc::new(EmptyDirectory)))
+                Ok(TreeEntry::Directory(Arc::new(EmptyDirectory)))
             }
-            located => located,
+            result => result,
         }
     }
 }
@@ -342,32 +340,24 @@ impl DynTree for ScopedTree {
 /// A directory without entries.
 struct EmptyDirectory;
 
-impl DynDirectory for EmptyDirectory {
+impl Directory for EmptyDirectory {
     fn list(&self) -> Result<Listing> {
         Ok(Listing::default())
     }
 
-    fn list_only(&self, _names: &[String]) -> Result<Listing> {
-        Ok(Listing::default())
-    }
-
-    fn enter(&self, _name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+    fn open_dir(&self, _name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
         Err(Error::not_found(path))
     }
 
-    fn follow(&self, _name: &str) -> Result<ChildKind> {
+    fn follow_link(&self, _name: &str) -> Result<ChildKind> {
         Err(Error::of(ErrorKind::NotFound))
     }
 
-    fn info(&self, _name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn stat(&self, _name: &str, path: VfsPath) -> Result<FileInfo> {
         Err(Error::not_found(&path))
     }
 
-    fn known(&self, _name: &str, _kind: ChildKind) -> Option<Sketch> {
-        None
-    }
-
-    fn open(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {
         Err(Error::of(ErrorKind::NotFound))
     }
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::task::coop::consume_budget;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -225,9 +225,9 @@ impl MultiModalReader for LocalBackend {
 
 #[async_trait]
 impl TreeProvider for LocalBackend {
-    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
-        Ok(SharedTree::of(self.search_tree()))
+        Ok(self.search_tree())
     }
 }
 
@@ -264,7 +264,7 @@ impl Backend for LocalBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let tree = self.tree();
-        self.run_blocking(cx, req.path.clone(), move |_, cx| vfs_search::ls(&*tree, cx, &req)).await
+        self.run_blocking(cx, req.path.clone(), move |_, cx| vfs_search::ls(tree, cx, &req)).await
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {

@@ -11,7 +11,7 @@ use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::snapshots::{
     DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
 };
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
@@ -129,8 +129,8 @@ impl MemoryBackend {
         FileMap::clone(&self.inner.files.load())
     }
 
-    fn tree(&self) -> MemoryTree {
-        MemoryTree::new(self.files())
+    fn tree(&self) -> Arc<MemoryTree> {
+        Arc::new(MemoryTree::new(self.files()))
     }
 
     /// Applies the change that `plan` computes, and reports it in events of `granularity`.
@@ -182,7 +182,7 @@ impl Backend for MemoryBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         cx.check()?;
-        vfs_search::ls(&self.tree(), cx, &req)
+        vfs_search::ls(self.tree(), cx, &req)
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
@@ -215,16 +215,16 @@ impl Backend for MemoryBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
-        vfs_search::glob(&self.tree(), cx, &req)
+        vfs_search::glob(self.tree(), cx, &req)
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
-        vfs_search::grep_on(self.inner.config.pool(), Arc::new(self.tree()), cx.clone(), req).await
+        vfs_search::grep_on(self.inner.config.pool(), self.tree(), cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream_on(self.inner.config.pool(), Arc::new(self.tree()), cx, req)
+        vfs_search::grep_stream_on(self.inner.config.pool(), self.tree(), cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
@@ -260,9 +260,9 @@ impl Backend for MemoryBackend {
 
 #[async_trait]
 impl TreeProvider for MemoryBackend {
-    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
-        Ok(SharedTree::of(Arc::new(self.tree())))
+        Ok(self.tree())
     }
 }
 

@@ -15,7 +15,7 @@ use vfs_core::snapshots::{
     DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
 };
 use vfs_core::transfer::DownloadRequest;
-use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::watch::{Change, WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -117,7 +117,7 @@ impl PolicyBackend {
     }
 
     /// Returns the tree of readable entries, for a search that was permitted.
-    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let tree = vfs_search::open_tree(&self.enforcer.inner, cx, req).await?;
         if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return Ok(tree);
@@ -127,7 +127,7 @@ impl PolicyBackend {
         Ok(guarded(tree, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
     }
 
-    async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
+    async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(Arc<dyn Tree>, GrepRequest)> {
         let request = self.enforcer.permit(&cx, GrepStreamRequest(request)).await?.0;
         let tree = self.tree(&cx, OpenTreeRequest::for_grep(&request)).await?;
         Ok((tree, request))
@@ -241,7 +241,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
-        let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let listed = vfs_search::ls_on(Pool::global(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 
@@ -286,7 +286,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
-        let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::glob_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -297,7 +297,7 @@ impl Backend for PolicyBackend {
         }
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::for_grep(&req)).await?;
-        let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let found = vfs_search::grep_on(Pool::global(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
@@ -305,7 +305,7 @@ impl Backend for PolicyBackend {
         let this = self.clone();
         deferred_stream(async move {
             let (tree, req) = this.permitted_tree(cx.clone(), req).await?;
-            Ok(vfs_search::grep_stream_on(Pool::global(), Arc::new(tree), cx, req))
+            Ok(vfs_search::grep_stream_on(Pool::global(), tree, cx, req))
         })
     }
 
@@ -434,7 +434,7 @@ impl MultiModalReader for PolicyBackend {
 
 #[async_trait]
 impl TreeProvider for PolicyBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let req = self.enforcer.permit(cx, req).await?;
         self.tree(cx, req).await
     }

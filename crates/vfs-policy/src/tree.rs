@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::policy::{Decision, Permission, PolicyHook};
@@ -52,12 +52,12 @@ impl ReadGuard {
 }
 
 /// Returns `inner` without the entries that `guard` does not allow to read.
-pub(crate) fn guarded(inner: SharedTree, guard: ReadGuard) -> SharedTree {
-    SharedTree::new(GuardedTree { inner, guard: Arc::new(guard) })
+pub(crate) fn guarded(inner: Arc<dyn Tree>, guard: ReadGuard) -> Arc<dyn Tree> {
+    Arc::new(GuardedTree { inner, guard: Arc::new(guard) })
 }
 
 struct GuardedTree {
-    inner: SharedTree,
+    inner: Arc<dyn Tree>,
     guard: Arc<ReadGuard>,
 }
 
@@ -67,15 +67,13 @@ impl GuardedTree {
         if !self.guard.has_links(path) {
             return Ok(path.clone());
         }
-        match self.inner.locate(&parent)? {
-            Located::Directory(dir) => Ok(dir.resolve(name)?.path),
-            Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
-        }
+        let dir = Arc::clone(&self.inner).lookup(&parent)?.into_dir(path)?;
+        Ok(dir.resolve(name)?.path)
     }
 
     /// Replaces `not_a_directory` by `not_found`, as the backend does, unless the file in the way may be read.
     fn without_hidden_files(&self, error: Error, path: &VfsPath) -> Error {
-        let is_file = |at: &VfsPath| matches!(self.inner.locate(at), Ok(Located::File { .. }));
+        let is_file = |at: &VfsPath| matches!(Arc::clone(&self.inner).lookup(at), Ok(TreeEntry::File { .. }));
         let is_readable = || {
             let file = iter::successors(Some(path.clone()), VfsPath::parent).find(is_file);
             let file = file.filter(|file| self.guard.reads(file));
@@ -94,30 +92,30 @@ fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
     }
 }
 
-impl DynTree for GuardedTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        let located = self.inner.locate(path).map_err(|error| self.without_hidden_files(error, path))?;
+impl Tree for GuardedTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        let entry = Arc::clone(&self.inner).lookup(path).map_err(|error| self.without_hidden_files(error, path))?;
         let real = self.real(path)?;
-        let is_directory = matches!(located, Located::Directory(_));
+        let is_directory = matches!(entry, TreeEntry::Directory(_));
         if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {
             // Unreadable entries do not exist for a search.
             return Err(Error::not_found(path));
         }
-        let directory = |inner, at, real| -> Arc<dyn DynDirectory> {
+        let directory = |inner, at, real| -> Arc<dyn Directory> {
             Arc::new(GuardedDirectory { inner, at, real, guard: Arc::clone(&self.guard) })
         };
-        Ok(match located {
-            Located::Directory(dir) => Located::Directory(directory(dir, path.clone(), real)),
-            Located::File { dir, name } => {
+        Ok(match entry {
+            TreeEntry::Directory(dir) => TreeEntry::Directory(directory(dir, path.clone(), real)),
+            TreeEntry::File { dir, name } => {
                 let parent = |path: &VfsPath| path.parent().unwrap_or_default();
-                Located::File { dir: directory(dir, parent(&real), parent(&real)), name }
+                TreeEntry::File { dir: directory(dir, parent(&real), parent(&real)), name }
             }
         })
     }
 }
 
 struct GuardedDirectory {
-    inner: Arc<dyn DynDirectory>,
+    inner: Arc<dyn Directory>,
     /// The path by which the search reached this directory, and its real path.
     at: VfsPath,
     real: VfsPath,
@@ -152,7 +150,7 @@ impl GuardedDirectory {
     fn shows(&self, name: &str, kind: ChildKind) -> bool {
         let Ok(path) = self.at.child(name) else { return false };
         let is_directory = match kind {
-            ChildKind::Link => self.inner.follow(name).is_ok_and(|kind| kind == ChildKind::Directory),
+            ChildKind::Link => self.inner.follow_link(name).is_ok_and(|kind| kind == ChildKind::Directory),
             kind => kind == ChildKind::Directory,
         };
         if !self.guard.shows(&path, is_directory) {
@@ -163,7 +161,7 @@ impl GuardedDirectory {
                 Ok(resolved) => resolved.path,
                 // A link that leads nowhere may be shown, since it reveals no entry. One that can be followed, but whose target has
                 // no path here, is not.
-                Err(_) => return self.inner.follow(name).is_err(),
+                Err(_) => return self.inner.follow_link(name).is_err(),
             },
             _ if self.real == self.at => return true,
             _ => match self.real.child(name) {
@@ -180,7 +178,7 @@ impl GuardedDirectory {
     }
 }
 
-impl DynDirectory for GuardedDirectory {
+impl Directory for GuardedDirectory {
     fn list(&self) -> Result<Listing> {
         Ok(self.filtered(self.inner.list()?))
     }
@@ -189,8 +187,8 @@ impl DynDirectory for GuardedDirectory {
         Ok(self.filtered(self.inner.list_only(names)?))
     }
 
-    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
-        let inner = without_files_of_links(self.inner.enter(name, path))?;
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        let inner = without_files_of_links(self.inner.open_dir(name, path))?;
         let real = self.resolved(name)?.path;
         if !self.guard.shows(path, true) || (real != *path && !self.guard.shows(&real, true)) {
             return Err(Error::of(ErrorKind::NotFound));
@@ -198,23 +196,23 @@ impl DynDirectory for GuardedDirectory {
         Ok(Arc::new(Self { inner, at: path.clone(), real, guard: Arc::clone(&self.guard) }))
     }
 
-    fn follow(&self, name: &str) -> Result<ChildKind> {
-        without_files_of_links(self.inner.follow(name))
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        without_files_of_links(self.inner.follow_link(name))
     }
 
-    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
-        without_files_of_links(self.inner.info(name, path))
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        without_files_of_links(self.inner.stat(name, path))
     }
 
-    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
-        let sketch = self.inner.known(name, kind)?;
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        let sketch = self.inner.prefilter(name, kind)?;
         self.may_open(name).ok()?;
         Some(sketch)
     }
 
-    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         self.may_open(name)?;
-        without_files_of_links(self.inner.open(name, kind))
+        without_files_of_links(self.inner.open_file(name, kind))
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

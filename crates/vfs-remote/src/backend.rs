@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
 use vfs_core::operation::deferred_stream;
 use vfs_core::search::{HiddenNames, IgnoreMode};
-use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
@@ -107,8 +107,8 @@ impl<E: RemoteExec> SandboxBackend<E> {
         &self.place.config
     }
 
-    async fn tree(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<RemoteTree<E>> {
-        RemoteTree::new(&self.place, cx, path, reach).await
+    async fn tree(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Arc<RemoteTree<E>>> {
+        RemoteTree::new(&self.place, cx, path, reach).await.map(Arc::new)
     }
 }
 
@@ -179,7 +179,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
         let tree = self.tree(&child_cx, &path, reach_of_ls(&req)).await?;
-        vfs_search::ls_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+        vfs_search::ls_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
@@ -214,14 +214,14 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
         let tree = self.tree(&child_cx, &path, reach_of_glob(&req)).await?;
-        vfs_search::glob_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+        vfs_search::glob_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
         let tree = self.tree(&child_cx, &path, reach_of_grep(&req)).await?;
-        vfs_search::grep_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+        vfs_search::grep_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
@@ -229,7 +229,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         let (child_cx, guard) = cx.cancel_on_drop();
         let events = deferred_stream(async move {
             let tree = this.tree(&child_cx, &req.path, reach_of_grep(&req)).await?;
-            Ok(vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req))
+            Ok(vfs_search::grep_stream_on(&this.pool, tree, cx, req))
         });
         // Dropping the stream stops the scripts that make its tree.
         events.inspect(move |_| _ = &guard).boxed()
@@ -265,12 +265,12 @@ impl<E: RemoteExec> MultiModalReader for SandboxBackend<E> {
 
 #[async_trait]
 impl<E: RemoteExec> TreeProvider for SandboxBackend<E> {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),
             (None, TreeUse::Grep) => everything(HiddenNames::Skip, IgnoreMode::Apply),
             (None, _) => Reach::Level,
         };
-        Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))
+        Ok(self.tree(cx, &req.path, reach).await?)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
 use vfs_core::search::{HiddenNames, IgnoreMode};
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{self, ChildKind, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
@@ -36,24 +36,12 @@ pub(crate) struct RemoteTree<E> {
     contents: Contents,
 }
 
-/// A directory, and what is in it once that was looked at.
-#[derive(Debug, Clone)]
-pub(crate) struct RemoteDir(Arc<DirInner>);
-
+/// A directory, with its entries once it was listed.
 #[derive(Debug)]
-struct DirInner {
+struct RemoteDir<E> {
+    tree: Arc<RemoteTree<E>>,
     path: VfsPath,
     listed: OnceLock<Arc<Directory>>,
-}
-
-impl RemoteDir {
-    fn new(path: VfsPath) -> Self {
-        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
-    }
-
-    fn facts(&self, name: &str) -> Option<&Facts> {
-        self.0.listed.get()?.entries.get(name)
-    }
 }
 
 impl<E: RemoteExec> RemoteTree<E> {
@@ -81,23 +69,6 @@ impl<E: RemoteExec> RemoteTree<E> {
         self.runtime.block_on(answer)
     }
 
-    fn directory<'a>(&self, dir: &'a RemoteDir) -> Result<&'a Arc<Directory>> {
-        if let Some(listed) = dir.0.listed.get() {
-            return Ok(listed);
-        }
-        let listed = match self.listed_directories.get(&dir.0.path) {
-            Some(listed_directories) => Arc::clone(listed_directories),
-            None => {
-                let response = self.wait(self.place.list(&self.cx, &dir.0.path, Reach::Level))?;
-                let SearchStart::Directory(mut listed) = response else {
-                    return Err(Error::of(ErrorKind::NotADirectory));
-                };
-                listed.remove(&dir.0.path).unwrap_or_default()
-            }
-        };
-        Ok(dir.0.listed.get_or_init(|| listed))
-    }
-
     /// The facts of what `path` leads to.
     fn found(&self, path: &VfsPath) -> Result<Facts> {
         stat::refuse_reserved(path)?;
@@ -107,33 +78,82 @@ impl<E: RemoteExec> RemoteTree<E> {
             facts(&self.place.query_reply(&self.cx, path, script).await?, path)
         })
     }
+}
 
-    /// Returns the target of the link `name` of `dir`; all links of a directory are read at once.
-    fn followed(&self, dir: &RemoteDir, name: &str) -> Result<Facts> {
-        let path = dir.0.path.child(name)?;
-        let directory = self.directory(dir)?;
+/// Most links that are followed by one script.
+const LINKS: usize = 64;
+
+/// Most links of a directory that are read at once.
+const MAX_LINKS: usize = 1024;
+
+impl<E: RemoteExec> Tree for RemoteTree<E> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        if self.listed_directories.contains_key(path) {
+            return Ok(TreeEntry::Directory(RemoteDir::new(&self, path.clone())));
+        }
+        let facts = self.found(path)?;
+        Ok(match (facts.kind, path.parent(), path.name()) {
+            (ChildKind::Directory, ..) => TreeEntry::Directory(RemoteDir::new(&self, path.clone())),
+            (ChildKind::File, Some(dir), Some(name)) => {
+                TreeEntry::File { dir: RemoteDir::new(&self, dir), name: name.to_owned() }
+            }
+            _ => return Err(special_file().with_path(path)),
+        })
+    }
+}
+
+impl<E: RemoteExec> RemoteDir<E> {
+    fn new(tree: &Arc<RemoteTree<E>>, path: VfsPath) -> Arc<Self> {
+        Arc::new(Self { tree: Arc::clone(tree), path, listed: OnceLock::new() })
+    }
+
+    fn facts(&self, name: &str) -> Option<&Facts> {
+        self.listed.get()?.entries.get(name)
+    }
+
+    fn directory(&self) -> Result<&Arc<Directory>> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
+        }
+        let listed = match self.tree.listed_directories.get(&self.path) {
+            Some(listed_directories) => Arc::clone(listed_directories),
+            None => {
+                let response = self.tree.wait(self.tree.place.list(&self.tree.cx, &self.path, Reach::Level))?;
+                let SearchStart::Directory(mut listed) = response else {
+                    return Err(Error::of(ErrorKind::NotADirectory));
+                };
+                listed.remove(&self.path).unwrap_or_default()
+            }
+        };
+        Ok(self.listed.get_or_init(|| listed))
+    }
+
+    /// Returns the target of the link `name`; all links of a directory are read at once.
+    fn followed(&self, name: &str) -> Result<Facts> {
+        let path = self.path.child(name)?;
+        let directory = self.directory()?;
         let links = match directory.links.get() {
             Some(links) => links,
             None => {
-                let targets = self.wait(self.read_links(dir, directory))?;
+                let targets = self.tree.wait(self.read_links(directory))?;
                 directory.links.get_or_init(|| targets)
             }
         };
-        links.get(name).cloned().unwrap_or_else(|| self.found(&path))
+        links.get(name).cloned().unwrap_or_else(|| self.tree.found(&path))
     }
 
-    async fn read_links(&self, dir: &RemoteDir, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
+    async fn read_links(&self, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
         let mut targets = HashMap::new();
         let names: Vec<_> = directory.link_names().take(MAX_LINKS).collect();
         for names in names.chunks(LINKS) {
-            let mut script = self.place.script(&self.cx, &dir.0.path).await?;
+            let mut script = self.tree.place.script(&self.tree.cx, &self.path).await?;
             let mut paths = Vec::with_capacity(names.len());
             for name in names {
-                let path = dir.0.path.child(name)?;
+                let path = self.path.child(name)?;
                 script.push("say '#'\n( T=").walk(Walk::Followed, &path).push("facts )");
                 paths.push(path);
             }
-            let answer = self.place.query(&self.cx, &dir.0.path, script).await?;
+            let answer = self.tree.place.query(&self.tree.cx, &self.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
                 let part = crate::place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
@@ -145,94 +165,65 @@ impl<E: RemoteExec> RemoteTree<E> {
     }
 }
 
-/// Most links that are followed by one script.
-const LINKS: usize = 64;
-
-/// Most links of a directory that are read at once.
-const MAX_LINKS: usize = 1024;
-
-impl<E: RemoteExec> Tree for RemoteTree<E> {
-    type Dir = RemoteDir;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<RemoteDir>> {
-        if self.listed_directories.contains_key(path) {
-            return Ok(Located::Directory(RemoteDir::new(path.clone())));
-        }
-        let facts = self.found(path)?;
-        Ok(match (facts.kind, path.parent(), path.name()) {
-            (ChildKind::Directory, ..) => Located::Directory(RemoteDir::new(path.clone())),
-            (ChildKind::File, Some(dir), Some(name)) => {
-                Located::File { dir: RemoteDir::new(dir), name: name.to_owned() }
-            }
-            _ => return Err(special_file().with_path(path)),
-        })
+impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
+    fn list(&self) -> Result<Listing> {
+        Ok(self.directory()?.listing())
     }
 
-    fn list(&self, dir: &RemoteDir) -> Result<Listing> {
-        Ok(self.directory(dir)?.listing())
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        Ok(self.directory()?.only(names))
     }
 
-    fn list_only(&self, dir: &RemoteDir, names: &[String]) -> Result<Listing> {
-        Ok(self.directory(dir)?.only(names))
-    }
-
-    fn enter(&self, dir: &RemoteDir, name: &str, path: &VfsPath) -> Result<RemoteDir> {
-        match dir.facts(name) {
-            Some(facts) if facts.kind == ChildKind::Directory => Ok(RemoteDir::new(path.clone())),
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn tree::Directory>> {
+        match self.facts(name) {
+            Some(facts) if facts.kind == ChildKind::Directory => Ok(Self::new(&self.tree, path.clone())),
             _ => {
-                let facts = self.found(&dir.0.path.child(name)?)?;
+                let facts = self.tree.found(&self.path.child(name)?)?;
                 match facts.kind {
-                    ChildKind::Directory => Ok(RemoteDir::new(path.clone())),
+                    ChildKind::Directory => Ok(Self::new(&self.tree, path.clone())),
                     _ => Err(Error::at(ErrorKind::NotADirectory, path)),
                 }
             }
         }
     }
 
-    fn follow(&self, dir: &RemoteDir, name: &str) -> Result<ChildKind> {
-        Ok(self.followed(dir, name)?.kind)
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        Ok(self.followed(name)?.kind)
     }
 
-    fn info(&self, dir: &RemoteDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        match dir.facts(name) {
-            Some(facts) if facts.kind == ChildKind::Link => self.followed(dir, name)?.info(path),
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        match self.facts(name) {
+            Some(facts) if facts.kind == ChildKind::Link => self.followed(name)?.info(path),
             Some(facts) => facts.info(path),
-            None => self.found(&dir.0.path.child(name)?)?.info(path),
+            None => self.tree.found(&self.path.child(name)?)?.info(path),
         }
     }
 
-    fn open(&self, dir: &RemoteDir, name: &str, kind: ChildKind) -> Result<Opened> {
-        let path = dir.0.path.child(name)?;
-        let listed = dir.facts(name).filter(|facts| facts.kind == ChildKind::File && kind == ChildKind::File);
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+        let RemoteTree { place, cx, runtime, contents, .. } = &*self.tree;
+        let path = self.path.child(name)?;
+        let listed = self.facts(name).filter(|facts| facts.kind == ChildKind::File && kind == ChildKind::File);
         match listed {
             Some(facts) if facts.size > LARGE => {}
             Some(_) => {
-                if let Some(content) = self.contents.open(&self.place, &self.cx, &self.runtime, &path)? {
+                if let Some(content) = contents.open(place, cx, runtime, &path)? {
                     return Ok(content.into());
                 }
             }
             None => stat::refuse_reserved(&path)?,
         }
-        let count = self.place.most_blocks().min(FIRST_BLOCKS);
-        let first = self.wait(self.place.part(&self.cx, &path, 0, count))?;
+        let count = place.most_blocks().min(FIRST_BLOCKS);
+        let first = self.tree.wait(place.part(cx, &path, 0, count))?;
         let (size, content) = (first.facts.size, first.content);
         if (content.len() as u64) < count << 16 && content.len() as u64 >= size {
             return Ok(content.into());
         }
-        let rest = Rest {
-            place: Arc::clone(&self.place),
-            cx: self.cx.clone(),
-            runtime: self.runtime.clone(),
-            path,
-            facts: first.facts,
-            at: content.len() as u64,
-            block: content,
-        };
-        Ok(Opened::reader(rest, size))
+        let (tree, at) = (Arc::clone(&self.tree), content.len() as u64);
+        Ok(Opened::reader(Rest { tree, path, facts: first.facts, at, block: content }, size))
     }
 
-    fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<ResolveResult> {
-        self.wait(stat::resolve(&self.place, &self.cx, dir.0.path.child(name)?))
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        self.tree.wait(stat::resolve(&self.tree.place, &self.tree.cx, self.path.child(name)?))
     }
 }
 
@@ -241,9 +232,7 @@ const FIRST_BLOCKS: u64 = 16;
 
 /// A large file, read part by part as it is searched.
 struct Rest<E> {
-    place: Arc<Place<E>>,
-    cx: OpContext,
-    runtime: Handle,
+    tree: Arc<RemoteTree<E>>,
     path: VfsPath,
     facts: Facts,
     /// Where what comes next begins.
@@ -257,9 +246,9 @@ impl<E: RemoteExec> Rest<E> {
         if !self.at.is_multiple_of(1 << 16) {
             return Ok(Bytes::new());
         }
-        let count = self.place.most_blocks().min(FIRST_BLOCKS);
-        let response = self.place.part(&self.cx, &self.path, self.at >> 16, count);
-        let part = self.runtime.block_on(response)?;
+        let RemoteTree { place, cx, .. } = &*self.tree;
+        let count = place.most_blocks().min(FIRST_BLOCKS);
+        let part = self.tree.wait(place.part(cx, &self.path, self.at >> 16, count))?;
         if part.facts != self.facts {
             return Err(keeps_changing(&self.path));
         }

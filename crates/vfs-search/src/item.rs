@@ -3,7 +3,6 @@
 use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::search::{FileCount, Skipped};
-use vfs_core::tree::Tree;
 use vfs_core::{Error, FileInfo, GrepMatch, Problem, Truncation};
 
 use crate::walk::dir_entries::{WalkEntry, WalkFindings};
@@ -36,8 +35,8 @@ pub(crate) enum Item {
 
 impl Item {
     /// Returns the description of `entry`, or the problem that prevents one.
-    pub(crate) fn describe<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Self {
-        match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
+    pub(crate) fn describe(entry: WalkEntry<'_>) -> Self {
+        match entry.path().and_then(|path| entry.dir().stat(entry.name(), path)) {
             Ok(info) => Item::Entry(info),
             Err(error) => Item::Problem(entry.problem(error)),
         }

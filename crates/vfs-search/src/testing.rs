@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::GrepSummary;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Problem, ResolveResult,
     Result, Version, VfsPath,
@@ -160,32 +160,46 @@ impl TestTree {
 }
 
 impl Tree for TestTree {
-    type Dir = String;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<String>> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         let real = self.resolve(path.as_str())?;
-        match self.kind(&real) {
+        let kind = self.kind(&real);
+        let open = |path: &str| Arc::new(TestDirectory { tree: Arc::clone(&self), path: path.to_owned() });
+        match kind {
             Some(ChildKind::File) => {
                 let (dir, name) = real.rsplit_once('/').expect("absolute");
-                Ok(Located::File { dir: dir.to_owned(), name: name.to_owned() })
+                Ok(TreeEntry::File { dir: open(dir), name: name.to_owned() })
             }
-            Some(ChildKind::Directory) | None => Ok(Located::Directory(real)),
+            Some(ChildKind::Directory) | None => Ok(TreeEntry::Directory(open(&real))),
             Some(_) => Err(Error::at(ErrorKind::Unsupported, path)),
         }
     }
+}
 
-    fn list(&self, dir: &String) -> Result<Listing> {
-        self.listed.lock().expect("not poisoned").push(format!("{dir}/"));
-        if let Some(hook) = &self.on_list {
-            hook(dir);
+/// A directory of a [`TestTree`], by its path without a slash at the end.
+struct TestDirectory {
+    tree: Arc<TestTree>,
+    path: String,
+}
+
+impl TestDirectory {
+    fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+}
+
+impl Directory for TestDirectory {
+    fn list(&self) -> Result<Listing> {
+        self.tree.listed.lock().expect("not poisoned").push(format!("{}/", self.path));
+        if let Some(hook) = &self.tree.on_list {
+            hook(&self.path);
         }
-        if matches!(self.nodes.get(dir), Some(Node::LockedDirectory)) {
+        if matches!(self.tree.nodes.get(&self.path), Some(Node::LockedDirectory)) {
             return Err(Error::new(ErrorKind::PermissionDenied, "permission denied"));
         }
-        let below = format!("{dir}/");
+        let below = format!("{}/", self.path);
         let mut names: Vec<&str> = Vec::new();
         let mut problems = Vec::new();
-        for (path, _) in self.nodes.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below)) {
+        for (path, _) in self.tree.nodes.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below)) {
             let name = path[below.len()..].split('/').next().expect("a name");
             if name.contains('\u{fffd}') {
                 problems.push(Problem::new(name, &Error::new(ErrorKind::InvalidPath, "the name is not UTF-8")));
@@ -200,30 +214,30 @@ impl Tree for TestTree {
         let mut listing = Listing::default();
         listing.problems = problems;
         for name in names {
-            for _ in 0..=usize::from(self.lists_twice) {
-                listing.push(name, self.kind(&format!("{below}{name}")).expect("it was listed"));
+            for _ in 0..=usize::from(self.tree.lists_twice) {
+                listing.push(name, self.tree.kind(&format!("{below}{name}")).expect("it was listed"));
             }
         }
         Ok(listing)
     }
 
-    fn enter(&self, dir: &String, name: &str, _: &VfsPath) -> Result<String> {
-        let real = self.resolve(&format!("{dir}/{name}"))?;
-        match self.kind(&real) {
-            Some(ChildKind::Directory) | None => Ok(real),
+    fn open_dir(&self, name: &str, _: &VfsPath) -> Result<Arc<dyn Directory>> {
+        let real = self.tree.resolve(&self.child(name))?;
+        match self.tree.kind(&real) {
+            Some(ChildKind::Directory) | None => Ok(Arc::new(Self { tree: Arc::clone(&self.tree), path: real })),
             Some(_) => Err(Error::new(ErrorKind::NotADirectory, "it is not a directory")),
         }
     }
 
-    fn follow(&self, dir: &String, name: &str) -> Result<ChildKind> {
-        self.follows.fetch_add(1, Ordering::Relaxed);
-        let real = self.resolve(&format!("{dir}/{name}"))?;
-        Ok(self.kind(&real).unwrap_or(ChildKind::Directory))
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        self.tree.follows.fetch_add(1, Ordering::Relaxed);
+        let real = self.tree.resolve(&self.child(name))?;
+        Ok(self.tree.kind(&real).unwrap_or(ChildKind::Directory))
     }
 
-    fn info(&self, dir: &String, name: &str, path: VfsPath) -> Result<FileInfo> {
-        let real = self.resolve(&format!("{dir}/{name}"))?;
-        match self.nodes.get(&real) {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let real = self.tree.resolve(&self.child(name))?;
+        match self.tree.nodes.get(&real) {
             Some(Node::File(bytes)) => Ok(FileInfo::file(path, bytes.len() as u64, Version::new("1"))),
             Some(Node::Locked) => Ok(FileInfo::file(path, 0, Version::new("1"))),
             Some(Node::Fifo | Node::Link(_)) => Err(Error::new(ErrorKind::Unsupported, "not a file")),
@@ -231,38 +245,38 @@ impl Tree for TestTree {
         }
     }
 
-    fn resolve(&self, dir: &String, name: &str) -> Result<ResolveResult> {
-        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(ResolveResult::at)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        self.tree.resolve(&self.child(name)).and_then(|real| VfsPath::parse(&real)).map(ResolveResult::at)
     }
 
-    fn known(&self, dir: &String, name: &str, kind: ChildKind) -> Option<Sketch> {
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
         assert_ne!(kind, ChildKind::Directory, "only files are asked about");
-        let remembered = self.remembered.as_ref()?.lock().expect("not poisoned");
-        remembered.get(&format!("{dir}/{name}")).cloned()
+        let remembered = self.tree.remembered.as_ref()?.lock().expect("not poisoned");
+        remembered.get(&self.child(name)).cloned()
     }
 
-    fn open(&self, dir: &String, name: &str, kind: ChildKind) -> Result<Opened> {
-        let path = format!("{dir}/{name}");
-        self.opened.lock().expect("not poisoned").push(path.clone());
-        if let Some(hook) = &self.on_open {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+        let path = self.child(name);
+        self.tree.opened.lock().expect("not poisoned").push(path.clone());
+        if let Some(hook) = &self.tree.on_open {
             hook(&path);
         }
-        let real = if kind == ChildKind::Link { self.resolve(&path)? } else { path };
-        let bytes = match self.nodes.get(&real) {
+        let real = if kind == ChildKind::Link { self.tree.resolve(&path)? } else { path };
+        let bytes = match self.tree.nodes.get(&real) {
             Some(Node::File(bytes)) => bytes.clone(),
             Some(Node::Locked) => return Err(Error::new(ErrorKind::PermissionDenied, "permission denied")),
             Some(_) => return Err(Error::new(ErrorKind::Unsupported, "not a file")),
             None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
         };
-        let mut opened = match self.lend {
+        let mut opened = match self.tree.lend {
             Lend::Bytes => bytes.into(),
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
-                let exhausted = Arc::clone(&self.exhausted);
+                let exhausted = Arc::clone(&self.tree.exhausted);
                 Opened::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
-        if let Some(remembered) = self.remembered.clone().filter(|_| kind == ChildKind::File) {
+        if let Some(remembered) = self.tree.remembered.clone().filter(|_| kind == ChildKind::File) {
             let (Opened::Bytes { learn, .. } | Opened::Reader { learn, .. }) = &mut opened;
             *learn = Some(Box::new(move |sketch| {
                 remembered.lock().expect("not poisoned").insert(real, sketch);
@@ -292,7 +306,7 @@ impl Read for SlowReader {
 
 /// Finds entries on the caller's thread and on pools, and asserts that the results agree.
 pub(crate) fn find(tree: &TestTree, req: &GlobRequest) -> Result<GlobResult> {
-    let expected = glob(tree, &OpContext::new(), req);
+    let expected = glob(Arc::new(tree.copy(Lend::Bytes)), &OpContext::new(), req);
     for workers in [1, 2, 8] {
         let tree = Arc::new(tree.copy(Lend::Bytes));
         let found = block_on(glob_on(&Pool::new(workers), tree, OpContext::new(), req.clone()));

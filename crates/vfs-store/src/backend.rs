@@ -26,7 +26,7 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use vfs_core::backend::OperationIds;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
@@ -309,9 +309,8 @@ impl<S: Store> Backend for StoreBackend<S> {
 
 #[async_trait]
 impl<S: Store> TreeProvider for StoreBackend<S> {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
-        let tree = search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?;
-        Ok(SharedTree::of(tree))
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
+        Ok(search::tree_to_lend(&self.view(cx, &req.path)?, &req).await?)
     }
 }
 

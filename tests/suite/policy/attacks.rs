@@ -207,7 +207,7 @@ attacks! {
         let tree = searchable.open_tree(&lab.cx, OpenTreeRequest::new(path("/"), TreeUse::Grep)).await.expect("it is lent");
         let (cx, pool) = (lab.cx.clone(), vfs_search::Pool::global());
         let req = GrepRequest::literal(SECRET).hidden().no_ignore().links(LinkMode::Follow);
-        out.sees(&vfs_search::grep_on(pool, std::sync::Arc::new(tree), cx, req).await);
+        out.sees(&vfs_search::grep_on(pool, tree, cx, req).await);
     }
     a_change_feed(lab, out) {
         let watch = lab.files.as_watch().expect("there is one");

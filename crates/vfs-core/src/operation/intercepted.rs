@@ -20,7 +20,7 @@ use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Shell,
     StopJobRequest, StreamingShell,
 };
-use crate::tree::SharedTree;
+use crate::tree::Tree;
 use crate::types::{
     CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
     DownloadRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
@@ -211,7 +211,7 @@ impl<I: Interceptor> MultiModalReader for Intercepted<I> {
 
 #[async_trait]
 impl<I: Interceptor> TreeProvider for Intercepted<I> {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         self.call(cx, req).await
     }
 }

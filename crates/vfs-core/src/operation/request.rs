@@ -1,6 +1,7 @@
 //! Typed and type-erased requests and outputs of all operations.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
@@ -16,7 +17,7 @@ use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest,
     StopJobRequest,
 };
-use crate::tree::SharedTree;
+use crate::tree::Tree;
 use crate::types::{
     CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
     DownloadRequest, EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
@@ -293,7 +294,7 @@ requests! {
     MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalReadResult, [read.path],
         |self, backend, cx| unary(backend.as_multi_modal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
     /// [`TreeProvider::open_tree`](crate::TreeProvider::open_tree).
-    OpenTree "lend" OpenTreeRequest => unary SharedTree, [path],
+    OpenTree "lend" OpenTreeRequest => unary Arc<dyn Tree>, [path],
         |self, backend, cx| unary(backend.as_tree_provider(), "tree to search", |it| it.open_tree(cx, self));
     /// [`Shell::execute`](crate::Shell::execute).
     Execute "execute" ExecuteRequest => unary ExecuteResponse, [cwd],

@@ -2,48 +2,50 @@
 
 use std::sync::Arc;
 
-use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use super::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::path_mapping::{MapPaths as _, PathMapping};
 use crate::types::{FileInfo, ResolveResult};
 
-impl SharedTree {
-    /// Maps the tree, or the subtree at the inner path of `mapping`, into the caller's namespace.
-    ///
-    /// # Behaviour
-    ///
-    /// Paths, errors and problems are in the caller's namespace. A link that leads out of the subtree is an error. The check and
-    /// the access are separate steps: if others can change links meanwhile, the backend itself has to confine them.
-    #[must_use]
-    pub fn map_paths(self, mapping: PathMapping) -> Self {
-        Self::new(MappedTree { inner: self, mapping: Arc::new(mapping) })
-    }
-}
-
-struct MappedTree {
-    inner: SharedTree,
+/// A tree, or a subtree, in the namespace of a caller.
+///
+/// # Behaviour
+///
+/// * The inner path of the mapping is the subtree. Paths, errors and problems are in the caller's namespace.
+/// * A link that leads out of the subtree is an error. The check and the access are separate steps: if others can change links
+///   meanwhile, the backend itself has to confine them.
+#[derive(Debug)]
+pub struct MappedTree {
+    inner: Arc<dyn Tree>,
     mapping: Arc<PathMapping>,
 }
 
-impl DynTree for MappedTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
+impl MappedTree {
+    /// Maps `inner` by `mapping`.
+    pub fn new(inner: Arc<dyn Tree>, mapping: PathMapping) -> Self {
+        Self { inner, mapping: Arc::new(mapping) }
+    }
+}
+
+impl Tree for MappedTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         let inner = self.mapping.to_inner(path)?;
-        let located = self.inner.locate(&inner).map_err(|error| self.mapping.error(error))?;
-        let directory = |inner, at| -> Arc<dyn DynDirectory> {
+        let entry = Arc::clone(&self.inner).lookup(&inner).map_err(|error| self.mapping.error(error))?;
+        let directory = |inner, at| -> Arc<dyn Directory> {
             Arc::new(MappedDirectory { inner, at, mapping: Arc::clone(&self.mapping) })
         };
-        Ok(match located {
-            Located::Directory(inner) => Located::Directory(directory(inner, path.clone())),
-            Located::File { dir, name } => {
-                Located::File { dir: directory(dir, path.parent().unwrap_or_default()), name }
+        Ok(match entry {
+            TreeEntry::Directory(inner) => TreeEntry::Directory(directory(inner, path.clone())),
+            TreeEntry::File { dir, name } => {
+                TreeEntry::File { dir: directory(dir, path.parent().unwrap_or_default()), name }
             }
         })
     }
 }
 
 struct MappedDirectory {
-    inner: Arc<dyn DynDirectory>,
+    inner: Arc<dyn Directory>,
     /// The path in the caller's namespace.
     at: VfsPath,
     mapping: Arc<PathMapping>,
@@ -75,7 +77,7 @@ impl MappedDirectory {
     }
 }
 
-impl DynDirectory for MappedDirectory {
+impl Directory for MappedDirectory {
     fn list(&self) -> Result<Listing> {
         self.inner.list().map(|listing| self.listing(listing)).map_err(|error| self.mapping.error(error))
     }
@@ -84,32 +86,32 @@ impl DynDirectory for MappedDirectory {
         self.inner.list_only(names).map(|listing| self.listing(listing)).map_err(|error| self.mapping.error(error))
     }
 
-    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
-        let entered = self.check_within(name).and_then(|()| self.inner.enter(name, &self.mapping.to_inner(path)?));
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        let entered = self.check_within(name).and_then(|()| self.inner.open_dir(name, &self.mapping.to_inner(path)?));
         let inner = entered.map_err(|error| self.error(error, name))?;
         Ok(Arc::new(Self { inner, at: path.clone(), mapping: Arc::clone(&self.mapping) }))
     }
 
-    fn follow(&self, name: &str) -> Result<ChildKind> {
-        self.check_within(name).and_then(|()| self.inner.follow(name)).map_err(|error| self.error(error, name))
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        self.check_within(name).and_then(|()| self.inner.follow_link(name)).map_err(|error| self.error(error, name))
     }
 
-    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
-        let described = self.check_within(name).and_then(|()| self.inner.info(name, self.mapping.to_inner(&path)?));
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let described = self.check_within(name).and_then(|()| self.inner.stat(name, self.mapping.to_inner(&path)?));
         let mut info = described.map_err(|error| self.error(error, name))?;
         info.path = path;
         Ok(info)
     }
 
-    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
         // A link may lead out of the subtree.
-        if kind == ChildKind::File { self.inner.known(name, kind) } else { None }
+        if kind == ChildKind::File { self.inner.prefilter(name, kind) } else { None }
     }
 
-    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         // Only a link is followed when it is opened.
         let within = if kind == ChildKind::Link { self.check_within(name) } else { Ok(()) };
-        within.and_then(|()| self.inner.open(name, kind)).map_err(|error| self.error(error, name))
+        within.and_then(|()| self.inner.open_file(name, kind)).map_err(|error| self.error(error, name))
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

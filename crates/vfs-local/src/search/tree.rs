@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::tree::{ChildKind, Learn, Listing, Located, Opened, Sketch, Tree};
+use vfs_core::tree::{ChildKind, Directory, Learn, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
@@ -41,11 +41,9 @@ enum CacheMode {
 }
 
 /// A directory of the tree.
-#[derive(Debug, Clone)]
-pub(crate) struct TreeDir(Arc<TreeDirInner>);
-
 #[derive(Debug)]
-struct TreeDirInner {
+struct TreeDir {
+    tree: Arc<LocalTree>,
     path: VfsPath,
     fd: Option<OwnedFd>,
     /// The real location, if anything is hidden.
@@ -56,13 +54,6 @@ struct TreeDirInner {
     has_foreign_files: AtomicBool,
     /// The cache entry of earlier searches; set when the directory is listed.
     cached: OnceLock<Arc<CachedDirectory>>,
-}
-
-impl TreeDirInner {
-    fn new(path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<FoldedPath>) -> Self {
-        let (was_listed, has_foreign_files) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { path, fd, folded_path, was_listed, has_foreign_files, cached: OnceLock::new() }
-    }
 }
 
 impl LocalTree {
@@ -92,49 +83,80 @@ impl LocalTree {
         is_useful.then_some(memory)
     }
 
-    /// Returns a function that stores the sketch of the file `name` of `dir`, whose metadata is `metadata`, if the file
+    /// Opens the directory at `path`, following links, for a search that reached it by the path `requested`.
+    fn open_by_path(self: Arc<Self>, path: &VfsPath, requested: VfsPath) -> Result<TreeDir> {
+        let fd = self.local_fs.root.open_directory(path)?;
+        let folded_path = self.local_fs.root.folded_path(&fd, path)?;
+        Ok(TreeDir::new(self, requested, fd, folded_path))
+    }
+}
+
+impl Tree for LocalTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        if let Some(memory) = self.memory() {
+            memory.evict_unused();
+        }
+        let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
+        match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
+            FileType::Directory => Ok(TreeEntry::Directory(Arc::new(self.open_by_path(path, path.clone())?))),
+            FileType::RegularFile => {
+                let entry = self.local_fs.root.resolve_entry(path)?;
+                self.local_fs.root.check(&entry, PathAccess::Read, path)?;
+                let Entry { parent, name } = entry;
+                // This is the file's real directory, which the path of a link need not name, so it stays open however
+                // deep it is. The path always has a parent, since the root is not a file.
+                let folded_path = self.local_fs.root.folded_path(&parent, path)?;
+                let dir = TreeDir::of_fd(self, path.parent().unwrap_or_default(), Some(parent), folded_path);
+                Ok(TreeEntry::File { dir: Arc::new(dir), name })
+            }
+            _ => Err(special_file_error().with_path(path)),
+        }
+    }
+}
+
+impl TreeDir {
+    /// Creates a directory that is open as `fd`, unless it is so deep that it is opened when needed.
+    fn new(tree: Arc<LocalTree>, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> Self {
+        let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
+        Self::of_fd(tree, path, fd, folded_path)
+    }
+
+    fn of_fd(tree: Arc<LocalTree>, path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<FoldedPath>) -> Self {
+        let (was_listed, has_foreign_files) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { tree, path, fd, folded_path, was_listed, has_foreign_files, cached: OnceLock::new() }
+    }
+
+    /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, if the file
     /// should be cached.
-    fn learner(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
-        let directory = dir.0.cached.get().filter(|_| self.cache_mode == CacheMode::ReadWrite)?;
-        let is_wanted = self.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
+    fn learner(&self, name: &str, metadata: &Metadata) -> Option<Learn> {
+        let directory = self.cached.get().filter(|_| self.tree.cache_mode == CacheMode::ReadWrite)?;
+        let is_wanted = self.tree.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
         if is_wanted { directory.learner(name, metadata) } else { None }
     }
 
-    fn directory(&self, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> TreeDir {
-        let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
-        TreeDir(Arc::new(TreeDirInner::new(path, fd, folded_path)))
-    }
-
-    /// Opens a directory by its path, following links.
-    fn open_by_path(&self, path: &VfsPath) -> Result<(OwnedFd, Option<FoldedPath>)> {
-        let fd = self.local_fs.root.open_directory(path)?;
-        let folded_path = self.local_fs.root.folded_path(&fd, path)?;
-        Ok((fd, folded_path))
-    }
-
-    /// Returns the location of the entry `name` of `dir`. Fails if the entry is hidden.
-    fn check_child(&self, dir: &TreeDir, name: &str) -> Result<Option<FoldedPath>> {
-        let Some(folded_path) = dir.0.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
+    /// Returns the location of the entry `name`. Fails if the entry is hidden.
+    fn check_child(&self, name: &str) -> Result<Option<FoldedPath>> {
+        let Some(folded_path) = self.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
             return Ok(None);
         };
-        self.local_fs.root.protected_paths().check_readable(&folded_path, &dir.0.path.child(name)?)?;
+        self.tree.local_fs.root.protected_paths().check_readable(&folded_path, &self.path.child(name)?)?;
         Ok(Some(folded_path))
     }
 
-    fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
-        match &dir.0.fd {
+    fn with_fd<T>(&self, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
+        match &self.fd {
             Some(fd) => call(fd.as_fd()),
-            None => call(self.local_fs.root.open_directory(&dir.0.path)?.as_fd()),
+            None => call(self.tree.local_fs.root.open_directory(&self.path)?.as_fd()),
         }
     }
 
-    /// Opens the file `name` of `dir`. Its access time stays unchanged if the caller may request that, as for
+    /// Opens the file `name`. Its access time stays unchanged if the caller may request that, as for
     /// [`Root::open_for_reading`](crate::fs::root::Root::open_for_reading): otherwise the first search of a tree would
     /// write to it while reading.
-    fn open_for_reading(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
-        self.with_fd(dir, |fd| {
-            let open = |flags| self.local_fs.root.open_child(fd, name.as_bytes(), flags);
-            let has_foreign_files = &dir.0.has_foreign_files;
+    fn open_for_reading(&self, name: &str) -> Result<OwnedFd> {
+        self.with_fd(|fd| {
+            let open = |flags| self.tree.local_fs.root.open_child(fd, name.as_bytes(), flags);
+            let has_foreign_files = &self.has_foreign_files;
             if !has_foreign_files.load(Ordering::Relaxed)
                 && let Ok(file) = open(OFlags::RDONLY | OFlags::NOATIME)
             {
@@ -148,65 +170,39 @@ impl LocalTree {
 
     /// Returns the metadata of the target of the link `name`, opened from the root: only that path resolution knows
     /// what is outside.
-    fn stat_link_target(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
-        let fd = self.local_fs.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
+    fn stat_link_target(&self, name: &str) -> Result<Metadata> {
+        let fd = self.tree.local_fs.root.open_at(&self.path.child(name)?, OFlags::PATH)?;
         Metadata::from_fd(fd.as_fd()).map_err(from_errno)
     }
 }
 
-impl Tree for LocalTree {
-    type Dir = TreeDir;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
-        if let Some(memory) = self.memory() {
-            memory.evict_unused();
-        }
-        let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
-        match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
-            FileType::Directory => {
-                let (fd, folded_path) = self.open_by_path(path)?;
-                Ok(Located::Directory(self.directory(path.clone(), fd, folded_path)))
-            }
-            FileType::RegularFile => {
-                let entry = self.local_fs.root.resolve_entry(path)?;
-                self.local_fs.root.check(&entry, PathAccess::Read, path)?;
-                let Entry { parent, name } = entry;
-                // This is the file's real directory, which the path of a link need not name, so it stays open however
-                // deep it is. The path always has a parent, since the root is not a file.
-                let folded_path = self.local_fs.root.folded_path(&parent, path)?;
-                let dir = TreeDirInner::new(path.parent().unwrap_or_default(), Some(parent), folded_path);
-                Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
-            }
-            _ => Err(special_file_error().with_path(path)),
-        }
-    }
-
-    fn list(&self, dir: &TreeDir) -> Result<Listing> {
-        self.with_fd(dir, |fd| {
-            let Some(memory) = self.memory() else { return list_entries(dir, fd) };
+impl Directory for TreeDir {
+    fn list(&self) -> Result<Listing> {
+        self.with_fd(|fd| {
+            let Some(memory) = self.tree.memory() else { return list_entries(self, fd) };
             let metadata = Metadata::from_fd(fd).map_err(from_errno)?;
             let before = memory.get(&metadata);
             let unchanged = before.as_ref().and_then(|directory| directory.listing(&metadata));
             let (listing, directory) = match unchanged {
                 Some(listing) => (listing, before),
                 None => {
-                    let listing = list_entries(dir, fd)?;
+                    let listing = list_entries(self, fd)?;
                     // The sketches of its files may still be valid, since they are found by name.
-                    let learns = self.cache_mode == CacheMode::ReadWrite;
+                    let learns = self.tree.cache_mode == CacheMode::ReadWrite;
                     let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
                     (listing, now.or(before))
                 }
             };
             if let Some(directory) = directory {
                 // The first value is kept.
-                let _ = dir.0.cached.set(directory);
+                let _ = self.cached.set(directory);
             }
             Ok(listing)
         })
     }
 
-    fn list_only(&self, dir: &TreeDir, names: &[String]) -> Result<Listing> {
-        self.with_fd(dir, |fd| {
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        self.with_fd(|fd| {
             let mut listing = Listing::default();
             for name in names.iter().filter(|name| !name.starts_with(RESERVED_PREFIX)) {
                 match Metadata::at(fd, name) {
@@ -220,62 +216,62 @@ impl Tree for LocalTree {
         })
     }
 
-    fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
-        let folded_path = self.check_child(dir, name)?;
-        let entered = self.with_fd(dir, |fd| {
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        let folded_path = self.check_child(name)?;
+        let entered = self.with_fd(|fd| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            self.local_fs.root.open_child(fd, name.as_bytes(), flags).map_err(from_errno)
+            self.tree.local_fs.root.open_child(fd, name.as_bytes(), flags).map_err(from_errno)
         });
-        let (fd, folded_path) = match entered {
+        let tree = Arc::clone(&self.tree);
+        Ok(Arc::new(match entered {
             // The entry is a link, which only the root can follow.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
-                self.open_by_path(&dir.0.path.child(name)?)?
+                tree.open_by_path(&self.path.child(name)?, path.clone())?
             }
-            entered => (entered?, folded_path),
-        };
-        Ok(self.directory(path.clone(), fd, folded_path))
+            entered => Self::new(tree, path.clone(), entered?, folded_path),
+        }))
     }
 
-    fn follow(&self, dir: &TreeDir, name: &str) -> Result<ChildKind> {
-        Ok(child_kind(self.stat_link_target(dir, name)?.file_type()))
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        Ok(child_kind(self.stat_link_target(name)?.file_type()))
     }
 
-    fn info(&self, dir: &TreeDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        let mut metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno))?;
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let mut metadata = self.with_fd(|fd| Metadata::at(fd, name).map_err(from_errno))?;
         if metadata.file_type() == FileType::Symlink {
-            metadata = self.stat_link_target(dir, name)?;
+            metadata = self.stat_link_target(name)?;
         }
         metadata.file_info(path)
     }
 
-    fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
         // Opening a deep directory again for each of its files would cost more than the cache saves.
-        let directory = dir.0.cached.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
+        let directory = self.cached.get().filter(|_| kind == ChildKind::File && self.fd.is_some())?;
         // Opening a refused file fails as well, with an error that says why.
-        self.check_child(dir, name).ok()?;
+        self.check_child(name).ok()?;
         directory.sketch(name, || {
-            let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno)).ok()?;
-            metadata.check_readable_file(self.local_fs.hard_links).ok()?;
+            let metadata = self.with_fd(|fd| Metadata::at(fd, name).map_err(from_errno)).ok()?;
+            metadata.check_readable_file(self.tree.local_fs.hard_links).ok()?;
             Some(metadata)
         })
     }
 
-    fn open(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         let fd = if kind == ChildKind::Link {
-            self.local_fs.open_file(&dir.0.path.child(name)?)?.fd
+            self.tree.local_fs.open_file(&self.path.child(name)?)?.fd
         } else {
-            self.check_child(dir, name)?;
-            self.open_for_reading(dir, name)?
+            self.check_child(name)?;
+            self.open_for_reading(name)?
         };
         // The listing reported a file; another entry may have been put in its place since.
         let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
-        metadata.check_readable_file(self.local_fs.hard_links)?;
-        let learn = if kind == ChildKind::File { self.learner(dir, name, &metadata) } else { None };
+        metadata.check_readable_file(self.tree.local_fs.hard_links)?;
+        let learn = if kind == ChildKind::File { self.learner(name, &metadata) } else { None };
         Ok(Opened::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
     }
 
-    fn resolve(&self, dir: &TreeDir, name: &str) -> Result<ResolveResult> {
-        self.local_fs.resolve(&dir.0.path.child(name)?)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        self.tree.local_fs.resolve(&self.path.child(name)?)
     }
 }
 
@@ -305,12 +301,12 @@ fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
 
 /// Adds the entries of the directory `dir`, open as `fd`, to `listing`.
 fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
-    if dir.0.was_listed.swap(true, Ordering::Relaxed) {
+    if dir.was_listed.swap(true, Ordering::Relaxed) {
         fs::seek(fd, fs::SeekFrom::Start(0)).map_err(from_errno)?;
     }
     for_each_entry(fd, |name, kind| {
         let Ok(name) = name.to_str() else {
-            let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());
+            let spelled = format!("{}/{}", dir.path.as_str().trim_end_matches('/'), name.to_string_lossy());
             let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
                 .with_path_text(&spelled);
             listing.problems.push(Problem::new(spelled, &reason));
@@ -356,15 +352,13 @@ mod tests {
     use super::*;
     use crate::config::LocalConfig;
 
-    fn tree(root: &Path) -> LocalTree {
-        LocalTree::new(Arc::new(LocalFs::open(&LocalConfig::new(root)).expect("it opens")))
+    fn tree(root: &Path) -> Arc<LocalTree> {
+        Arc::new(LocalTree::new(Arc::new(LocalFs::open(&LocalConfig::new(root)).expect("it opens"))))
     }
 
-    fn directory(tree: &LocalTree, path: &str) -> TreeDir {
-        match tree.locate(&VfsPath::parse(path).expect("a valid path")) {
-            Ok(Located::Directory(dir)) => dir,
-            located => panic!("it is a directory: {located:?}"),
-        }
+    fn directory(tree: &Arc<LocalTree>, path: &str) -> TreeDir {
+        let path = VfsPath::parse(path).expect("a valid path");
+        Arc::clone(tree).open_by_path(&path, path.clone()).expect("a directory")
     }
 
     /// Reads a file that usually belongs to the superuser, as an ordinary user.
@@ -376,13 +370,13 @@ mod tests {
         }
         let tree = tree(Path::new("/etc"));
         let dir = directory(&tree, "/");
-        let read = || match tree.open(&dir, "passwd", ChildKind::File).expect("anybody may read it") {
+        let read = || match dir.open_file("passwd", ChildKind::File).expect("anybody may read it") {
             Opened::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
             Opened::Bytes { .. } => panic!("it is on disk"),
         };
         let text = read();
         let has_foreign_files = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();
-        assert_eq!(dir.0.has_foreign_files.load(Ordering::Relaxed), has_foreign_files);
+        assert_eq!(dir.has_foreign_files.load(Ordering::Relaxed), has_foreign_files);
         assert_eq!(read(), text);
         let request = ReadRequest::new(VfsPath::parse("/passwd").expect("a valid path"));
         assert!(tree.local_fs.read(&request, &OpContext::new()).is_ok());
@@ -408,7 +402,7 @@ mod tests {
         put("c/one".as_ref());
         let tree = tree(home.path());
         let count = |path: &str| {
-            let listing = tree.list(&directory(&tree, path)).expect("it lists");
+            let listing = directory(&tree, path).list().expect("it lists");
             (listing.len(), listing.problems.len())
         };
         assert_eq!(

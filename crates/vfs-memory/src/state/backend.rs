@@ -10,7 +10,7 @@ use vfs_core::backend::Mutations;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::state::FilesUpdate;
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
@@ -142,8 +142,8 @@ impl StateBackend {
         self.session.load().files.clone()
     }
 
-    fn tree(&self) -> MemoryTree {
-        MemoryTree::new(self.files())
+    fn tree(&self) -> Arc<MemoryTree> {
+        Arc::new(MemoryTree::new(self.files()))
     }
 
     /// Applies the change that `plan` computes if changes are made in place, and returns its update; `None` if
@@ -207,7 +207,7 @@ impl Backend for StateBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         cx.check()?;
-        vfs_search::ls(&self.tree(), cx, &req)
+        vfs_search::ls(self.tree(), cx, &req)
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
@@ -255,16 +255,16 @@ impl Backend for StateBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
-        vfs_search::glob(&self.tree(), cx, &req)
+        vfs_search::glob(self.tree(), cx, &req)
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
-        vfs_search::grep_on(self.config.pool(), Arc::new(self.tree()), cx.clone(), req).await
+        vfs_search::grep_on(self.config.pool(), self.tree(), cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream_on(self.config.pool(), Arc::new(self.tree()), cx, req)
+        vfs_search::grep_stream_on(self.config.pool(), self.tree(), cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
@@ -302,9 +302,9 @@ impl Watch for StateBackend {
 
 #[async_trait]
 impl TreeProvider for StateBackend {
-    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, _req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
-        Ok(SharedTree::of(Arc::new(self.tree())))
+        Ok(self.tree())
     }
 }
 

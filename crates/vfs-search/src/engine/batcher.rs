@@ -5,8 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use vfs_core::tree::Tree;
-
 use super::search::{Search, SearchState, wake};
 use crate::engine::ordered_queue::PathKey;
 use crate::engine::visitor::SearchVisitor;
@@ -36,8 +34,8 @@ enum Capacity {
 }
 
 /// Collects the items of one task into batches for the task's slot.
-pub(super) struct Batcher<'a, T: Tree, V: SearchVisitor> {
-    search: &'a Arc<Search<T, V>>,
+pub(super) struct Batcher<'a, V: SearchVisitor> {
+    search: &'a Arc<Search<V>>,
     key: &'a PathKey,
     items: Vec<Item>,
     bytes: usize,
@@ -53,8 +51,8 @@ pub(super) struct Batcher<'a, T: Tree, V: SearchVisitor> {
     is_file_done: bool,
 }
 
-impl<'a, T: Tree, V: SearchVisitor> Batcher<'a, T, V> {
-    pub(super) fn new(search: &'a Arc<Search<T, V>>, key: &'a PathKey) -> Self {
+impl<'a, V: SearchVisitor> Batcher<'a, V> {
+    pub(super) fn new(search: &'a Arc<Search<V>>, key: &'a PathKey) -> Self {
         Self {
             search,
             key,
@@ -143,7 +141,7 @@ impl<'a, T: Tree, V: SearchVisitor> Batcher<'a, T, V> {
     }
 
     /// Returns whether the slot accepts more items; unknown if it is worth waiting.
-    fn current_capacity(&self, state: &SearchState<T::Dir>) -> Capacity {
+    fn current_capacity(&self, state: &SearchState) -> Capacity {
         if self.search.is_closed() {
             Capacity::Exhausted
         } else if state.queue.admits(self.key) {
@@ -176,7 +174,7 @@ impl<'a, T: Tree, V: SearchVisitor> Batcher<'a, T, V> {
     }
 }
 
-impl<T: Tree, V: SearchVisitor> ItemSink for Batcher<'_, T, V> {
+impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
     #[inline]
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         if let Item::Done { searched, left_early: false, skipped } = item
@@ -214,7 +212,7 @@ impl<T: Tree, V: SearchVisitor> ItemSink for Batcher<'_, T, V> {
 }
 
 /// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
-impl<T: Tree, V: SearchVisitor> ItemSink for &RefCell<Batcher<'_, T, V>> {
+impl<V: SearchVisitor> ItemSink for &RefCell<Batcher<'_, V>> {
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         self.borrow_mut().put(item)
     }

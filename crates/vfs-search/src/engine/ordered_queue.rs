@@ -50,12 +50,12 @@ impl Tuning {
 
 /// The pending work and the slots of one search.
 #[derive(Debug)]
-pub(crate) struct OrderedQueue<D> {
+pub(crate) struct OrderedQueue {
     tuning: Tuning,
     /// Whether the start of the walk has not been located yet.
     is_new: bool,
-    work: BTreeMap<PathKey, StepRange<D>>,
-    slots: BTreeMap<PathKey, QueueSlot<D>>,
+    work: BTreeMap<PathKey, StepRange>,
+    slots: BTreeMap<PathKey, QueueSlot>,
     /// Number of slots with a parked task.
     parked: usize,
     /// Number of complete slots without visible items.
@@ -71,19 +71,19 @@ pub(crate) struct OrderedQueue<D> {
 
 /// A unit of work for a worker, with the key of its slot.
 #[derive(Debug)]
-pub(crate) struct Task<D> {
+pub(crate) struct Task {
     pub(crate) key: PathKey,
-    pub(crate) kind: TaskKind<D>,
+    pub(crate) kind: TaskKind,
 }
 
 #[derive(Debug)]
-pub(crate) enum TaskKind<D> {
+pub(crate) enum TaskKind {
     /// Locate the start of the walk.
     Start,
     /// Visit the file that the request names.
-    NamedFile(Resumable<NamedFile<D>>),
+    NamedFile(Resumable<NamedFile>),
     /// Continue the walk of a subtree.
-    Walk(Resumable<Subtree<D>>),
+    Walk(Resumable<Subtree>),
 }
 
 /// Work together with the point at which it resumes.
@@ -100,8 +100,8 @@ impl<W> Resumable<W> {
     }
 }
 
-#[derive(Debug)]
-struct QueueSlot<D> {
+#[derive(Debug, Default)]
+struct QueueSlot {
     /// The items, in the batches in which they arrived; no batch is empty.
     batches: Vec<Vec<Item>>,
     bytes: usize,
@@ -109,13 +109,7 @@ struct QueueSlot<D> {
     is_visible: bool,
     is_done: bool,
     /// The rest of the task, which stopped for lack of room.
-    parked: Option<TaskKind<D>>,
-}
-
-impl<D> Default for QueueSlot<D> {
-    fn default() -> Self {
-        Self { batches: Vec::new(), bytes: 0, is_visible: false, is_done: false, parked: None }
-    }
+    parked: Option<TaskKind>,
 }
 
 /// The state of the first slots, as the consumer sees it.
@@ -136,7 +130,7 @@ enum NextTask {
     Work,
 }
 
-impl<D> OrderedQueue<D> {
+impl OrderedQueue {
     pub(crate) fn new(tuning: Tuning) -> Self {
         Self {
             tuning,
@@ -169,7 +163,7 @@ impl<D> OrderedQueue<D> {
     }
 
     /// Claims the first pending task, if there is room for its results.
-    pub(crate) fn claim(&mut self) -> Option<Task<D>> {
+    pub(crate) fn claim(&mut self) -> Option<Task> {
         match self.next()? {
             NextTask::Start => {
                 self.is_new = false;
@@ -191,18 +185,18 @@ impl<D> OrderedQueue<D> {
     }
 
     /// Adds the remaining ranges of `subtree` to the pending work.
-    pub(crate) fn push_subtree(&mut self, subtree: Subtree<D>) {
+    pub(crate) fn push_subtree(&mut self, subtree: Subtree) {
         subtree.into_ranges().for_each(|range| self.push(range));
     }
 
     /// Adds `range` to the pending work, unless it is empty.
-    pub(crate) fn push(&mut self, range: StepRange<D>) {
+    pub(crate) fn push(&mut self, range: StepRange) {
         if !range.steps.is_empty() {
             self.work.insert(range.entries.key(range.steps.start), range);
         }
     }
 
-    fn open_slot(&mut self, key: PathKey, kind: TaskKind<D>) -> Task<D> {
+    fn open_slot(&mut self, key: PathKey, kind: TaskKind) -> Task {
         self.slots.insert(Arc::clone(&key), QueueSlot::default());
         Task { key, kind }
     }
@@ -272,7 +266,7 @@ impl<D> OrderedQueue<D> {
     }
 
     /// Parks the rest of the task of slot `key` until there is room. Returns the task if the slot no longer exists.
-    pub(crate) fn park(&mut self, key: &str, kind: TaskKind<D>) -> Option<TaskKind<D>> {
+    pub(crate) fn park(&mut self, key: &str, kind: TaskKind) -> Option<TaskKind> {
         let Some(slot) = self.slots.get_mut(key) else {
             return Some(kind);
         };

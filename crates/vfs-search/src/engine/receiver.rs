@@ -16,16 +16,16 @@ use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
 /// Receives the items of a search in order. Dropping the receiver ends the search.
-pub(crate) struct OrderedReceiver<T: Tree, V: SearchVisitor> {
-    search: Arc<Search<T, V>>,
+pub(crate) struct OrderedReceiver<V: SearchVisitor> {
+    search: Arc<Search<V>>,
     ready: BatchQueue,
     has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
     alarm: Option<Timer>,
 }
 
-impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
+impl<V: SearchVisitor> OrderedReceiver<V> {
+    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
         Self {
             search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
             ready: BatchQueue::default(),
@@ -96,7 +96,7 @@ fn map_cancellation(error: Error, cx: &OpContext) -> Error {
     if error.kind() == ErrorKind::Cancelled { cx.check().err().unwrap_or(error) } else { error }
 }
 
-impl<T: Tree, V: SearchVisitor> Drop for OrderedReceiver<T, V> {
+impl<V: SearchVisitor> Drop for OrderedReceiver<V> {
     fn drop(&mut self) {
         self.close();
     }

@@ -31,15 +31,15 @@ use crate::walk::dir_reader::WalkState;
 use crate::walk::subtree::Subtree;
 
 /// One search, shared by its workers and its consumer.
-pub(crate) struct Search<T: Tree, V: SearchVisitor> {
-    pub(super) tree: Arc<T>,
+pub(crate) struct Search<V: SearchVisitor> {
+    pub(super) tree: Arc<dyn Tree>,
     pub(super) cx: OpContext,
     pub(super) req: V::Request,
     pub(super) pool: Pool,
     pub(super) visitor: OnceLock<V>,
-    pub(super) walk_state: OnceLock<WalkState<T::Dir>>,
+    pub(super) walk_state: OnceLock<WalkState>,
     pub(super) max_entries: u64,
-    state: Mutex<SearchState<T::Dir>>,
+    state: Mutex<SearchState>,
     /// Notified when there is room for more items, or the search is closed.
     pub(super) capacity_available: Condvar,
     closed: AtomicBool,
@@ -49,8 +49,8 @@ pub(crate) struct Search<T: Tree, V: SearchVisitor> {
     idle_worker_states: Mutex<Vec<(ThreadId, V::WorkerState)>>,
 }
 
-pub(super) struct SearchState<D> {
-    pub(super) queue: OrderedQueue<D>,
+pub(super) struct SearchState {
+    pub(super) queue: OrderedQueue,
     /// Number of time slices that are queued or running.
     active_slices: usize,
     /// Number of workers that wait for room.
@@ -60,16 +60,16 @@ pub(super) struct SearchState<D> {
 }
 
 /// The output of a task.
-pub(super) struct TaskOutput<D> {
+pub(super) struct TaskOutput {
     /// Steps that any worker may take.
-    pub(super) work: Option<Subtree<D>>,
+    pub(super) work: Option<Subtree>,
     /// The items, and their cost.
     pub(super) items: (Vec<Item>, usize),
     /// The rest of the task, which stopped for lack of room.
-    pub(super) rest: Option<TaskKind<D>>,
+    pub(super) rest: Option<TaskKind>,
 }
 
-pub(super) type TaskResult<D> = Result<TaskOutput<D>>;
+pub(super) type TaskResult = Result<TaskOutput>;
 
 /// The answer to a consumer that asks for items.
 pub(crate) enum ReceiveStatus {
@@ -81,7 +81,7 @@ pub(crate) enum ReceiveStatus {
     Finished,
 }
 
-impl<D> SearchState<D> {
+impl SearchState {
     /// Takes the consumer's waker if there is something to receive.
     pub(super) fn take_waker(&mut self) -> Option<Waker> {
         self.waker.take_if(|_| self.queue.is_ready() || self.failure.is_some())
@@ -99,8 +99,8 @@ impl<D> SearchState<D> {
     }
 }
 
-impl<T: Tree, V: SearchVisitor> Search<T, V> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
+impl<V: SearchVisitor> Search<V> {
+    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
         let (max_entries, queue) = (tuning.max_entries, OrderedQueue::new(tuning));
         Self {
             tree,
@@ -175,7 +175,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         drop((queue, waker));
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, SearchState<T::Dir>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SearchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,7 +208,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Claims a task, or ends the time slice.
-    fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) -> Option<Task<T::Dir>> {
+    fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState>) -> Option<Task> {
         let task = if state.failure.is_none() { state.queue.claim() } else { None };
         if task.is_none() {
             state.active_slices -= 1;
@@ -228,14 +228,14 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         })
     }
 
-    pub(super) fn walk_state(&self) -> Result<&WalkState<T::Dir>> {
+    pub(super) fn walk_state(&self) -> Result<&WalkState> {
         self.walk_state.get().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
         })
     }
 
     /// Stores the result of a task and returns the state, still locked.
-    fn complete_task(&self, key: &PathKey, outcome: TaskResult<T::Dir>) -> MutexGuard<'_, SearchState<T::Dir>> {
+    fn complete_task(&self, key: &PathKey, outcome: TaskResult) -> MutexGuard<'_, SearchState> {
         let output = outcome.unwrap_or_else(|error| {
             let item = Item::Failed(error);
             TaskOutput { work: None, items: (vec![item], 0), rest: None }
@@ -267,7 +267,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 }
 
-impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
+impl<V: SearchVisitor> Runnable for Search<V> {
     fn run_slice(self: Arc<Self>) {
         let slice = TimeSlice(&self);
         let mut worker_state = self.take_worker_state();
@@ -292,9 +292,9 @@ impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
 }
 
 /// A running time slice. If it ends in a panic outside of a task, the search fails instead of waiting for ever.
-struct TimeSlice<'a, T: Tree, V: SearchVisitor>(&'a Arc<Search<T, V>>);
+struct TimeSlice<'a, V: SearchVisitor>(&'a Arc<Search<V>>);
 
-impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
+impl<V: SearchVisitor> Drop for TimeSlice<'_, V> {
     fn drop(&mut self) {
         if !thread::panicking() {
             return;
@@ -313,10 +313,10 @@ impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
     }
 }
 
-impl<T: Tree, V: SearchVisitor> Search<T, V> {
+impl<V: SearchVisitor> Search<V> {
     /// Ends a time slice for the sake of other searches that wait for the worker. If another slice is needed, it is
     /// queued behind them.
-    fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) {
+    fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState>) {
         state.active_slices -= 1;
         let waker = state.take_waker();
         let has_slice = state.reserve_slice(&self.pool);
@@ -342,7 +342,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 }
 
-impl<T: Tree, V: SearchVisitor> Search<T, V> {
+impl<V: SearchVisitor> Search<V> {
     /// Sets an alarm that wakes the consumer at `moment`, whatever the workers do, unless it is dropped before.
     pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Timer {
         let search = Arc::downgrade(self);

@@ -1,7 +1,9 @@
 //! Visitor interface of a search: which entries of the walk it takes, and what it does with them.
 
+use std::sync::Arc;
+
 use vfs_core::search::Skipped;
-use vfs_core::tree::Tree;
+use vfs_core::tree::Directory;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::item::{Item, ItemSink};
@@ -29,21 +31,20 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     fn options(&self) -> WalkOptions;
 
     /// Returns what to do with an entry, as far as that can be decided without opening it.
-    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision>;
+    fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision>;
 
     fn new_worker_state(&self) -> Self::WorkerState;
 
     /// Visits an entry and puts its items into `item_sink`: by default, the description of the entry.
-    fn visit<T: Tree>(
+    fn visit(
         &self,
         _worker_state: &mut Self::WorkerState,
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
+        entry: WalkEntry<'_>,
         item_sink: &mut dyn ItemSink,
         _is_interrupted: &dyn Fn() -> bool,
     ) {
         // If the item is refused, the visit ends; the sink knows that.
-        if item_sink.put(Item::describe(tree, entry)).is_continue() {
+        if item_sink.put(Item::describe(entry)).is_continue() {
             let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
         }
     }
@@ -53,11 +54,10 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// `not_a_directory` if the request needs a directory, as it does by default.
-    fn visit_named<T: Tree>(
+    fn visit_named(
         &self,
         _worker_state: &mut Self::WorkerState,
-        _tree: &T,
-        file: &NamedFile<T::Dir>,
+        file: &NamedFile,
         _item_sink: &mut dyn ItemSink,
         _is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
@@ -67,8 +67,8 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
 
 /// A file that a request names.
 #[derive(Debug)]
-pub(crate) struct NamedFile<D> {
-    pub(crate) dir: D,
+pub(crate) struct NamedFile {
+    pub(crate) dir: Arc<dyn Directory>,
     pub(crate) name: String,
     pub(crate) path: VfsPath,
 }

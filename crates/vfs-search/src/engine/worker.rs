@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use vfs_core::Result;
 use vfs_core::search::LinkMode;
-use vfs_core::tree::{ChildKind, Located, Tree};
+use vfs_core::tree::{ChildKind, TreeEntry};
 
 use super::batcher::Batcher;
 use super::search::{Search, TaskOutput, TaskResult};
@@ -36,13 +36,9 @@ enum WalkEnd {
     NoRoom,
 }
 
-impl<T: Tree, V: SearchVisitor> Search<T, V> {
+impl<V: SearchVisitor> Search<V> {
     /// Runs a claimed task.
-    pub(super) fn run_task(
-        self: &Arc<Self>,
-        worker_state: &mut Option<V::WorkerState>,
-        task: Task<T::Dir>,
-    ) -> TaskResult<T::Dir> {
+    pub(super) fn run_task(self: &Arc<Self>, worker_state: &mut Option<V::WorkerState>, task: Task) -> TaskResult {
         self.check()?;
         let key = &task.key;
         match task.kind {
@@ -53,25 +49,25 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Compiles the request, locates the start of the walk, and continues from there.
-    fn run_start(self: &Arc<Self>, worker_state: &mut Option<V::WorkerState>, key: &PathKey) -> TaskResult<T::Dir> {
+    fn run_start(self: &Arc<Self>, worker_state: &mut Option<V::WorkerState>, key: &PathKey) -> TaskResult {
         let visitor = V::new(&self.req)?;
         let visitor = self.visitor.get_or_init(|| visitor);
         let path = V::path(&self.req);
         let mut findings = WalkFindings::default();
-        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+        let subtree = match Arc::clone(&self.tree).lookup(path).map_err(|error| error.or_path(path))? {
             _ if visitor.wants_nothing() => Subtree::default(),
-            Located::File { dir, name } => {
+            TreeEntry::File { dir, name } => {
                 let file = NamedFile { dir, name, path: path.clone() };
                 return self.visit_named(worker_state, Resumable::new(file), key);
             }
-            Located::Directory(dir) => {
+            TreeEntry::Directory(dir) => {
                 let check = || self.check();
                 let control = WalkControl { filter: visitor, check: &check };
                 let options = visitor.options();
                 let follow = (options.links == LinkMode::Follow)
-                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
+                    .then(|| LinkFollower::for_parallel_walk(&self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
-                let reader = DirReader { tree: &*self.tree, control, options, state };
+                let reader = DirReader { tree: &self.tree, control, options, state };
                 let entries = reader.start(dir, path, &mut findings)?;
                 match entries {
                     Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
@@ -86,10 +82,10 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     fn walk(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        progress: Resumable<Subtree<T::Dir>>,
+        progress: Resumable<Subtree>,
         findings: WalkFindings,
         key: &PathKey,
-    ) -> TaskResult<T::Dir> {
+    ) -> TaskResult {
         let Resumable { work, mut resume_line } = progress;
         let walker = SubtreeWalker::new(self, key, work)?;
         walker.batcher.borrow_mut().add_findings(findings);
@@ -110,16 +106,14 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     fn visit_named(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        mut file: Resumable<NamedFile<T::Dir>>,
+        mut file: Resumable<NamedFile>,
         key: &PathKey,
-    ) -> TaskResult<T::Dir> {
+    ) -> TaskResult {
         let walker = SubtreeWalker::new(self, key, Subtree::default())?;
         walker.batcher.borrow_mut().begin_file(file.resume_line);
         let (worker_state, mut item_sink) =
             (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
-        walker
-            .visitor
-            .visit_named(worker_state, &*self.tree, &file.work, &mut item_sink, &|| walker.is_interrupted())?;
+        walker.visitor.visit_named(worker_state, &file.work, &mut item_sink, &|| walker.is_interrupted())?;
         let is_done = walker.batcher.borrow_mut().end_file(&mut file.resume_line);
         self.check()?;
         let rest = (!is_done).then_some(TaskKind::NamedFile(file));
@@ -127,18 +121,18 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    fn filter_entries(&self, visitor: &V, mut entries: DirEntries<T::Dir>) -> Result<StepRange<T::Dir>> {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<StepRange> {
         let check = || self.check();
         entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // Resolving a link needs a look at the tree, so it waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
-            _ => visitor.filter_entry(&*self.tree, entry),
+            _ => visitor.filter_entry(entry),
         })?;
         Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
     /// Hands the steps of a subtree beyond the next one to workers without work.
-    fn share(self: &Arc<Self>, subtree: &RefCell<Subtree<T::Dir>>) {
+    fn share(self: &Arc<Self>, subtree: &RefCell<Subtree>) {
         if !subtree.borrow().is_divisible() || !self.is_starved.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -156,16 +150,16 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 }
 
 /// A worker on a subtree.
-struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
-    search: &'a Arc<Search<T, V>>,
+struct SubtreeWalker<'a, V: SearchVisitor> {
+    search: &'a Arc<Search<V>>,
     visitor: &'a V,
-    batcher: RefCell<Batcher<'a, T, V>>,
-    subtree: RefCell<Subtree<T::Dir>>,
+    batcher: RefCell<Batcher<'a, V>>,
+    subtree: RefCell<Subtree>,
     start: Instant,
 }
 
-impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
-    fn new(search: &'a Arc<Search<T, V>>, key: &'a PathKey, subtree: Subtree<T::Dir>) -> Result<Self> {
+impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
+    fn new(search: &'a Arc<Search<V>>, key: &'a PathKey, subtree: Subtree) -> Result<Self> {
         let batcher = RefCell::new(Batcher::new(search, key));
         let subtree = RefCell::new(subtree);
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
@@ -201,9 +195,9 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
     }
 
     /// Visits an entry and returns whether it is complete.
-    fn visit(&self, worker_state: &mut V::WorkerState, entry: WalkEntry<'_, T::Dir>, resume_line: &mut u64) -> bool {
+    fn visit(&self, worker_state: &mut V::WorkerState, entry: WalkEntry<'_>, resume_line: &mut u64) -> bool {
         let decision = match entry.kind() {
-            ChildKind::Link => self.visitor.filter_entry(&*self.search.tree, entry),
+            ChildKind::Link => self.visitor.filter_entry(entry),
             _ => Ok(FilterDecision::Keep),
         };
         if !matches!(decision, Ok(FilterDecision::Keep)) {
@@ -221,7 +215,7 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         }
         self.batcher.borrow_mut().begin_file(*resume_line);
         let mut item_sink = &self.batcher;
-        self.visitor.visit(worker_state, &*self.search.tree, entry, &mut item_sink, &|| self.is_interrupted());
+        self.visitor.visit(worker_state, entry, &mut item_sink, &|| self.is_interrupted());
         self.batcher.borrow_mut().end_file(resume_line)
     }
 
@@ -231,14 +225,14 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
 
     /// Enters the directory that `step` leads to. Its parent is released first, unless it has further steps, so that a
     /// chain of single directories holds one of them at a time.
-    fn descend(&self, entries: Arc<DirEntries<T::Dir>>, step: WalkStep) -> Result<()> {
+    fn descend(&self, entries: Arc<DirEntries>, step: WalkStep) -> Result<()> {
         self.subtree.borrow_mut().advance();
         let Self { search, visitor, .. } = *self;
         let mut findings = WalkFindings::default();
         let check = || search.check();
         let control = WalkControl { filter: visitor, check: &check };
         let (options, state) = (visitor.options(), search.walk_state()?);
-        let reader = DirReader { tree: &*search.tree, control, options, state };
+        let reader = DirReader { tree: &search.tree, control, options, state };
         let below = reader.descend(&entries, step, &mut findings)?;
         if let Some(below) = below {
             let below = search.filter_entries(visitor, below)?;

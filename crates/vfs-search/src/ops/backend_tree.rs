@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::transfer::DownloadRequest;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{
     Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult, Result,
     StatRequest, VfsPath,
@@ -29,15 +29,16 @@ pub(crate) struct BackendTree {
 }
 
 /// A directory, with its entries once it was listed.
-#[derive(Debug, Clone)]
-pub(crate) struct BackendDir {
+#[derive(Debug)]
+struct BackendDir {
+    tree: Arc<BackendTree>,
     path: VfsPath,
-    entries: Arc<OnceLock<HashMap<String, FileInfo>>>,
+    entries: OnceLock<HashMap<String, FileInfo>>,
 }
 
 impl BackendDir {
-    fn new(path: VfsPath) -> Self {
-        Self { path, entries: Arc::default() }
+    fn new(tree: &Arc<BackendTree>, path: VfsPath) -> Arc<Self> {
+        Arc::new(Self { tree: Arc::clone(tree), path, entries: OnceLock::new() })
     }
 }
 
@@ -90,21 +91,24 @@ impl BackendTree {
 }
 
 impl Tree for BackendTree {
-    type Dir = BackendDir;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<BackendDir>> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         let info = self.block_on(self.backend.stat(&self.cx, StatRequest::new(path.clone())))?;
         Ok(match (info.is_dir, path.parent(), path.name()) {
-            (false, Some(dir), Some(name)) => Located::File { dir: BackendDir::new(dir), name: name.to_owned() },
-            _ => Located::Directory(BackendDir::new(path.clone())),
+            (false, Some(dir), Some(name)) => {
+                TreeEntry::File { dir: BackendDir::new(&self, dir), name: name.to_owned() }
+            }
+            _ => TreeEntry::Directory(BackendDir::new(&self, path.clone())),
         })
     }
+}
 
-    fn list(&self, dir: &BackendDir) -> Result<Listing> {
-        let found = self.block_on(self.backend.ls(&self.cx, LsRequest::new(dir.path.clone())))?;
+impl Directory for BackendDir {
+    fn list(&self) -> Result<Listing> {
+        let BackendTree { backend, cx, .. } = &*self.tree;
+        let found = self.tree.block_on(backend.ls(cx, LsRequest::new(self.path.clone())))?;
         let mut listing = Listing::with_capacity(found.entries.len());
         listing.problems = found.problems;
-        let links = self.links(&dir.path, &found.entries, &mut listing.problems)?;
+        let links = self.tree.links(&self.path, &found.entries, &mut listing.problems)?;
         let mut entries = HashMap::with_capacity(found.entries.len());
         for info in found.entries {
             let Some(name) = info.path.name().map(str::to_owned) else { continue };
@@ -113,40 +117,42 @@ impl Tree for BackendTree {
             entries.insert(name, info);
         }
         // An earlier listing has stored the same entries.
-        let _ = dir.entries.set(entries);
+        let _ = self.entries.set(entries);
         Ok(listing)
     }
 
-    fn enter(&self, dir: &BackendDir, name: &str, path: &VfsPath) -> Result<BackendDir> {
-        if self.info(dir, name, path.clone())?.is_dir {
-            Ok(BackendDir::new(path.clone()))
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+        if self.stat(name, path.clone())?.is_dir {
+            Ok(Self::new(&self.tree, path.clone()))
         } else {
             Err(Error::at(ErrorKind::NotADirectory, path))
         }
     }
 
-    fn follow(&self, dir: &BackendDir, name: &str) -> Result<ChildKind> {
-        let info = self.info(dir, name, dir.path.child(name)?)?;
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
+        let info = self.stat(name, self.path.child(name)?)?;
         Ok(kind_of(&info))
     }
 
-    fn info(&self, dir: &BackendDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        match dir.entries.get().and_then(|entries| entries.get(name)) {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let BackendTree { backend, cx, .. } = &*self.tree;
+        match self.entries.get().and_then(|entries| entries.get(name)) {
             Some(info) => Ok(info.clone()),
             // The directory was not listed yet, or the name comes from no listing, such as that of an ignore file.
-            None => self.block_on(self.backend.stat(&self.cx, StatRequest::new(path))),
+            None => self.tree.block_on(backend.stat(cx, StatRequest::new(path))),
         }
     }
 
-    fn open(&self, dir: &BackendDir, name: &str, _kind: ChildKind) -> Result<Opened> {
-        let request = DownloadRequest::new(dir.path.child(name)?);
-        let answer = self.block_on(request.send(&*self.backend, &self.cx))?;
+    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
+        let BackendTree { backend, cx, .. } = &*self.tree;
+        let request = DownloadRequest::new(self.path.child(name)?);
+        let answer = self.tree.block_on(request.send(&**backend, cx))?;
         let missing = || Error::new(ErrorKind::Internal, "the backend returned neither content nor an error");
         answer.content.map(Opened::from).ok_or_else(missing)
     }
 
-    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<ResolveResult> {
-        self.resolve_path(dir.path.child(name)?)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        self.tree.resolve_path(self.path.child(name)?)
     }
 }
 

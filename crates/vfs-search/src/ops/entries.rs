@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use vfs_core::search::Skipped;
-use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
+use vfs_core::tree::Tree;
+use vfs_core::{FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
@@ -20,18 +20,16 @@ use crate::walk::options::{MAX_ENTRIES, WalkControl};
 use crate::walk::sequential::{Walk, WalkItem};
 
 /// Collects, on the caller's thread, the entries that the visitor of `req` keeps, at most `limit`.
-pub(crate) fn walk_entries<T: Tree, V: SearchVisitor>(
-    tree: &T,
+pub(crate) fn walk_entries<V: SearchVisitor>(
+    tree: &Arc<dyn Tree>,
     cx: &OpContext,
     req: &V::Request,
     limit: Option<u64>,
 ) -> Result<EntryCollector> {
     cx.check()?;
     let (visitor, path) = (V::new(req)?, V::path(req));
-    let dir = match tree.locate(path).map_err(|error| error.or_path(path))? {
-        Located::Directory(dir) => dir,
-        Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, path)),
-    };
+    let entry = Arc::clone(tree).lookup(path).map_err(|error| error.or_path(path))?;
+    let dir = entry.into_dir(path)?;
     let check = || cx.check();
     let control = WalkControl { filter: &visitor, check: &check };
     let mut walk = Walk::start(tree, control, dir, path, visitor.options(), MAX_ENTRIES)?;
@@ -45,12 +43,12 @@ pub(crate) fn walk_entries<T: Tree, V: SearchVisitor>(
             }
         };
         let entry = WalkEntry::of(&entries, step);
-        let item = match visitor.filter_entry(tree, entry) {
+        let item = match visitor.filter_entry(entry) {
             // Check before describing the entry: an entry over the limit needs no description.
             Ok(FilterDecision::Keep) if collected.is_full() => break,
             Ok(FilterDecision::Keep) => {
                 cx.check()?;
-                Item::describe(tree, entry)
+                Item::describe(entry)
             }
             Ok(FilterDecision::Drop | FilterDecision::SkipLink) => continue,
             Err(error) => Item::Problem(entry.problem(error)),
@@ -64,15 +62,15 @@ pub(crate) fn walk_entries<T: Tree, V: SearchVisitor>(
 }
 
 /// Does the same as [`walk_entries`] on the workers of `pool`.
-pub(crate) async fn walk_entries_on<T: Tree, V: SearchVisitor>(
+pub(crate) async fn walk_entries_on<V: SearchVisitor>(
     pool: &Pool,
-    tree: Arc<T>,
+    tree: Arc<dyn Tree>,
     cx: OpContext,
     req: V::Request,
     limit: Option<u64>,
 ) -> Result<EntryCollector> {
     let tuning = Tuning::for_workers(pool.workers());
-    let mut receiver = OrderedReceiver::<T, V>::new(tree, cx, req, pool.clone(), tuning);
+    let mut receiver = OrderedReceiver::<V>::new(tree, cx, req, pool.clone(), tuning);
     let mut collected = EntryCollector::new(limit);
     while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
         if collected.put(item).is_break() {

@@ -35,8 +35,8 @@ use crate::walk::visibility::Visibility;
 ///
 /// [`ErrorKind::InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the
 /// directory itself, and the context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
-pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
-    let collected = walk_entries::<T, GlobVisitor>(tree, cx, req, req.limit)?;
+pub fn glob(tree: Arc<dyn Tree>, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
+    let collected = walk_entries::<GlobVisitor>(&tree, cx, req, req.limit)?;
     Ok(glob_result(collected, &req.path))
 }
 
@@ -49,9 +49,9 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
 /// # Errors
 ///
 /// The errors of [`glob`], and [`ErrorKind::Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are queued already.
-pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
+pub async fn glob_on(pool: &Pool, tree: Arc<dyn Tree>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
     let (path, limit) = (req.path.clone(), req.limit);
-    let collected = walk_entries_on::<T, GlobVisitor>(pool, tree, cx, req, limit).await?;
+    let collected = walk_entries_on::<GlobVisitor>(pool, tree, cx, req, limit).await?;
     Ok(glob_result(collected, &path))
 }
 
@@ -98,7 +98,7 @@ impl SearchVisitor for GlobVisitor {
         self.options
     }
 
-    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+    fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision> {
         let (relative, name) = (entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let matches = self.pattern.matches_entry(relative, name);
@@ -107,7 +107,7 @@ impl SearchVisitor for GlobVisitor {
         if !matches && !leads_on {
             return Ok(FilterDecision::Drop);
         }
-        let kind = if is_link { tree.follow(&entry.context().dir, name)? } else { entry.kind() };
+        let kind = if is_link { entry.dir().follow_link(name)? } else { entry.kind() };
         let is_result = match kind {
             ChildKind::File => self.files,
             ChildKind::Directory => self.directories,

@@ -22,7 +22,7 @@ use crate::ops::problems::ProblemCollector;
 /// # Errors
 ///
 /// The errors of [`grep_stream`](crate::grep_stream).
-pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
+pub async fn grep(tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     grep_on(Pool::global(), tree, cx, req).await
 }
 
@@ -31,7 +31,7 @@ pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Res
 /// # Errors
 ///
 /// The errors of [`grep_stream`](crate::grep_stream).
-pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
+pub async fn grep_on(pool: &Pool, tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
     let events = GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
     collect(events, &start, max_bytes).await
@@ -41,11 +41,7 @@ pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: Gre
 const ITEM_BYTES: u64 = 32;
 
 /// Collects `events` of a search from `start` up to the size limit of a result.
-async fn collect<T: Tree>(
-    mut events: GrepEventStream<T>,
-    start: &VfsPath,
-    max_bytes: Option<u64>,
-) -> Result<GrepResult> {
+async fn collect(mut events: GrepEventStream, start: &VfsPath, max_bytes: Option<u64>) -> Result<GrepResult> {
     let mut result = GrepResult::default();
     let mut problems = ProblemCollector::default();
     let mut budget = ByteBudget::of(max_bytes);

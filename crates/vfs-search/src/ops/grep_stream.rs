@@ -44,14 +44,14 @@ use crate::query::compiled::CompiledQuery;
 /// listing the directory itself, [`Cancelled`](vfs_core::ErrorKind::Cancelled),
 /// [`Timeout`](vfs_core::ErrorKind::Timeout), [`Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are
 /// queued already, or [`Internal`](vfs_core::ErrorKind::Internal) if a worker panicked.
-pub fn grep_stream<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+pub fn grep_stream(tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
     grep_stream_on(Pool::global(), tree, cx, req)
 }
 
 /// Does the same as [`grep_stream`] on the workers of `pool`.
-pub fn grep_stream_on<T: Tree>(
+pub fn grep_stream_on(
     pool: &Pool,
-    tree: Arc<T>,
+    tree: Arc<dyn Tree>,
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
@@ -59,8 +59,8 @@ pub fn grep_stream_on<T: Tree>(
 }
 
 /// Events in order, as they are found. Dropping the stream ends the search.
-pub(crate) struct GrepEventStream<T: Tree> {
-    receiver: OrderedReceiver<T, CompiledQuery>,
+pub(crate) struct GrepEventStream {
+    receiver: OrderedReceiver<CompiledQuery>,
     summary: GrepSummary,
     /// Whether the summary already includes the file that is being reported.
     file_counted: bool,
@@ -68,8 +68,8 @@ pub(crate) struct GrepEventStream<T: Tree> {
     is_over: bool,
 }
 
-impl<T: Tree> GrepEventStream<T> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
+impl GrepEventStream {
+    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
         Self {
             receiver: OrderedReceiver::new(tree, cx, req, pool, tuning),
             summary: GrepSummary::default(),
@@ -180,7 +180,7 @@ impl<T: Tree> GrepEventStream<T> {
     }
 }
 
-impl<T: Tree> Stream for GrepEventStream<T> {
+impl Stream for GrepEventStream {
     type Item = Result<GrepEvent>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {

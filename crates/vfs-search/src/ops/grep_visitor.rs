@@ -1,7 +1,7 @@
 //! Visitor of a grep: filters entries by name and kind, and searches files.
 
 use vfs_core::search::LinkMode;
-use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
 use crate::engine::visitor::{NamedFile, SearchVisitor};
@@ -34,7 +34,7 @@ impl SearchVisitor for CompiledQuery {
         WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
     }
 
-    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+    fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision> {
         let matches = self.filter.matches_file(entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let is_left_out = is_link && self.links == LinkMode::Skip;
@@ -44,7 +44,7 @@ impl SearchVisitor for CompiledQuery {
             return Ok(FilterDecision::Drop);
         }
         let kind = match entry.kind() {
-            ChildKind::Link => match tree.follow(&entry.context().dir, entry.name()) {
+            ChildKind::Link => match entry.dir().follow_link(entry.name()) {
                 Ok(kind) => kind,
                 // The link was resolved only to find out whether it leads to a directory, and it leads nowhere.
                 Err(error) if !matches && (is_left_out || error.kind() == ErrorKind::NotFound) => {
@@ -68,26 +68,24 @@ impl SearchVisitor for CompiledQuery {
         FileSearcher::new(self)
     }
 
-    fn visit<T: Tree>(
+    fn visit(
         &self,
         searcher: &mut FileSearcher,
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
+        entry: WalkEntry<'_>,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
     ) {
-        searcher.visit(self, tree, entry, item_sink, is_interrupted);
+        searcher.visit(self, entry, item_sink, is_interrupted);
     }
 
-    fn visit_named<T: Tree>(
+    fn visit_named(
         &self,
         searcher: &mut FileSearcher,
-        tree: &T,
-        file: &NamedFile<T::Dir>,
+        file: &NamedFile,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let opened = tree.open(&file.dir, &file.name, ChildKind::File);
+        let opened = file.dir.open_file(&file.name, ChildKind::File);
         searcher.search(self, opened, &|| Ok(file.path.clone()), item_sink, is_interrupted);
         Ok(())
     }

@@ -27,8 +27,8 @@ use crate::walk::visibility::Visibility;
 ///
 /// [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the directory itself, and the
 /// context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
-pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
-    let collected = walk_entries::<T, LsVisitor>(tree, cx, req, req.limit)?;
+pub fn ls(tree: Arc<dyn Tree>, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
+    let collected = walk_entries::<LsVisitor>(&tree, cx, req, req.limit)?;
     Ok(ls_result(collected, &req.path))
 }
 
@@ -41,9 +41,9 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
 /// # Errors
 ///
 /// The errors of [`ls`], and [`ErrorKind::Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are queued already.
-pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
+pub async fn ls_on(pool: &Pool, tree: Arc<dyn Tree>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
     let (path, limit) = (req.path.clone(), req.limit);
-    let collected = walk_entries_on::<T, LsVisitor>(pool, tree, cx, req, limit).await?;
+    let collected = walk_entries_on::<LsVisitor>(pool, tree, cx, req, limit).await?;
     Ok(ls_result(collected, &path))
 }
 
@@ -80,7 +80,7 @@ impl SearchVisitor for LsVisitor {
         }
     }
 
-    fn filter_entry<T: Tree>(&self, _tree: &T, _entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+    fn filter_entry(&self, _entry: WalkEntry<'_>) -> Result<FilterDecision> {
         Ok(FilterDecision::Keep)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use vfs_core::operation::{UnaryRequest as _, deferred_stream};
-use vfs_core::tree::{OpenTreeRequest, SharedTree};
+use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::{Backend, GrepEvent, GrepRequest, OpContext, Result};
 
 use crate::engine::pool::Pool;
@@ -18,12 +18,12 @@ use crate::ops::grep_stream::grep_stream_on;
 /// # Errors
 ///
 /// The errors of lending.
-pub async fn open_tree(backend: &Arc<dyn Backend>, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+pub async fn open_tree(backend: &Arc<dyn Backend>, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
     if backend.as_tree_provider().is_some() {
         return req.send(&**backend, cx).await;
     }
     cx.check()?;
-    Ok(SharedTree::of(Arc::new(BackendTree::new(Arc::clone(backend), cx.clone()))))
+    Ok(Arc::new(BackendTree::new(Arc::clone(backend), cx.clone())))
 }
 
 /// Finds text in a tree that `tree` resolves to, and returns the matches as they are found, like [`grep_stream_on`].
@@ -33,9 +33,9 @@ pub async fn open_tree(backend: &Arc<dyn Backend>, cx: &OpContext, req: OpenTree
 /// The error of `tree`, as the first and last item; otherwise those of [`grep_stream_on`].
 pub fn grep_stream_in_tree(
     pool: Pool,
-    tree: impl Future<Output = Result<SharedTree>> + Send + 'static,
+    tree: impl Future<Output = Result<Arc<dyn Tree>>> + Send + 'static,
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
-    deferred_stream(async move { Ok(grep_stream_on(&pool, Arc::new(tree.await?), cx, req)) })
+    deferred_stream(async move { Ok(grep_stream_on(&pool, tree.await?, cx, req)) })
 }

@@ -11,7 +11,7 @@ use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use memchr::memrchr;
 use vfs_core::search::{BinaryMode, Skipped};
-use vfs_core::tree::{Learn, Opened, Tree};
+use vfs_core::tree::{Learn, Opened};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::item::{Item, ItemSink};
@@ -67,20 +67,19 @@ impl FileSearcher {
     }
 
     /// Searches the file `entry` like [`search`](Self::search), unless a remembered sketch shows that nothing matches.
-    pub(crate) fn visit<T: Tree>(
+    pub(crate) fn visit(
         &mut self,
         query: &CompiledQuery,
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
+        entry: WalkEntry<'_>,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
     ) {
-        if let Some(outcome) = self.prefilter.lookup(query, tree, entry) {
+        if let Some(outcome) = self.prefilter.lookup(query, entry) {
             // If the consumer is gone, the caller notices it before the next file.
             let _ = item_sink.put(outcome.into_item(false));
             return;
         }
-        let opened = tree.open(&entry.context().dir, entry.name(), entry.kind());
+        let opened = entry.dir().open_file(entry.name(), entry.kind());
         self.search(query, opened, &|| entry.path(), item_sink, is_interrupted);
     }
 

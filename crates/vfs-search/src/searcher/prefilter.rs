@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use vfs_core::search::BinaryMode;
-use vfs_core::tree::{Learn, Sketch, Sketcher, Tree};
+use vfs_core::tree::{Learn, Sketch, Sketcher};
 
 use crate::query::compiled::CompiledQuery;
 use crate::searcher::encoding::is_transcoded;
@@ -32,16 +32,11 @@ pub(crate) struct Prefilter {
 
 impl Prefilter {
     /// Returns the outcome of searching the file `entry`, if its sketch decides it without opening the file.
-    pub(crate) fn lookup<T: Tree>(
-        &mut self,
-        query: &CompiledQuery,
-        tree: &T,
-        entry: WalkEntry<'_, T::Dir>,
-    ) -> Option<FileOutcome> {
+    pub(crate) fn lookup(&mut self, query: &CompiledQuery, entry: WalkEntry<'_>) -> Option<FileOutcome> {
         if query.required.is_none() || !self.should_look_up() {
             return None;
         }
-        let sketch = tree.known(&entry.context().dir, entry.name(), entry.kind())?;
+        let sketch = entry.dir().prefilter(entry.name(), entry.kind())?;
         self.lookups += 1;
         let outcome = outcome_of_sketch(&sketch, query);
         self.hits += u32::from(outcome.is_some());

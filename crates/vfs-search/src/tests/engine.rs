@@ -37,7 +37,7 @@ fn a_search_is_the_same_at_every_number_of_workers() {
 #[test]
 fn nothing_is_done_before_the_first_poll() {
     let tree = Arc::new(many(10, "hit"));
-    drop(grep_stream(Arc::clone(&tree), OpContext::new(), hit()));
+    drop(grep_stream(Arc::clone(&tree) as _, OpContext::new(), hit()));
     assert!(tree.listed.lock().expect("not poisoned").is_empty());
 }
 
@@ -45,7 +45,7 @@ fn nothing_is_done_before_the_first_poll() {
 fn a_panic_is_an_error_and_the_pool_lives_on() {
     let pool = Pool::new(1);
     let tree = Arc::new(many(20, "hit").on_open(|path| assert!(!path.ends_with("f00003"), "a panic in a backend")));
-    let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit()).collect());
+    let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree) as _, OpContext::new(), hit()).collect());
     let (last, found) = events.split_last().expect("it ends");
     assert_eq!(last.as_ref().expect_err("an error").kind(), ErrorKind::Internal);
     assert!(found.iter().all(|event| matches!(event, Ok(GrepEvent::Match(_)))));
@@ -67,7 +67,7 @@ fn a_dropped_stream_stops_its_workers() {
             let _ = allowed.lock().expect("not poisoned").recv();
         }
     }));
-    let mut events = grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
+    let mut events = grep_stream_on(&pool, Arc::clone(&tree) as _, OpContext::new(), hit());
     assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     drop(events);
     // A worker that is in `open` now returns from it. No worker calls it again, except for a file that was started.
@@ -96,7 +96,7 @@ fn a_stream_that_nobody_polls_does_not_hold_up_another() {
     let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
     let mut idle: Vec<_> = (0..3)
-        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), hit(), pool.clone(), tuning))
         .collect();
     for events in &mut idle {
         assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
@@ -110,7 +110,7 @@ fn a_stream_that_nobody_polls_does_not_hold_up_another() {
 fn many_searches_at_once_all_end() {
     let pool = Pool::new(2);
     let tree = Arc::new(many(40, "hit\n"));
-    let searches = (0..200).map(|_| grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit()).count());
+    let searches = (0..200).map(|_| grep_stream_on(&pool, Arc::clone(&tree) as _, OpContext::new(), hit()).count());
     assert_eq!(block_on(futures::future::join_all(searches)), vec![41; 200]);
 }
 
@@ -164,7 +164,7 @@ fn a_context_that_is_over_already_is_an_error_at_once() {
 fn a_collected_search_keeps_its_size_limit() {
     let tree = Arc::new(many(10, &"hit\n".repeat(100)));
     let result =
-        block_on(grep(Arc::clone(&tree), OpContext::new(), hit().max_result_bytes(1000))).expect("it searches");
+        block_on(grep(Arc::clone(&tree) as _, OpContext::new(), hit().max_result_bytes(1000))).expect("it searches");
     assert_eq!(result.truncated, Some(Truncation::MaxBytes));
     assert!(!result.matches.is_empty() && result.matches.len() < 1000 / 32);
     let result = block_on(grep(tree, OpContext::new(), hit())).expect("it searches");
@@ -179,11 +179,11 @@ fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothi
     let noisy = Arc::new(many(12, &text));
     let req = hit().context(1, 1);
     let expected: Vec<_> = block_on(
-        GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect(),
+        GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), Pool::new(2), tuning).collect(),
     );
     let expected: Vec<_> = expected.into_iter().map(|event| event.expect("it searches")).collect();
     let mut idle: Vec<_> = (0..10)
-        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), pool.clone(), tuning))
         .collect();
     let firsts: Vec<_> = idle.iter_mut().map(|events| block_on(events.next()).expect("an item")).collect();
     let quiet = Arc::new(many(50, "hit\n"));
@@ -210,7 +210,7 @@ fn a_search_whose_workers_are_all_stuck_takes_no_more() {
     assert!(futures::FutureExt::now_or_never(stuck.next()).is_none());
     let quiet = Arc::new(many(50, "hit\n"));
     for _ in 0..20 {
-        let events = grep_stream_on(&pool, Arc::clone(&quiet), OpContext::new(), hit());
+        let events = grep_stream_on(&pool, Arc::clone(&quiet) as _, OpContext::new(), hit());
         assert_eq!(block_on(events.count()), 51);
     }
     assert!(opens.try_iter().count() <= 2);
@@ -228,7 +228,7 @@ fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
     }));
     for _ in 0..4 {
         let cx = OpContext::new().with_timeout(Duration::from_millis(20));
-        let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree), cx, hit()).collect());
+        let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree) as _, cx, hit()).collect());
         assert!(events.iter().all(Result::is_err));
     }
     let quiet = Arc::new(many(50, "hit\n"));

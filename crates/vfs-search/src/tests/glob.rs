@@ -51,8 +51,9 @@ fn only_what_the_pattern_can_reach_is_listed() {
         ("{src/net,lib}/*.rs", &["/", "/lib/", "/src/", "/src/net/"]),
         ("src/**", &["/", "/src/", "/src/fs/", "/src/fs/deep/", "/src/net/"]),
     ] {
-        let tree = tree();
-        find(&tree, &GlobRequest::new(pattern));
+        let (tree, request) = (Arc::new(tree()), GlobRequest::new(pattern));
+        let found = glob(Arc::clone(&tree) as _, &OpContext::new(), &request).expect("it globs");
+        assert_eq!(found, find(&tree, &request));
         let mut listed = tree.listed.lock().expect("not poisoned").clone();
         listed.sort_unstable();
         assert_eq!(listed, expected, "{pattern}");
@@ -130,13 +131,13 @@ fn linked_to_one_another() -> TestTree {
 fn each_directory_is_listed_once_however_many_links_lead_to_one_another() {
     for (start, directories, times) in [("/", 12, 1), ("/n", 10, 1), ("/start", 10, 2)] {
         let request = GlobRequest::new("file").path(path(start)).links(LinkMode::Follow);
-        let tree = linked_to_one_another();
-        let found = glob(&tree, &OpContext::new(), &request).expect("it globs");
+        let tree = Arc::new(linked_to_one_another());
+        let found = glob(Arc::clone(&tree) as _, &OpContext::new(), &request).expect("it globs");
         assert_eq!(found.entries.len(), 9, "below {start}");
         assert_eq!(tree.listed.lock().expect("not poisoned").len(), directories, "below {start}");
         for workers in [1, 2, 8] {
             let (pool, tree) = (Pool::new(workers), Arc::new(linked_to_one_another()));
-            let searched = glob_on(&pool, Arc::clone(&tree), OpContext::new(), request.clone());
+            let searched = glob_on(&pool, Arc::clone(&tree) as _, OpContext::new(), request.clone());
             assert_eq!(block_on(searched).expect("it globs"), found, "below {start}");
             // If links lead outside, a sequential walk determines under which path each directory is entered.
             let listed = tree.listed.lock().expect("not poisoned").len();
@@ -202,7 +203,7 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
     let request = || GrepRequest::literal("hit").path(path("/s")).links(LinkMode::Follow);
     for (max_entries, is_cut) in [(22, false), (21, true), (11, true)] {
         let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = GrepEventStream::new(Arc::clone(&tree), OpContext::new(), request(), Pool::new(1), tuning);
+        let events = GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), request(), Pool::new(1), tuning);
         let events: Vec<_> = block_on(events.collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         let expected = (u64::from(!is_cut) * 2, is_cut.then_some(Truncation::MaxEntries));
@@ -226,7 +227,7 @@ fn a_search_that_has_listed_too_many_entries_goes_down_no_further_and_says_so() 
     let tree = Arc::new(TestTree::new([("/a", "hit"), ("/b/c", "hit"), ("/d/e/f", "hit"), ("/g/h", "hit")]));
     for (max_entries, is_cut) in [(0, true), (4, true), (5, true), (u64::MAX, false)] {
         let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = |req| GrepEventStream::new(Arc::clone(&tree), OpContext::new(), req, Pool::new(1), tuning);
+        let events = |req| GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), req, Pool::new(1), tuning);
         let events: Vec<_> = block_on(events(GrepRequest::literal("hit")).collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         assert_eq!(summary.truncated, is_cut.then_some(Truncation::MaxEntries), "{max_entries}");

@@ -2,14 +2,18 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use proptest::prelude::*;
-use vfs_core::{ErrorKind, LsRequest, OpContext, Truncation};
+use vfs_core::{ErrorKind, LsRequest, LsResult, OpContext, Result, Truncation};
 
 use crate::testing::{Node, TestTree, path};
-use crate::{Pool, ls, ls_on};
+use crate::{Pool, ls_on};
+
+fn ls(tree: &Arc<TestTree>, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
+    crate::ls(Arc::clone(tree) as _, cx, req)
+}
 
 fn names(tree: &Arc<TestTree>, req: &LsRequest) -> Vec<String> {
-    let result = ls(&**tree, &OpContext::new(), req).expect("it lists");
-    let on_a_pool = block_on(ls_on(&Pool::new(2), Arc::clone(tree), OpContext::new(), req.clone()));
+    let result = ls(tree, &OpContext::new(), req).expect("it lists");
+    let on_a_pool = block_on(ls_on(&Pool::new(2), Arc::clone(tree) as _, OpContext::new(), req.clone()));
     assert_eq!(on_a_pool.as_ref(), Ok(&result), "{req:?}");
     result.entries.iter().map(|info| format!("{}{}", info.path, if info.is_dir { "/" } else { "" })).collect()
 }
@@ -27,7 +31,7 @@ fn entries_are_sorted_by_the_bytes_of_their_paths() {
 
 #[test]
 fn missing_paths_and_files_are_told_apart() {
-    let tree = TestTree::new([("/f", "")]);
+    let tree = Arc::new(TestTree::new([("/f", "")]));
     for (at, kind) in [("/nothing", ErrorKind::NotFound), ("/f", ErrorKind::NotADirectory)] {
         let error = ls(&tree, &OpContext::new(), &LsRequest::new(path(at))).expect_err("refused");
         assert_eq!((error.kind(), error.path()), (kind, Some(at)));
@@ -37,7 +41,7 @@ fn missing_paths_and_files_are_told_apart() {
 
 #[test]
 fn limits_say_what_they_left_out() {
-    let tree = TestTree::new([("/a/b/c", ""), ("/d", "")]);
+    let tree = Arc::new(TestTree::new([("/a/b/c", ""), ("/d", "")]));
     let flat = LsRequest::new(path("/"));
     let deep = flat.clone().recursive();
     for (req, count, truncated) in [
@@ -58,7 +62,7 @@ fn limits_say_what_they_left_out() {
 
 #[test]
 fn an_empty_directory_at_the_depth_limit_hides_nothing() {
-    let tree = TestTree::of([("/a", Node::Directory)]);
+    let tree = Arc::new(TestTree::of([("/a", Node::Directory)]));
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive().max_depth(1)).expect("it lists");
     assert_eq!(result.truncated, None);
 }
@@ -71,6 +75,7 @@ fn what_cannot_be_shown_is_a_problem() {
         .with("/locked", Node::LockedDirectory)
         .with("/pipe", Node::Fifo)
         .with("/in", Node::Link("/d"));
+    let tree = Arc::new(tree);
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
     let shown: Vec<_> = result.entries.iter().map(|info| info.path.as_str()).collect();
     assert_eq!(shown, ["/d", "/d/x", "/in", "/locked", "/ok"]);
@@ -93,7 +98,7 @@ fn what_cannot_be_shown_is_a_problem() {
 #[test]
 fn a_tree_deeper_than_a_path_can_name_is_truncated() {
     let deep = format!("{}/x", "/abcdefgh".repeat(500));
-    let tree = TestTree::new([(deep.as_str(), ""), ("/b", "")]);
+    let tree = Arc::new(TestTree::new([(deep.as_str(), ""), ("/b", "")]));
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
     assert_eq!(result.truncated, Some(Truncation::Depth));
     assert_eq!(result.entries.len(), 4096 / 9 + 1);
@@ -105,7 +110,7 @@ fn a_tree_deeper_than_a_path_can_name_is_truncated() {
 fn a_cancelled_context_ends_it() {
     let cx = OpContext::new();
     cx.cancel_token().cancel();
-    let error = ls(&TestTree::new([]), &cx, &LsRequest::new(path("/"))).expect_err("cancelled");
+    let error = ls(&Arc::new(TestTree::new([])), &cx, &LsRequest::new(path("/"))).expect_err("cancelled");
     assert_eq!(error.kind(), ErrorKind::Cancelled);
 }
 
@@ -115,7 +120,7 @@ proptest! {
         let valid = |path: &&String| !path.split('/').any(|name| name == "." || name == "..");
         let is_leaf = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path}/")));
         let files: Vec<_> = paths.iter().filter(valid).filter(is_leaf).map(String::as_str).collect();
-        let tree = TestTree::new(files.iter().map(|path| (*path, "")));
+        let tree = Arc::new(TestTree::new(files.iter().map(|path| (*path, ""))));
         let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
         let shown: Vec<_> = result.entries.iter().map(|info| info.path.clone()).collect();
         prop_assert!(shown.is_sorted());
@@ -131,7 +136,7 @@ proptest! {
 #[test]
 fn problems_are_bounded() {
     let paths: Vec<_> = (0..1500).map(|n| format!("/l{n}")).collect();
-    let tree = TestTree::of(paths.iter().map(|path| (path.as_str(), Node::Link("/nothing"))));
+    let tree = Arc::new(TestTree::of(paths.iter().map(|path| (path.as_str(), Node::Link("/nothing")))));
     let listed = ls(&tree, &OpContext::new(), &LsRequest::new(path("/"))).expect("it lists").problems;
     let found = crate::testing::find(&tree, &vfs_core::GlobRequest::new("l*")).expect("it searches").problems;
     for problems in [listed, found] {

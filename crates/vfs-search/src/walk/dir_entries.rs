@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vfs_core::search::Skipped;
-use vfs_core::tree::{ChildKind, Listing};
+use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use crate::walk::ignore::IgnoreRules;
@@ -12,8 +12,8 @@ use crate::walk::options::{CHECK_EVERY, WalkControl};
 
 /// The directory that a walk is in.
 #[derive(Debug)]
-pub(crate) struct DirContext<D> {
-    pub(crate) dir: D,
+pub(crate) struct DirContext {
+    pub(crate) dir: Arc<dyn Directory>,
     pub(crate) path: VfsPath,
     /// Offset in `path` of the part below the start of the walk.
     pub(super) start: usize,
@@ -23,7 +23,7 @@ pub(crate) struct DirContext<D> {
     pub(super) outside: Option<VfsPath>,
 }
 
-impl<D> DirContext<D> {
+impl DirContext {
     /// Returns the path relative to the start of the walk.
     pub(crate) fn relative(&self) -> &str {
         self.path.as_str().get(self.start..).unwrap_or_default()
@@ -32,8 +32,8 @@ impl<D> DirContext<D> {
 
 /// A directory with its entries as steps.
 #[derive(Debug)]
-pub(crate) struct DirEntries<D> {
-    pub(crate) context: DirContext<D>,
+pub(crate) struct DirEntries {
+    pub(crate) context: DirContext,
     pub(super) listing: Listing,
     pub(super) steps: Vec<WalkStep>,
     pub(super) problems: Vec<Problem>,
@@ -85,7 +85,7 @@ impl WalkFindings {
     }
 }
 
-impl<D> DirEntries<D> {
+impl DirEntries {
     /// Returns the number of steps.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
@@ -115,7 +115,7 @@ impl<D> DirEntries<D> {
     pub(crate) fn retain(
         &mut self,
         control: WalkControl<'_>,
-        mut filter_entry: impl FnMut(WalkEntry<'_, D>) -> Result<FilterDecision>,
+        mut filter_entry: impl FnMut(WalkEntry<'_>) -> Result<FilterDecision>,
     ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut problems = Vec::new();
@@ -143,28 +143,25 @@ impl<D> DirEntries<D> {
 }
 
 /// An entry of a directory.
-#[derive(Debug)]
-pub(crate) struct WalkEntry<'a, D> {
-    entries: &'a DirEntries<D>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkEntry<'a> {
+    entries: &'a DirEntries,
     child: usize,
 }
 
-impl<D> Clone for WalkEntry<'_, D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<D> Copy for WalkEntry<'_, D> {}
-
-impl<'a, D> WalkEntry<'a, D> {
-    pub(crate) fn of(entries: &'a DirEntries<D>, step: WalkStep) -> Self {
+impl<'a> WalkEntry<'a> {
+    pub(crate) fn of(entries: &'a DirEntries, step: WalkStep) -> Self {
         Self { entries, child: step.child }
     }
 
-    /// Returns the directory of the entry.
-    pub(crate) fn context(self) -> &'a DirContext<D> {
+    /// Returns the context of the directory of the entry.
+    pub(crate) fn context(self) -> &'a DirContext {
         &self.entries.context
+    }
+
+    /// Returns the directory of the entry.
+    pub(crate) fn dir(self) -> &'a dyn Directory {
+        &*self.entries.context.dir
     }
 
     pub(crate) fn name(self) -> &'a str {

@@ -1,10 +1,11 @@
 //! Directory reader of a walk: lists, filters and sorts one directory at a time.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
 use vfs_core::search::{LinkMode, Skipped};
-use vfs_core::tree::{ChildKind, Listing, Tree};
+use vfs_core::tree::{ChildKind, Directory, Listing, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
 use crate::glob::DotVisibility;
@@ -18,17 +19,17 @@ use crate::walk::visibility::PathBuffer;
 
 /// State that all directories of a walk share.
 #[derive(Debug)]
-pub(crate) struct WalkState<D> {
+pub(crate) struct WalkState {
     /// Decides which links to follow; `None` if links are not followed.
-    pub(crate) follow: Option<Box<LinkFollower<D>>>,
+    pub(crate) follow: Option<Box<LinkFollower>>,
     /// Number of entries that were listed.
     listed: AtomicU64,
     max_entries: u64,
 }
 
-impl<D> WalkState<D> {
+impl WalkState {
     /// Creates the state of a walk that enters no directory once `max_entries` were listed.
-    pub(crate) fn new(follow: Option<LinkFollower<D>>, max_entries: u64) -> Self {
+    pub(crate) fn new(follow: Option<LinkFollower>, max_entries: u64) -> Self {
         Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
 
@@ -42,11 +43,11 @@ impl<D> WalkState<D> {
 }
 
 /// Reads the directories of a walk.
-pub(crate) struct DirReader<'a, T: Tree> {
-    pub(crate) tree: &'a T,
+pub(crate) struct DirReader<'a> {
+    pub(crate) tree: &'a Arc<dyn Tree>,
     pub(crate) control: WalkControl<'a>,
     pub(crate) options: WalkOptions,
-    pub(crate) state: &'a WalkState<T::Dir>,
+    pub(crate) state: &'a WalkState,
 }
 
 /// The target of a step into a directory.
@@ -62,7 +63,7 @@ enum DescentTarget {
     TooMany,
 }
 
-impl<T: Tree> DirReader<'_, T> {
+impl DirReader<'_> {
     /// Reads the directory at which a walk starts: `dir` at `path`.
     ///
     /// # Errors
@@ -71,13 +72,13 @@ impl<T: Tree> DirReader<'_, T> {
     /// asked for.
     pub(crate) fn start(
         &self,
-        dir: T::Dir,
+        dir: Arc<dyn Directory>,
         path: &VfsPath,
         findings: &mut WalkFindings,
-    ) -> Result<Option<DirEntries<T::Dir>>> {
+    ) -> Result<Option<DirEntries>> {
         let rules = self.options.visibility.rules_above(self.tree, path, &mut findings.problems);
         if self.options.max_depth == Some(0) {
-            let listing = self.tree.list(&dir).map_err(|error| error.with_path(path))?;
+            let listing = dir.list().map_err(|error| error.with_path(path))?;
             findings.too_deep = !listing.is_empty();
             return Ok(None);
         }
@@ -89,10 +90,10 @@ impl<T: Tree> DirReader<'_, T> {
     /// step.
     pub(crate) fn descend(
         &self,
-        entries: &DirEntries<T::Dir>,
+        entries: &DirEntries,
         step: WalkStep,
         findings: &mut WalkFindings,
-    ) -> Result<Option<DirEntries<T::Dir>>> {
+    ) -> Result<Option<DirEntries>> {
         let entry = WalkEntry::of(entries, step);
         self.control.check()?;
         let below = self.below(entry, findings);
@@ -106,8 +107,8 @@ impl<T: Tree> DirReader<'_, T> {
         }
     }
 
-    fn below(&self, entry: WalkEntry<'_, T::Dir>, findings: &mut WalkFindings) -> Result<Option<DirEntries<T::Dir>>> {
-        let (context, name, tree) = (entry.context(), entry.name(), self.tree);
+    fn below(&self, entry: WalkEntry<'_>, findings: &mut WalkFindings) -> Result<Option<DirEntries>> {
+        let (context, name) = (entry.context(), entry.name());
         let path = context.path.child(name)?;
         let outside = match self.descent(entry, &path)? {
             DescentTarget::Within => None,
@@ -126,9 +127,9 @@ impl<T: Tree> DirReader<'_, T> {
         if is_border && findings.too_deep {
             return Ok(None);
         }
-        let dir = tree.enter(&context.dir, name, &path)?;
+        let dir = context.dir.open_dir(name, &path)?;
         if is_border {
-            findings.too_deep = !tree.list(&dir)?.is_empty();
+            findings.too_deep = !dir.list()?.is_empty();
             return Ok(None);
         }
         let (start, depth, rules) = (context.start, context.depth + 1, context.rules.clone());
@@ -136,12 +137,12 @@ impl<T: Tree> DirReader<'_, T> {
     }
 
     /// Returns the target of the step at `entry`, whose path is `path`.
-    fn descent(&self, entry: WalkEntry<'_, T::Dir>, path: &VfsPath) -> Result<DescentTarget> {
+    fn descent(&self, entry: WalkEntry<'_>, path: &VfsPath) -> Result<DescentTarget> {
         let (context, name) = (entry.context(), entry.name());
         let real = match (entry.kind(), &context.outside) {
             // Where the link leads, and whether it can be followed, was reported with its entry already.
-            (ChildKind::Link, _) => match self.tree.follow(&context.dir, name) {
-                Ok(ChildKind::Directory) => self.tree.resolve(&context.dir, name)?.path,
+            (ChildKind::Link, _) => match context.dir.follow_link(name) {
+                Ok(ChildKind::Directory) => context.dir.resolve(name)?.path,
                 _ => return Ok(DescentTarget::Nowhere),
             },
             (_, None) => return Ok(DescentTarget::Within),
@@ -159,7 +160,7 @@ impl<T: Tree> DirReader<'_, T> {
     }
 
     /// Lists a directory and sorts its steps.
-    fn open(&self, mut context: DirContext<T::Dir>, findings: &mut WalkFindings) -> Result<DirEntries<T::Dir>> {
+    fn open(&self, mut context: DirContext, findings: &mut WalkFindings) -> Result<DirEntries> {
         let names = self.control.filter.names_in(context.relative()).map(|mut names| {
             names.retain(|name| context.path.child(name).is_ok());
             names.sort_unstable();
@@ -171,9 +172,9 @@ impl<T: Tree> DirReader<'_, T> {
                 // Ignore files are looked up with the other names, but only for their rules.
                 let rules = IgnoreFiles::NAMES.iter().filter(|_| self.options.visibility.applies_rules());
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
-                self.tree.list_only(&context.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
+                context.dir.list_only(&names.iter().cloned().chain(rules).collect::<Vec<_>>())
             }
-            None => self.tree.list(&context.dir),
+            None => context.dir.list(),
         };
         let mut listing = listing.map_err(|error| error.with_path(&context.path))?;
         self.state.count_listed(&listing);
@@ -184,8 +185,8 @@ impl<T: Tree> DirReader<'_, T> {
         if let Some(names) = &names {
             listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
         }
-        let (above, dir) = (&context.rules, &context.dir);
-        context.rules = visibility.rules_in(self.tree, above, dir, &context.path, files, &mut findings.problems);
+        let (above, dir) = (&context.rules, &*context.dir);
+        context.rules = visibility.rules_in(above, dir, &context.path, files, &mut findings.problems);
         let mut full = PathBuffer::below(&context.path);
         let mut checked = 0_usize;
         let mut stopped = None;
@@ -225,7 +226,7 @@ impl<T: Tree> DirReader<'_, T> {
     /// Returns the sorted steps of a listing. Directories among `entry_only` are not entered, and count as hidden.
     fn steps(
         &self,
-        context: &DirContext<T::Dir>,
+        context: &DirContext,
         listing: &Listing,
         entry_only: &HashSet<String>,
         skipped: &mut Skipped,
@@ -237,7 +238,7 @@ impl<T: Tree> DirReader<'_, T> {
                 steps.push(WalkStep { child: index, kind: StepKind::Entry });
             }
             if entry_only.contains(name) {
-                let leads_to = || self.tree.follow(&context.dir, name);
+                let leads_to = || context.dir.follow_link(name);
                 let is_directory =
                     may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
                 skipped.hidden += u64::from(is_directory);
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_listed_twice_is_one_entry() {
-        let tree = TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice();
+        let tree: Arc<dyn Tree> = Arc::new(TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice());
         let (range, mut names) = (root(&tree), Vec::new());
         let reader =
             DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };

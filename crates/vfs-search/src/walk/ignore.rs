@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::glob;
@@ -66,20 +66,20 @@ pub(crate) enum IgnoreVerdict {
 
 impl IgnoreRules {
     /// Loads the rules of the directories from the root down to the parent of `path`.
-    pub(crate) fn load_above<T: Tree>(tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
+    pub(crate) fn load_above(tree: &Arc<dyn Tree>, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
         let mut rules = Self::default();
         let mut at = VfsPath::root();
-        let mut dir = match tree.locate(&at) {
-            Ok(Located::Directory(dir)) => dir,
-            Ok(Located::File { .. }) => return rules,
+        let mut dir = match Arc::clone(tree).lookup(&at) {
+            Ok(TreeEntry::Directory(dir)) => dir,
+            Ok(TreeEntry::File { .. }) => return rules,
             Err(error) => {
                 problems.push(Problem::new(at.as_str(), &error.with_path(&at)));
                 return rules;
             }
         };
         for name in path.components() {
-            rules = rules.extended_with(tree, &dir, &at, IgnoreFiles::UNKNOWN, problems);
-            let next = at.child(name).and_then(|path| Ok((tree.enter(&dir, name, &path)?, path)));
+            rules = rules.extended_with(&*dir, &at, IgnoreFiles::UNKNOWN, problems);
+            let next = at.child(name).and_then(|path| Ok((dir.open_dir(name, &path)?, path)));
             match next {
                 Ok(below) => (dir, at) = below,
                 Err(error) => {
@@ -92,22 +92,21 @@ impl IgnoreRules {
     }
 
     /// Returns these rules together with those of the directory `dir` at `path`, which contains `files`.
-    pub(crate) fn extended_with<T: Tree>(
+    pub(crate) fn extended_with(
         &self,
-        tree: &T,
-        dir: &T::Dir,
+        dir: &dyn Directory,
         path: &VfsPath,
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut reader = RuleReader { tree, presence: files.presence, problems };
-        let ignore = reader.rules(dir, path, ".ignore", files.ignore);
-        let (is_repository, exclude) = reader.repository(dir, path, files.git);
+        let mut reader = RuleReader { dir, path, presence: files.presence, problems };
+        let ignore = reader.rules(".ignore", files.ignore);
+        let (is_repository, exclude) = reader.repository(files.git);
         let inherited = self.0.as_ref().map_or(GitScope::Outside, |above| above.scope);
         let mut scope = if is_repository { GitScope::Repository } else { inherited };
         let mut gitignore = Gitignore::empty();
         if scope != GitScope::Disowned {
-            gitignore = reader.rules(dir, path, ".gitignore", files.gitignore);
+            gitignore = reader.rules(".gitignore", files.gitignore);
         }
         if scope == GitScope::Outside && excludes_every_name(&gitignore) {
             (scope, gitignore) = (GitScope::Disowned, Gitignore::empty());
@@ -210,45 +209,47 @@ impl IgnoreFiles {
     }
 }
 
-struct RuleReader<'a, T> {
-    tree: &'a T,
+/// A reader of the rules of the directory `dir` at `path`.
+struct RuleReader<'a> {
+    dir: &'a dyn Directory,
+    path: &'a VfsPath,
     presence: Presence,
     problems: &'a mut Vec<Problem>,
 }
 
-impl<T: Tree> RuleReader<'_, T> {
+impl RuleReader<'_> {
     /// Reads the rules of the file `name`. A file that cannot be read or parsed is a problem.
-    fn rules(&mut self, dir: &T::Dir, path: &VfsPath, name: &str, kind: Option<ChildKind>) -> Gitignore {
+    fn rules(&mut self, name: &str, kind: Option<ChildKind>) -> Gitignore {
         let Some(kind) = kind.filter(|kind| *kind != ChildKind::Directory) else {
             return Gitignore::empty();
         };
-        let rules = read(self.tree, dir, name, kind).and_then(|text| parse(&text));
+        let rules = read(self.dir, name, kind).and_then(|text| parse(&text));
         rules.unwrap_or_else(|error| {
-            self.report(path, name, error);
+            self.report(self.path, name, error);
             Gitignore::empty()
         })
     }
 
     /// Returns whether the directory is the root of a repository, and the rules of its `.git/info/exclude`.
-    fn repository(&mut self, dir: &T::Dir, path: &VfsPath, git: Option<ChildKind>) -> (bool, Gitignore) {
+    fn repository(&mut self, git: Option<ChildKind>) -> (bool, Gitignore) {
         match git {
             None => return (false, Gitignore::empty()),
             Some(ChildKind::Directory) => {}
             Some(_) => return (true, Gitignore::empty()),
         }
-        let entered = path.child(".git").and_then(|path| Ok((self.tree.enter(dir, ".git", &path)?, path)));
+        let entered = self.path.child(".git").and_then(|path| Ok((self.dir.open_dir(".git", &path)?, path)));
         let (git, git_path) = match entered {
             Ok(entered) => entered,
             // In a linked worktree or a submodule, `.git` is a file.
             Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
             Err(error) => {
-                self.report(path, ".git", error);
+                self.report(self.path, ".git", error);
                 return (self.presence == Presence::Listed, Gitignore::empty());
             }
         };
         let exclude = git_path.child("info").and_then(|path| {
-            let info = self.tree.enter(&git, "info", &path)?;
-            parse(&read(self.tree, &info, "exclude", ChildKind::Link)?)
+            let info = git.open_dir("info", &path)?;
+            parse(&read(&*info, "exclude", ChildKind::Link)?)
         });
         let exclude = exclude.unwrap_or_else(|error| {
             if error.kind() != ErrorKind::NotFound {
@@ -269,11 +270,11 @@ impl<T: Tree> RuleReader<'_, T> {
     }
 }
 
-fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<Bytes> {
+fn read(dir: &dyn Directory, name: &str, kind: ChildKind) -> Result<Bytes> {
     if kind == ChildKind::Other {
         return Err(Error::new(ErrorKind::Unsupported, "the ignore file is a FIFO, socket or device"));
     }
-    let text = match tree.open(dir, name, kind)? {
+    let text = match dir.open_file(name, kind)? {
         Opened::Bytes { bytes, .. } => bytes,
         Opened::Reader { reader, .. } => {
             let mut text = Vec::new();

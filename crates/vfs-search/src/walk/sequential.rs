@@ -5,12 +5,11 @@
 //! most once, however many links refer to one another.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vfs_core::search::LinkMode;
-use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
+use vfs_core::tree::{Directory, Tree};
+use vfs_core::{Problem, Result, VfsPath};
 
 use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
 use crate::walk::dir_reader::{DirReader, WalkState};
@@ -18,19 +17,19 @@ use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
 
 /// One item of a walk.
 #[derive(Debug)]
-pub(crate) enum WalkItem<D> {
+pub(crate) enum WalkItem {
     /// A visible entry.
-    Entry(Arc<DirEntries<D>>, WalkStep),
+    Entry(Arc<DirEntries>, WalkStep),
     /// An entry that could not be read.
     Problem(Problem),
 }
 
 /// A walk in progress.
 #[derive(Debug)]
-pub(crate) struct Walk<D> {
+pub(crate) struct Walk {
     options: WalkOptions,
-    state: WalkState<D>,
-    frames: Vec<WalkFrame<D>>,
+    state: WalkState,
+    frames: Vec<WalkFrame>,
     problems: VecDeque<Problem>,
     findings: WalkFindings,
     steps_taken: usize,
@@ -38,21 +37,21 @@ pub(crate) struct Walk<D> {
 
 /// A directory with steps left.
 #[derive(Debug)]
-struct WalkFrame<D> {
-    entries: Arc<DirEntries<D>>,
+struct WalkFrame {
+    entries: Arc<DirEntries>,
     next: usize,
 }
 
-impl<D: Clone + Send + Sync + 'static> Walk<D> {
+impl Walk {
     /// Starts at the directory `dir` at `path`. The walk enters no directory once `max_entries` were listed.
     ///
     /// # Errors
     ///
     /// The errors of listing the directory.
-    pub(crate) fn start<T: Tree<Dir = D>>(
-        tree: &T,
+    pub(crate) fn start(
+        tree: &Arc<dyn Tree>,
         control: WalkControl<'_>,
-        dir: D,
+        dir: Arc<dyn Directory>,
         path: &VfsPath,
         options: WalkOptions,
         max_entries: u64,
@@ -70,7 +69,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// # Errors
     ///
     /// Only the errors of the control's check.
-    pub(crate) fn next<T: Tree<Dir = D>>(&mut self, tree: &T, control: WalkControl<'_>) -> Result<Option<WalkItem<D>>> {
+    pub(crate) fn next(&mut self, tree: &Arc<dyn Tree>, control: WalkControl<'_>) -> Result<Option<WalkItem>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
@@ -125,26 +124,28 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     }
 }
 
-impl<D> WalkFrame<D> {
-    fn new(entries: DirEntries<D>) -> Self {
+impl WalkFrame {
+    fn new(entries: DirEntries) -> Self {
         Self { entries: Arc::new(entries), next: 0 }
     }
 }
 
 /// Decides which directories outside of the searched tree a walk enters through links.
-pub(crate) struct LinkFollower<D> {
+#[derive(Debug)]
+pub(crate) struct LinkFollower {
     /// The real path of the searched tree.
     start: VfsPath,
-    entry_paths: EntryPaths<D>,
+    entry_paths: EntryPaths,
 }
 
 /// The path under which each directory outside of the searched tree is entered.
-enum EntryPaths<D> {
+#[derive(Debug)]
+enum EntryPaths {
     /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
     /// A parallel walk consults a sequential one with the same limit on entries. That walk starts when the first link
     /// leads outside, and goes only as far as the workers need.
-    Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk<D>>>> },
+    Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk>>> },
 }
 
 /// Whether the walk enters a directory outside of the searched tree under a given path.
@@ -156,15 +157,15 @@ pub(crate) enum EnterDecision {
     TooMany,
 }
 
-impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
+impl LinkFollower {
     /// Creates the policy of a sequential walk from `path` down.
-    pub(crate) fn for_ordered_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
+    pub(crate) fn for_ordered_walk(tree: &Arc<dyn Tree>, path: &VfsPath) -> Self {
         Self { start: real_path(tree, path), entry_paths: EntryPaths::Recorded(Mutex::default()) }
     }
 
     /// Creates the policy of a walk from `path` down that enters directories in any order. About `max_entries` entries
     /// are listed to put them in order.
-    pub(crate) fn for_parallel_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
+    pub(crate) fn for_parallel_walk(tree: &Arc<dyn Tree>, path: &VfsPath, max_entries: u64) -> Self {
         let entry_paths = EntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
         Self { start: real_path(tree, path), entry_paths }
     }
@@ -179,11 +180,11 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
     /// # Errors
     ///
     /// The error that ends the search meanwhile.
-    pub(crate) fn should_enter<T: Tree<Dir = D>>(
+    pub(crate) fn should_enter(
         &self,
         real: &VfsPath,
         path: &VfsPath,
-        tree: &T,
+        tree: &Arc<dyn Tree>,
         control: WalkControl<'_>,
         options: WalkOptions,
     ) -> Result<EnterDecision> {
@@ -219,33 +220,25 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
     }
 }
 
-impl<D> fmt::Debug for LinkFollower<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Follow").field("start", &self.start).finish_non_exhaustive()
-    }
-}
-
 /// Starts a sequential walk of all directories from `start` down.
-fn start_ordered_walk<T: Tree>(
-    tree: &T,
+fn start_ordered_walk(
+    tree: &Arc<dyn Tree>,
     control: WalkControl<'_>,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
-) -> Result<Walk<T::Dir>> {
-    let Located::Directory(dir) = tree.locate(start)? else {
-        return Err(Error::at(ErrorKind::NotADirectory, start));
-    };
+) -> Result<Walk> {
+    let dir = Arc::clone(tree).lookup(start)?.into_dir(start)?;
     let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
     Walk::start(tree, control, dir, start, options, max_entries)
 }
 
 /// Returns `path` without links, or `path` itself if it cannot be resolved: links to entries below it then count as
 /// leading outside, and are followed once.
-fn real_path<T: Tree>(tree: &T, path: &VfsPath) -> VfsPath {
+fn real_path(tree: &Arc<dyn Tree>, path: &VfsPath) -> VfsPath {
     let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return path.clone() };
-    match tree.locate(&parent) {
-        Ok(Located::Directory(dir)) => tree.resolve(&dir, name).map_or_else(|_| path.clone(), |resolved| resolved.path),
+    match tree.find_dir(&parent) {
+        Ok(Some(dir)) => dir.resolve(name).map_or_else(|_| path.clone(), |resolved| resolved.path),
         _ => path.clone(),
     }
 }
@@ -263,7 +256,7 @@ mod tests {
     fn the_smallest_path_is_planned_unless_too_many_entries_lie_before() {
         let link = Node::Link("/far");
         let tree = TestTree::new([("/s/a/file", ""), ("/s/b/file", ""), ("/far/file", "")]);
-        let tree = tree.with("/s/y/link", link.clone()).with("/s/z/link", link);
+        let tree: Arc<dyn Tree> = Arc::new(tree.with("/s/y/link", link.clone()).with("/s/z/link", link));
         let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
         for (max_entries, expected) in [
             (MAX_ENTRIES, [EnterDecision::No, EnterDecision::Yes]),

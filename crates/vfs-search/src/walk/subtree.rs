@@ -7,12 +7,12 @@ use crate::walk::dir_entries::{DirEntries, WalkStep};
 
 /// Unclaimed steps of a directory.
 #[derive(Debug)]
-pub(crate) struct StepRange<D> {
-    pub(crate) entries: Arc<DirEntries<D>>,
+pub(crate) struct StepRange {
+    pub(crate) entries: Arc<DirEntries>,
     pub(crate) steps: Range<usize>,
 }
 
-impl<D> StepRange<D> {
+impl StepRange {
     /// Takes the first steps, at most `most`.
     pub(crate) fn take(&mut self, most: usize) -> Self {
         let middle = self.steps.end.min(self.steps.start + most);
@@ -24,24 +24,18 @@ impl<D> StepRange<D> {
 
 /// Steps that are taken one after the other, each with everything below it. The steps of the last range come first,
 /// and no range is empty.
-#[derive(Debug)]
-pub(crate) struct Subtree<D>(Vec<StepRange<D>>);
+#[derive(Debug, Default)]
+pub(crate) struct Subtree(Vec<StepRange>);
 
-impl<D> Default for Subtree<D> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<D> Subtree<D> {
-    pub(crate) fn new(range: StepRange<D>) -> Self {
+impl Subtree {
+    pub(crate) fn new(range: StepRange) -> Self {
         let mut subtree = Self::default();
         subtree.enter(range);
         subtree
     }
 
     /// Returns the next step and its directory.
-    pub(crate) fn next(&self) -> Option<(Arc<DirEntries<D>>, WalkStep)> {
+    pub(crate) fn next(&self) -> Option<(Arc<DirEntries>, WalkStep)> {
         let range = self.0.last()?;
         Some((Arc::clone(&range.entries), range.entries.step(range.steps.start)))
     }
@@ -57,14 +51,14 @@ impl<D> Subtree<D> {
     }
 
     /// Continues with the steps of `range`.
-    pub(crate) fn enter(&mut self, range: StepRange<D>) {
+    pub(crate) fn enter(&mut self, range: StepRange) {
         if !range.steps.is_empty() {
             self.0.push(range);
         }
     }
 
     /// Returns the remaining ranges, one for each directory.
-    pub(crate) fn into_ranges(self) -> impl Iterator<Item = StepRange<D>> {
+    pub(crate) fn into_ranges(self) -> impl Iterator<Item = StepRange> {
         self.0.into_iter()
     }
 
@@ -86,6 +80,8 @@ impl<D> Subtree<D> {
 
 #[cfg(test)]
 mod tests {
+    use vfs_core::tree::Tree;
+
     use super::*;
     use crate::testing::TestTree;
     use crate::walk::dir_entries::{WalkEntry, WalkFindings};
@@ -94,22 +90,21 @@ mod tests {
 
     #[test]
     fn a_subtree_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
-        let tree = TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]);
+        let tree: Arc<dyn Tree> = Arc::new(TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]));
         let (range, reader) = (
             root(&tree),
             DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
         );
         let mut subtree = Subtree::new(range);
-        let enter = |subtree: &mut Subtree<String>| {
+        let enter = |subtree: &mut Subtree| {
             let (entries, step) = subtree.next().expect("a directory");
             subtree.advance();
             let below =
                 reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
             subtree.enter(full_range(below));
         };
-        let next = |subtree: &Subtree<String>| {
-            subtree.next().map(|(entries, step)| WalkEntry::of(&entries, step).name().to_owned())
-        };
+        let next =
+            |subtree: &Subtree| subtree.next().map(|(entries, step)| WalkEntry::of(&entries, step).name().to_owned());
         enter(&mut subtree);
         enter(&mut subtree);
         assert_eq!(next(&subtree).as_deref(), Some("f"));

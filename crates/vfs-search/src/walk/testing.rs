@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::VfsPath;
-use vfs_core::tree::{Located, Tree as _};
+use vfs_core::tree::Tree;
 
-use crate::testing::TestTree;
 use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::options::{Directories, WalkControl, WalkFilter, WalkOptions};
@@ -29,12 +28,12 @@ pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     directories: Directories::OnlyEntered,
 };
 
-pub(crate) fn root(tree: &TestTree) -> StepRange<String> {
-    let Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else { panic!("a directory") };
+pub(crate) fn root(tree: &Arc<dyn Tree>) -> StepRange {
+    let dir = tree.find_dir(&VfsPath::root()).expect("the root").expect("a directory");
     let reader = DirReader { tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
 }
 
-pub(crate) fn full_range(entries: DirEntries<String>) -> StepRange<String> {
+pub(crate) fn full_range(entries: DirEntries) -> StepRange {
     StepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
 }

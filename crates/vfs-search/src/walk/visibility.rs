@@ -1,7 +1,9 @@
 //! Visibility rule of searches: hidden names and ignore rules.
 
+use std::sync::Arc;
+
 use vfs_core::search::{HiddenNames, IgnoreMode, Skipped};
-use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Directory, Tree};
 use vfs_core::{Problem, VfsPath};
 
 use crate::glob::DotVisibility;
@@ -21,7 +23,7 @@ impl Visibility {
     pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, ignore: IgnoreMode::Disregard };
 
     /// Returns the rules above `path`, at which a walk starts.
-    pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
+    pub(crate) fn rules_above(self, tree: &Arc<dyn Tree>, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
         if self.applies_rules() { IgnoreRules::load_above(tree, path, problems) } else { IgnoreRules::default() }
     }
 
@@ -31,11 +33,10 @@ impl Visibility {
     }
 
     /// Returns the rules in the directory `dir` at `path`, which contains `files`.
-    pub(crate) fn rules_in<T: Tree>(
+    pub(crate) fn rules_in(
         self,
-        tree: &T,
         above: &IgnoreRules,
-        dir: &T::Dir,
+        dir: &dyn Directory,
         path: &VfsPath,
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
@@ -43,7 +44,7 @@ impl Visibility {
         if !self.applies_rules() {
             return IgnoreRules::default();
         }
-        above.extended_with(tree, dir, path, files, problems)
+        above.extended_with(dir, path, files, problems)
     }
 
     /// Returns how much of the entry `name` of the directory `full` is visible, and counts the entry as skipped if

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vfs_core::search::EntryKinds;
-use vfs_core::tree::{ChildKind, DynDirectory, Located, OpenTreeRequest, Opened, SharedTree, Tree as _, TreeUse};
-use vfs_core::{Error, ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
+use vfs_core::tree::{ChildKind, Directory, OpenTreeRequest, Opened, Tree, TreeEntry, TreeUse};
+use vfs_core::{ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use super::LawResult;
 use super::steps::cx;
@@ -24,9 +24,7 @@ laws! { "lend" in Storage:
 
 const PURPOSES: [TreeUse; 3] = [TreeUse::List, TreeUse::Glob, TreeUse::Grep];
 
-type Directory = Arc<dyn DynDirectory>;
-
-async fn open_tree(t: &Target, start: &str, purpose: TreeUse) -> Result<SharedTree> {
+async fn open_tree(t: &Target, start: &str, purpose: TreeUse) -> Result<Arc<dyn Tree>> {
     let searchable = t.backend.as_tree_provider().expect("the law needs a backend that provides a tree");
     searchable.open_tree(&cx(), OpenTreeRequest::new(t.path(start), purpose)).await
 }
@@ -45,15 +43,12 @@ struct Entry {
     content: Option<Bytes>,
 }
 
-fn directory(tree: &SharedTree, path: &VfsPath) -> Result<Directory> {
-    match tree.locate(path)? {
-        Located::Directory(dir) => Ok(dir),
-        Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
-    }
+fn directory(tree: &Arc<dyn Tree>, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+    Arc::clone(tree).lookup(path)?.into_dir(path)
 }
 
-fn content(dir: &Directory, name: &str) -> Result<Bytes> {
-    match dir.open(name, ChildKind::File)? {
+fn content(dir: &dyn Directory, name: &str) -> Result<Bytes> {
+    match dir.open_file(name, ChildKind::File)? {
         Opened::Bytes { bytes, .. } => Ok(bytes),
         Opened::Reader { mut reader, .. } => {
             let mut bytes = Vec::new();
@@ -64,17 +59,17 @@ fn content(dir: &Directory, name: &str) -> Result<Bytes> {
 }
 
 /// Collects all that is below `dir`.
-fn walk(dir: &Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()> {
+fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()> {
     let listing = dir.list()?;
     assert!(listing.problems.is_empty(), "{:?}", listing.problems);
     for (name, kind) in listing.iter() {
         let below = path.child(name)?;
-        let (info, real) = (dir.info(name, below.clone())?, dir.resolve(name)?);
+        let (info, real) = (dir.stat(name, below.clone())?, dir.resolve(name)?);
         assert_eq!(info.is_dir, kind == ChildKind::Directory, "{below}");
         let content = if info.is_dir { None } else { Some(content(dir, name)?) };
         entries.push(Entry { info, real, content });
         if kind == ChildKind::Directory {
-            walk(&dir.enter(name, &below)?, &below, entries)?;
+            walk(&*dir.open_dir(name, &below)?, &below, entries)?;
         }
     }
     Ok(())
@@ -85,7 +80,7 @@ async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Ent
     let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {
         let mut entries = Vec::new();
-        walk(&directory(&tree, &at)?, &at, &mut entries)?;
+        walk(&*directory(&tree, &at)?, &at, &mut entries)?;
         entries.sort_by(|a, b| a.info.path.cmp(&b.info.path));
         Ok(entries)
     })
@@ -132,10 +127,10 @@ async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
     }
     let (tree, file, base) = (open_tree(t, "/d/a b", TreeUse::Grep).await?, t.path("/d/a b"), t.base.clone());
     looking(move || {
-        let located = tree.locate(&file)?;
-        let Located::File { dir, name } = located else { panic!("a file is found as a file, not as a directory") };
-        assert_eq!((name.as_str(), content(&dir, &name)?), ("a b", "/d/a b\n".into()));
-        assert!(directory(&tree, &base)?.open("d", ChildKind::File).is_err(), "a directory is no file");
+        let entry = Arc::clone(&tree).lookup(&file)?;
+        let TreeEntry::File { dir, name } = entry else { panic!("a file is found as a file, not as a directory") };
+        assert_eq!((name.as_str(), content(&*dir, &name)?), ("a b", "/d/a b\n".into()));
+        assert!(directory(&tree, &base)?.open_file("d", ChildKind::File).is_err(), "a directory is no file");
         Ok(())
     })
     .await
@@ -170,8 +165,8 @@ async fn that_nothing_is_there_is_for_the_search_to_find(t: &Target) -> LawResul
     for purpose in PURPOSES {
         for start in ["/missing", "/missing/deeper", "/d/missing"] {
             let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
-            let located = looking(move || tree.locate(&at).map(drop)).await;
-            assert_eq!(located.map_err(|error| error.kind()), Err(ErrorKind::NotFound), "{start} for {purpose:?}");
+            let entry = looking(move || tree.lookup(&at).map(drop)).await;
+            assert_eq!(entry.map_err(|error| error.kind()), Err(ErrorKind::NotFound), "{start} for {purpose:?}");
         }
     }
     Ok(())

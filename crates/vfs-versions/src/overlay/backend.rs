@@ -14,7 +14,7 @@ use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::UnaryRequest;
 use vfs_core::path::{MapPaths, PathMapping};
 use vfs_core::transfer::DownloadRequest;
-use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
@@ -319,7 +319,7 @@ impl Backend for OverlayBackend {
         cx.check()?;
         let path = req.path.clone();
         let tree = self.state().tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob)).await?;
-        let result = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let result = vfs_search::glob_on(Pool::global(), tree, cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
 
@@ -327,7 +327,7 @@ impl Backend for OverlayBackend {
         cx.check()?;
         let path = req.path.clone();
         let tree = self.state().tree(cx, OpenTreeRequest::for_grep(&req)).await?;
-        let result = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let result = vfs_search::grep_on(Pool::global(), tree, cx.clone(), req).await;
         result.map_err(|error| error.or_path(&path))
     }
 
@@ -392,7 +392,7 @@ impl MultiModalReader for OverlayBackend {
 
 #[async_trait]
 impl TreeProvider for OverlayBackend {
-    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         cx.check()?;
         self.state().tree(cx, req).await
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use vfs_core::links::is_link;
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::tree::{OpenTreeRequest, SharedTree, TreeUse};
+use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, ResolveRequest, ResolveResult, Result,
     StatRequest, Version, VfsPath,
@@ -13,7 +13,7 @@ use vfs_core::{
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
-use super::tree::overlay_tree;
+use super::tree::OverlayTree;
 use crate::entry::{Entry, FileContent, fetch};
 
 /// Written files over those of the base. A clone shares the written files; a [draft](OverlayState::draft) does not.
@@ -200,19 +200,19 @@ impl OverlayState {
     }
 
     /// Returns the tree of the overlay and its base.
-    pub(super) async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<SharedTree> {
+    pub(super) async fn tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
         let real = self.real(cx, &req.path).await?;
         let req = req.at(real);
         let base = vfs_search::open_tree(&self.base, cx, req.clone()).await?;
         let upper = req.send(&self.upper, cx).await?;
-        Ok(overlay_tree(self.clone(), upper, base))
+        Ok(Arc::new(OverlayTree { state: self.clone(), upper, base }))
     }
 
     /// Lists a directory.
     pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
         let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List)).await?;
-        let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        let listed = vfs_search::ls_on(Pool::global(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
 

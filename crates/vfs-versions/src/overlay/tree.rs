@@ -4,22 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::path::PathMapping;
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
 use super::state::OverlayState;
 
-pub(super) fn overlay_tree(state: OverlayState, upper: SharedTree, base: SharedTree) -> SharedTree {
-    SharedTree::new(OverlayTree(Arc::new(Layers { state, upper, base })))
+/// The changed files over the base.
+pub(super) struct OverlayTree {
+    pub(super) state: OverlayState,
+    pub(super) upper: Arc<dyn Tree>,
+    pub(super) base: Arc<dyn Tree>,
 }
 
-struct Layers {
-    state: OverlayState,
-    upper: SharedTree,
-    base: SharedTree,
-}
-
-impl Layers {
+impl OverlayTree {
     /// Returns the real path of `path`, like [`OverlayState::real`].
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
         if !self.state.may_have_links(path) || matches!(self.resolve(path), Ok(Some(real)) if real == *path) {
@@ -40,7 +37,7 @@ impl Layers {
     /// Returns the real path of `path` in the base, or `None` if the base has no directory above it.
     fn resolve(&self, path: &VfsPath) -> Result<Option<VfsPath>> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(None) };
-        let Some(dir) = self.base.directory(&parent)? else { return Ok(None) };
+        let Some(dir) = self.base.find_dir(&parent)? else { return Ok(None) };
         match dir.resolve(name) {
             Ok(resolved) if resolved.leads_nowhere => Err(Error::not_found(path)),
             Ok(resolved) => Ok(Some(resolved.path)),
@@ -49,78 +46,77 @@ impl Layers {
         }
     }
 
-    /// Locates `path`, which must have no links in it.
-    fn locate(layers: &Arc<Self>, path: &VfsPath) -> Result<Located<OverlayDirectory>> {
-        let merged =
-            |path, upper, base| OverlayDirectory { layers: Arc::clone(layers), path, requested: None, upper, base };
-        let above = || path.parent().unwrap_or_default();
-        let upper = match layers.upper.locate(path) {
-            Ok(Located::Directory(dir)) => Some(dir),
-            Ok(Located::File { dir, name }) => {
-                return Ok(Located::File { dir: merged(above(), Some(dir), None), name });
-            }
+    /// Looks up `real`, a path without links, for a caller that requested `path`.
+    fn lookup_real(self: &Arc<Self>, real: VfsPath, path: &VfsPath) -> Result<TreeEntry> {
+        let file = |upper, base, name| {
+            let at = real.parent().unwrap_or_default();
+            let dir = OverlayDirectory { tree: Arc::clone(self), path: at, requested: None, upper, base };
+            Ok(TreeEntry::File { dir: Arc::new(dir), name })
+        };
+        let upper = match Arc::clone(&self.upper).lookup(&real) {
+            Ok(TreeEntry::Directory(dir)) => Some(dir),
+            Ok(TreeEntry::File { dir, name }) => return file(Some(dir), None, name),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let base = if layers.state.is_hidden(path) { None } else { Some(layers.base.locate(path)) };
+        let base = if self.state.is_hidden(&real) { None } else { Some(Arc::clone(&self.base).lookup(&real)) };
         let base = match (base, &upper) {
-            (Some(Ok(Located::Directory(dir))), _) => Some(dir),
-            (Some(Ok(Located::File { dir, name })), None) => {
-                return Ok(Located::File { dir: merged(above(), None, Some(dir)), name });
-            }
+            (Some(Ok(TreeEntry::Directory(dir))), _) => Some(dir),
+            (Some(Ok(TreeEntry::File { dir, name })), None) => return file(None, Some(dir), name),
             // A written entry replaces a file of the base, but not a directory that cannot be read.
             (Some(Err(error)), upper) if upper.is_none() || !error.is_absence() => return Err(error),
-            (None, None) => return Err(Error::not_found(path)),
+            (None, None) => return Err(Error::not_found(&real)),
             _ => None,
         };
-        Ok(Located::Directory(merged(path.clone(), upper, base)))
+        Ok(TreeEntry::Directory(OverlayDirectory::new(self, real, path, upper, base)))
     }
 }
 
-struct OverlayTree(Arc<Layers>);
-
-impl DynTree for OverlayTree {
-    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        let located = self.0.real(path).and_then(|real| Layers::locate(&self.0, &real));
-        Ok(match located.map_err(|error| error.with_path(path))? {
-            Located::Directory(dir) => Located::Directory(Arc::new(dir.requested_as(path))),
-            Located::File { dir, name } => Located::File { dir: Arc::new(dir), name },
-        })
+impl Tree for OverlayTree {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        self.real(path).and_then(|real| self.lookup_real(real, path)).map_err(|error| error.with_path(path))
     }
 }
 
 /// Directory that the upper side, the base, or both have.
 struct OverlayDirectory {
-    layers: Arc<Layers>,
+    tree: Arc<OverlayTree>,
     /// Real path.
     path: VfsPath,
     /// Requested path, if a link leads to the real one; for the problems of a listing.
     requested: Option<PathMapping>,
-    upper: Option<Arc<dyn DynDirectory>>,
-    base: Option<Arc<dyn DynDirectory>>,
+    upper: Option<Arc<dyn Directory>>,
+    base: Option<Arc<dyn Directory>>,
 }
 
 /// Side that has an entry.
 enum Side<'a> {
-    Upper(&'a Arc<dyn DynDirectory>),
-    Base(&'a Arc<dyn DynDirectory>),
+    Upper(&'a Arc<dyn Directory>),
+    Base(&'a Arc<dyn Directory>),
 }
 
 /// Changed target of a link.
 enum ChangedTarget {
     /// A file that was written.
-    File(Arc<dyn DynDirectory>, String),
+    File(Arc<dyn Directory>, String),
     /// A directory with written files only.
     Directory,
 }
 
 impl OverlayDirectory {
-    fn requested_as(mut self, path: &VfsPath) -> Self {
-        self.requested = (*path != self.path).then(|| PathMapping::new(path.clone(), self.path.clone()));
-        self
+    /// Returns the directory at the real path `path`, which the search reached by the path `requested`.
+    fn new(
+        tree: &Arc<OverlayTree>,
+        path: VfsPath,
+        requested: &VfsPath,
+        upper: Option<Arc<dyn Directory>>,
+        base: Option<Arc<dyn Directory>>,
+    ) -> Arc<Self> {
+        let requested = (*requested != path).then(|| PathMapping::new(requested.clone(), path.clone()));
+        Arc::new(Self { tree: Arc::clone(tree), path, requested, upper, base })
     }
 
-    fn merged(&self, list: impl Fn(&dyn DynDirectory) -> Result<Listing>) -> Result<Listing> {
+    fn merged(&self, list: impl Fn(&dyn Directory) -> Result<Listing>) -> Result<Listing> {
         let mut listing = match &self.upper {
             Some(upper) => list(&**upper)?,
             None => Listing::default(),
@@ -129,7 +125,7 @@ impl OverlayDirectory {
         let written: HashSet<String> = listing.iter().map(|(name, _)| name.to_owned()).collect();
         let mut below = list(&**base)?;
         below.retain(|name, _| {
-            let is_gone = || self.path.child(name).is_ok_and(|path| self.layers.state.hidden.contains(&path));
+            let is_gone = || self.path.child(name).is_ok_and(|path| self.tree.state.hidden.contains(&path));
             !written.contains(name) && !is_gone()
         });
         for (name, kind) in below.iter() {
@@ -152,14 +148,14 @@ impl OverlayDirectory {
             }
         }
         match &self.base {
-            Some(base) if !self.layers.state.hidden.contains(&self.path.child(name)?) => Ok(Side::Base(base)),
+            Some(base) if !self.tree.state.hidden.contains(&self.path.child(name)?) => Ok(Side::Base(base)),
             _ => Err(Error::of(ErrorKind::NotFound)),
         }
     }
 
     /// If the entry `name` of `base` is a link whose target was changed in the overlay, returns the target and its path.
-    fn changed_target(&self, base: &Arc<dyn DynDirectory>, name: &str) -> Result<Option<(ChangedTarget, VfsPath)>> {
-        let state = &self.layers.state;
+    fn changed_target(&self, base: &Arc<dyn Directory>, name: &str) -> Result<Option<(ChangedTarget, VfsPath)>> {
+        let state = &self.tree.state;
         if state.is_unchanged() || !state.base.capabilities(&self.path).links {
             return Ok(None);
         }
@@ -168,13 +164,13 @@ impl OverlayDirectory {
         if target == self.path.child(name)? {
             return Ok(None);
         }
-        let changed = match self.layers.upper.locate(&target) {
-            Ok(Located::File { dir, name }) => ChangedTarget::File(dir, name),
+        let changed = match Arc::clone(&self.tree.upper).lookup(&target) {
+            Ok(TreeEntry::File { dir, name }) => ChangedTarget::File(dir, name),
             // A directory that both sides have is described as the one of the base.
-            Ok(Located::Directory(_)) if state.is_hidden(&target) || base.follow(name).is_err() => {
+            Ok(TreeEntry::Directory(_)) if state.is_hidden(&target) || base.follow_link(name).is_err() => {
                 ChangedTarget::Directory
             }
-            Ok(Located::Directory(_)) => return Ok(None),
+            Ok(TreeEntry::Directory(_)) => return Ok(None),
             Err(error) if error.is_absence() && !state.is_hidden(&target) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -184,7 +180,7 @@ impl OverlayDirectory {
     /// Returns the real path of the directory `name`.
     fn real(&self, name: &str) -> Result<VfsPath> {
         let at = self.path.child(name)?;
-        let state = &self.layers.state;
+        let state = &self.tree.state;
         match &self.base {
             Some(base) if !state.hidden.contains(&at) && state.base.capabilities(&at).links => {
                 let resolved = base.resolve(name)?;
@@ -195,7 +191,7 @@ impl OverlayDirectory {
     }
 }
 
-impl DynDirectory for OverlayDirectory {
+impl Directory for OverlayDirectory {
     fn list(&self) -> Result<Listing> {
         self.merged(|dir| dir.list())
     }
@@ -204,11 +200,11 @@ impl DynDirectory for OverlayDirectory {
         self.merged(|dir| dir.list_only(names))
     }
 
-    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
         let at = self.real(name)?;
-        let upper = self.layers.upper.directory(&at)?;
+        let upper = self.tree.upper.find_dir(&at)?;
         let base = match &self.base {
-            Some(base) if !self.layers.state.is_hidden(&at) => match base.enter(name, &at) {
+            Some(base) if !self.tree.state.is_hidden(&at) => match base.open_dir(name, &at) {
                 Ok(dir) => Some(dir),
                 Err(error) if upper.is_some() && error.is_absence() => None,
                 Err(error) => return Err(error),
@@ -218,29 +214,28 @@ impl DynDirectory for OverlayDirectory {
         if upper.is_none() && base.is_none() {
             return Err(Error::not_found(path));
         }
-        let dir = Self { layers: Arc::clone(&self.layers), path: at, requested: None, upper, base };
-        Ok(Arc::new(dir.requested_as(path)))
+        Ok(Self::new(&self.tree, at, path, upper, base))
     }
 
-    fn follow(&self, name: &str) -> Result<ChildKind> {
+    fn follow_link(&self, name: &str) -> Result<ChildKind> {
         match self.side(name)? {
-            Side::Upper(dir) => dir.follow(name),
+            Side::Upper(dir) => dir.follow_link(name),
             Side::Base(dir) => match self.changed_target(dir, name)? {
                 Some((ChangedTarget::File(..), _)) => Ok(ChildKind::File),
                 Some((ChangedTarget::Directory, _)) => Ok(ChildKind::Directory),
-                None => dir.follow(name),
+                None => dir.follow_link(name),
             },
         }
     }
 
-    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         let at = self.path.child(name)?;
         let mut info = match self.side(name)? {
             Side::Upper(dir) => {
-                let info = dir.info(name, at.clone())?;
+                let info = dir.stat(name, at.clone())?;
                 // Like `stat`, describe a directory that both sides have as the one of the base.
                 match &self.base {
-                    Some(base) if info.is_dir && !self.layers.state.hidden.contains(&at) => match base.info(name, at) {
+                    Some(base) if info.is_dir && !self.tree.state.hidden.contains(&at) => match base.stat(name, at) {
                         Ok(of_base) if of_base.is_dir => of_base,
                         Err(error) if !error.is_absence() => return Err(error),
                         _ => info,
@@ -249,32 +244,32 @@ impl DynDirectory for OverlayDirectory {
                 }
             }
             Side::Base(dir) => match self.changed_target(dir, name)? {
-                Some((ChangedTarget::File(dir, name), target)) => dir.info(&name, target)?,
+                Some((ChangedTarget::File(dir, name), target)) => dir.stat(&name, target)?,
                 Some((ChangedTarget::Directory, target)) => FileInfo::directory(target),
-                None => dir.info(name, at)?,
+                None => dir.stat(name, at)?,
             },
         };
         info.path = path;
         Ok(info)
     }
 
-    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+    fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
         // The target of a link may be changed.
         match self.side(name).ok()? {
             _ if kind != ChildKind::File => None,
-            Side::Upper(dir) | Side::Base(dir) => dir.known(name, kind),
+            Side::Upper(dir) | Side::Base(dir) => dir.prefilter(name, kind),
         }
     }
 
-    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         match self.side(name)? {
-            Side::Upper(dir) => dir.open(name, kind),
+            Side::Upper(dir) => dir.open_file(name, kind),
             Side::Base(dir) if kind == ChildKind::Link => match self.changed_target(dir, name)? {
-                Some((ChangedTarget::File(dir, name), _)) => dir.open(&name, ChildKind::File),
+                Some((ChangedTarget::File(dir, name), _)) => dir.open_file(&name, ChildKind::File),
                 Some((ChangedTarget::Directory, _)) => Err(Error::of(ErrorKind::IsADirectory)),
-                None => dir.open(name, kind),
+                None => dir.open_file(name, kind),
             },
-            Side::Base(dir) => dir.open(name, kind),
+            Side::Base(dir) => dir.open_file(name, kind),
         }
     }
 
@@ -288,45 +283,49 @@ impl DynDirectory for OverlayDirectory {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
+    use vfs_core::tree::{OpenTreeRequest, TreeUse};
     use vfs_core::{Backend, BackendExt as _, LsRequest, OpContext};
     use vfs_memory::MemoryBackend;
     use vfs_search::Pool;
 
     use super::*;
 
-    /// A tree whose directory `d` cannot be opened.
-    struct Closed(SharedTree);
+    /// A tree, or its root, whose directory `d` cannot be opened.
+    struct Closed<T: ?Sized>(Arc<T>);
 
-    impl Tree for Closed {
-        type Dir = Arc<dyn DynDirectory>;
+    impl Tree for Closed<dyn Tree> {
+        fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+            match Arc::clone(&self.0).lookup(path)? {
+                _ if path.as_str() == "/d" => Err(Error::of(ErrorKind::PermissionDenied)),
+                TreeEntry::Directory(dir) => Ok(TreeEntry::Directory(Arc::new(Closed(dir)))),
+                file => Ok(file),
+            }
+        }
+    }
 
-        fn locate(&self, path: &VfsPath) -> Result<Located<Self::Dir>> {
-            if path.as_str() == "/d" { Err(Error::of(ErrorKind::PermissionDenied)) } else { self.0.locate(path) }
+    impl Directory for Closed<dyn Directory> {
+        fn list(&self) -> Result<Listing> {
+            self.0.list()
         }
 
-        fn list(&self, dir: &Self::Dir) -> Result<Listing> {
-            dir.list()
+        fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
+            if name == "d" { Err(Error::of(ErrorKind::PermissionDenied)) } else { self.0.open_dir(name, path) }
         }
 
-        fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir> {
-            if name == "d" { Err(Error::of(ErrorKind::PermissionDenied)) } else { dir.enter(name, path) }
+        fn follow_link(&self, name: &str) -> Result<ChildKind> {
+            self.0.follow_link(name)
         }
 
-        fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind> {
-            dir.follow(name)
+        fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+            self.0.stat(name, path)
         }
 
-        fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo> {
-            dir.info(name, path)
+        fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+            self.0.open_file(name, kind)
         }
 
-        fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened> {
-            dir.open(name, kind)
-        }
-
-        fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<ResolveResult> {
-            dir.resolve(name)
+        fn resolve(&self, name: &str) -> Result<ResolveResult> {
+            self.0.resolve(name)
         }
     }
 
@@ -341,8 +340,8 @@ mod tests {
         let closed = Closed(vfs_search::open_tree(&state.base, &cx, root()).await?);
         let upper: Arc<dyn Backend> = Arc::new(state.upper.clone());
         let upper = vfs_search::open_tree(&upper, &cx, root()).await?;
-        let tree = Arc::new(overlay_tree(state, upper, SharedTree::of(Arc::new(closed))));
-        let list = |at| vfs_search::ls_on(Pool::global(), Arc::clone(&tree), cx.clone(), at);
+        let tree = Arc::new(OverlayTree { state, upper, base: Arc::new(closed) });
+        let list = |at| vfs_search::ls_on(Pool::global(), Arc::clone(&tree) as _, cx.clone(), at);
 
         let error = list(LsRequest::new(VfsPath::parse("/d")?)).await.expect_err("unreadable");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);

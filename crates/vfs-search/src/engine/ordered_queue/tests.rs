@@ -2,6 +2,7 @@
 
 use vfs_core::VfsPath;
 use vfs_core::search::FileCount;
+use vfs_core::tree::Tree;
 
 use super::*;
 use crate::testing::TestTree;
@@ -18,7 +19,7 @@ fn counts(searched: u64) -> Vec<Item> {
 }
 
 /// Returns what was taken: the count of each file, and 100 plus the number of searched files for counts.
-fn taken(queue: &mut OrderedQueue<String>) -> (HeadState, Vec<u64>) {
+fn taken(queue: &mut OrderedQueue) -> (HeadState, Vec<u64>) {
     let mut ready = BatchQueue::default();
     let head = queue.take(&mut ready);
     let count = |item| match item {
@@ -29,8 +30,12 @@ fn taken(queue: &mut OrderedQueue<String>) -> (HeadState, Vec<u64>) {
     (head, std::iter::from_fn(|| ready.pop()).map(count).collect())
 }
 
+fn new_tree<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<dyn Tree> {
+    Arc::new(TestTree::new(files))
+}
+
 /// Returns a queue whose start task is complete, with the root of `tree` as pending work.
-fn started(tree: &TestTree, tuning: Tuning) -> OrderedQueue<String> {
+fn started(tree: &Arc<dyn Tree>, tuning: Tuning) -> OrderedQueue {
     let mut queue = OrderedQueue::new(tuning);
     let start = queue.claim().expect("the start");
     assert!(matches!(start.kind, TaskKind::Start));
@@ -40,7 +45,7 @@ fn started(tree: &TestTree, tuning: Tuning) -> OrderedQueue<String> {
     queue
 }
 
-fn keys(queue: &mut OrderedQueue<String>) -> Vec<PathKey> {
+fn keys(queue: &mut OrderedQueue) -> Vec<PathKey> {
     std::iter::from_fn(|| queue.claim()).map(|claim| claim.key).collect()
 }
 
@@ -48,7 +53,7 @@ const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10, max_ent
 
 #[test]
 fn what_is_claimed_is_first_in_the_order_of_paths_and_ever_more_at_once() {
-    let tree = TestTree::new([("/a/f", ""), ("/a.b", ""), ("/a0", ""), ("/b", ""), ("/c", "")]);
+    let tree = new_tree([("/a/f", ""), ("/a.b", ""), ("/a0", ""), ("/b", ""), ("/c", "")]);
     let mut queue = started(&tree, WIDE);
     let keys = keys(&mut queue);
     assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), ["/a.b", "/a/", "/b"]);
@@ -57,7 +62,7 @@ fn what_is_claimed_is_first_in_the_order_of_paths_and_ever_more_at_once() {
 
 #[test]
 fn a_directory_that_was_listed_comes_before_what_follows_it() {
-    let tree = TestTree::new([("/a/f", ""), ("/b", "")]);
+    let tree = new_tree([("/a/f", ""), ("/b", "")]);
     let mut queue = started(&tree, WIDE);
     let Some(Task { key: a, kind: TaskKind::Walk(subtree) }) = queue.claim() else { panic!("/a/") };
     let b = queue.claim().expect("/b").key;
@@ -81,7 +86,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
 
 #[test]
 fn what_shows_nothing_is_passed_without_the_consumer() {
-    let tree = TestTree::new([("/a", ""), ("/b", ""), ("/c", ""), ("/d", "")]);
+    let tree = new_tree([("/a", ""), ("/b", ""), ("/c", ""), ("/d", "")]);
     let mut queue = started(&tree, Tuning { window: 2, ..WIDE });
     for searched in [1, 2] {
         let key = queue.claim().expect("there is room").key;
@@ -101,7 +106,7 @@ fn what_shows_nothing_is_passed_without_the_consumer() {
 #[test]
 fn the_first_slot_takes_more_when_the_others_may_not() {
     let paths: Vec<_> = (0..9).map(|n| format!("/f{n}")).collect();
-    let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+    let tree = new_tree(paths.iter().map(|path| (path.as_str(), "")));
     let mut queue = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10, max_entries: u64::MAX });
     let (a, b) = (queue.claim().expect("a slot").key, queue.claim().expect("a slot").key);
     assert!(queue.add(&b, &mut item(3), 20));
@@ -118,7 +123,7 @@ fn the_first_slot_takes_more_when_the_others_may_not() {
 
 #[test]
 fn what_was_parked_goes_on_when_there_is_room() {
-    let tree = TestTree::new([("/a", ""), ("/b", "")]);
+    let tree = new_tree([("/a", ""), ("/b", "")]);
     let mut queue = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10, max_entries: u64::MAX });
     let a = queue.claim().expect("/a").key;
     let Task { key: b, kind } = queue.claim().expect("/b");
@@ -135,7 +140,7 @@ fn what_was_parked_goes_on_when_there_is_room() {
 
 #[test]
 fn a_long_list_is_taken_as_it_is_and_a_few_items_leave_theirs() {
-    let tree = TestTree::new([("/a", "")]);
+    let tree = new_tree([("/a", "")]);
     let mut queue = started(&tree, WIDE);
     let key = queue.claim().expect("/a").key;
     let mut list = Vec::with_capacity(500);
@@ -153,7 +158,7 @@ fn a_long_list_is_taken_as_it_is_and_a_few_items_leave_theirs() {
 #[test]
 fn complete_slots_that_show_nothing_take_little_of_the_window() {
     let paths: Vec<_> = (0..2000).map(|n| format!("/d{n:04}/f")).collect();
-    let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+    let tree = new_tree(paths.iter().map(|path| (path.as_str(), "")));
     let mut queue = started(&tree, Tuning { window: 2, ..WIDE });
     queue.claim().expect("the first is not complete for long");
     let mut done = 0;

@@ -282,7 +282,7 @@ async fn what_is_lent_for_one_search_gives_the_same_as_what_is_lent_for_any() {
         let mut found = Vec::new();
         for lend in lends {
             let tree = files.open_tree(&cx(), lend).await.expect("it lends");
-            found.push(vfs_search::grep_on(&pool, Arc::new(tree), cx(), request.clone()).await);
+            found.push(vfs_search::grep_on(&pool, tree, cx(), request.clone()).await);
         }
         assert_eq!(found[0], found[1], "{request:?}");
     }

@@ -11,7 +11,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::context::DropGuard;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{self, ChildKind, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 use super::super::concurrency::runtime::Runtime;
@@ -77,29 +77,16 @@ impl Drop for CandidateTask {
     }
 }
 
-/// A directory, and what is in it once that was looked at.
-#[derive(Debug, Clone)]
-pub(crate) struct StoreDir(Arc<StoreDirState>);
-
+/// A directory, with its entries once it was listed.
 #[derive(Debug)]
-struct StoreDirState {
+struct StoreDir<S> {
+    tree: Arc<StoreTree<S>>,
     path: VfsPath,
     listed: OnceLock<Directory>,
     /// Whether the search has read one of its files.
     has_read_file: AtomicBool,
     /// Prefetching of its small files.
     ahead: OnceLock<Prefetcher>,
-}
-
-impl StoreDir {
-    fn new(path: VfsPath) -> Self {
-        let (listed, has_read_file, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
-        Self(Arc::new(StoreDirState { path, listed, has_read_file, ahead }))
-    }
-
-    fn stored(&self, name: &str) -> Option<&StoredMeta> {
-        self.0.listed.get()?.file(name)
-    }
 }
 
 impl<S: Store> StoreTree<S> {
@@ -162,24 +149,15 @@ impl<S: Store> StoreTree<S> {
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        block_on(self.runtime.as_deref(), answer)
+        match &self.runtime {
+            Some(runtime) => runtime.wait(answer),
+            None => futures::executor::block_on(answer),
+        }
     }
 
     /// The names in the directory `path`, where they are known.
     fn names_in(&self, path: &VfsPath) -> Option<&Directories> {
         self.names.as_ref().filter(|names| path.starts_with(&names.below)).map(|names| &names.directories)
-    }
-
-    /// What `dir` holds.
-    fn directory<'a>(&self, dir: &'a StoreDir) -> Result<&'a Directory> {
-        if let Some(listed) = dir.0.listed.get() {
-            return Ok(listed);
-        }
-        let listed = match self.names_in(&dir.0.path) {
-            Some(names) => names.get(&dir.0.path).cloned().unwrap_or_default(),
-            None => self.wait(self.view.level(&dir.0.path))?,
-        };
-        Ok(dir.0.listed.get_or_init(|| listed))
     }
 
     fn find(&self, path: &VfsPath) -> Result<PathEntry> {
@@ -216,144 +194,160 @@ impl<S: Store> StoreTree<S> {
         let hopes = self.hopes.get().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
         hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
     }
+}
 
-    /// Returns the files to prefetch when a file of `dir` is read: the candidates of the search, or else the small files of the
-    /// directory from the second one on, as the first may be an ignore file or all that the search needs.
-    fn prefetcher<'a>(&'a self, dir: &'a StoreDir) -> Option<&'a Prefetcher> {
-        if let Some(hopes) = self.hopes.get() {
-            let candidates = || hopes.candidates.iter().map(|path| (path.clone(), None));
-            return Some(self.ahead.get_or_init(|| Prefetcher::new(&self.view, candidates())));
+impl<S: Store> Tree for StoreTree<S> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+        Ok(match (self.find(path)?, path.parent(), path.name()) {
+            (PathEntry::File(_), Some(dir), Some(name)) => {
+                TreeEntry::File { dir: StoreDir::new(&self, dir), name: name.to_owned() }
+            }
+            _ => TreeEntry::Directory(StoreDir::new(&self, path.clone())),
+        })
+    }
+}
+
+impl<S: Store> StoreDir<S> {
+    fn new(tree: &Arc<StoreTree<S>>, path: VfsPath) -> Arc<Self> {
+        let (listed, has_read_file, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
+        Arc::new(Self { tree: Arc::clone(tree), path, listed, has_read_file, ahead })
+    }
+
+    fn stored(&self, name: &str) -> Option<&StoredMeta> {
+        self.listed.get()?.file(name)
+    }
+
+    /// Returns the entries, and lists them the first time.
+    fn directory(&self) -> Result<&Directory> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
         }
-        let listed = dir.0.listed.get().filter(|_| self.view.store().capabilities().bulk_reads)?;
-        if !dir.0.has_read_file.swap(true, Ordering::Relaxed) {
+        let listed = match self.tree.names_in(&self.path) {
+            Some(names) => names.get(&self.path).cloned().unwrap_or_default(),
+            None => self.tree.wait(self.tree.view.level(&self.path))?,
+        };
+        Ok(self.listed.get_or_init(|| listed))
+    }
+
+    /// Returns the files to prefetch when a file is read: the candidates of the search, or else the small files of the
+    /// directory from the second one on, as the first may be an ignore file or all that the search needs.
+    fn prefetcher(&self) -> Option<&Prefetcher> {
+        if let Some(hopes) = self.tree.hopes.get() {
+            let candidates = || hopes.candidates.iter().map(|path| (path.clone(), None));
+            return Some(self.tree.ahead.get_or_init(|| Prefetcher::new(&self.tree.view, candidates())));
+        }
+        let listed = self.listed.get().filter(|_| self.tree.view.store().capabilities().bulk_reads)?;
+        if !self.has_read_file.swap(true, Ordering::Relaxed) {
             return None;
         }
-        Some(dir.0.ahead.get_or_init(|| {
-            let max = prefetch::MAX_FILE_BYTES.min(self.max_file_size);
+        Some(self.ahead.get_or_init(|| {
+            let max = prefetch::MAX_FILE_BYTES.min(self.tree.max_file_size);
             let small = listed.files().filter(|(_, stored)| stored.size <= max);
             Prefetcher::new(
-                &self.view,
-                small.filter_map(|(name, stored)| Some((dir.0.path.child(name).ok()?, Some(stored)))),
+                &self.tree.view,
+                small.filter_map(|(name, stored)| Some((self.path.child(name).ok()?, Some(stored)))),
             )
         }))
     }
 
-    /// The content of the file at `path` in `dir`, which is likely to be `stored`.
-    fn content(&self, dir: &StoreDir, path: &VfsPath, stored: &StoredMeta) -> Result<Content> {
-        let (key, contents) = (self.view.key(path), &self.view.shared.contents);
+    /// The content of the file at `path`, which is likely to be `stored`.
+    fn content(&self, path: &VfsPath, stored: &StoredMeta) -> Result<Content> {
+        let (key, contents) = (self.tree.view.key(path), &self.tree.view.shared.contents);
         if let Some(kept) = contents.get(&key, &stored.version) {
             return Ok(kept);
         }
-        let runtime = self.runtime.as_deref().map(Runtime::handle);
-        if let Some(fetch) = self.prefetcher(dir).and_then(|ahead| ahead.fetch_block(&self.view, runtime, path)) {
-            self.wait(fetch.map(Ok))?;
+        let runtime = self.tree.runtime.as_deref().map(Runtime::handle);
+        if let Some(fetch) = self.prefetcher().and_then(|ahead| ahead.fetch_block(&self.tree.view, runtime, path)) {
+            self.tree.wait(fetch.map(Ok))?;
             if let Some(kept) = contents.get(&key, &stored.version) {
                 return Ok(kept);
             }
         }
-        let max = self.view.shared.max_file_size().max(stored.size);
-        let StoredValue { stored, content, .. } = self.wait(self.view.whole_file(path, max))?;
+        let max = self.tree.view.shared.max_file_size().max(stored.size);
+        let StoredValue { stored, content, .. } = self.tree.wait(self.tree.view.whole_file(path, max))?;
         let content = Content::new(content);
         contents.insert(key, stored.version, content.clone());
         Ok(content)
     }
 }
 
-fn block_on<T>(runtime: Option<&Runtime>, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    match runtime {
-        Some(runtime) => runtime.wait(answer),
-        None => futures::executor::block_on(answer),
-    }
-}
-
-impl<S: Store> Tree for StoreTree<S> {
-    type Dir = StoreDir;
-
-    fn locate(&self, path: &VfsPath) -> Result<Located<StoreDir>> {
-        Ok(match (self.find(path)?, path.parent(), path.name()) {
-            (PathEntry::File(_), Some(dir), Some(name)) => {
-                Located::File { dir: StoreDir::new(dir), name: name.to_owned() }
-            }
-            _ => Located::Directory(StoreDir::new(path.clone())),
-        })
-    }
-
-    fn list(&self, dir: &StoreDir) -> Result<Listing> {
-        let directory = self.directory(dir)?;
+impl<S: Store> tree::Directory for StoreDir<S> {
+    fn list(&self) -> Result<Listing> {
+        let directory = self.directory()?;
         let mut listing = Listing::with_capacity(directory.len());
         directory.files().for_each(|(name, _)| listing.push(name, ChildKind::File));
         directory.directories().for_each(|name| listing.push(name, ChildKind::Directory));
-        listing.problems = directory.problems(&dir.0.path);
+        listing.problems = directory.problems(&self.path);
         Ok(listing)
     }
 
-    fn list_only(&self, dir: &StoreDir, names: &[String]) -> Result<Listing> {
-        if self.names_in(&dir.0.path).is_some() || dir.0.listed.get().is_some() {
-            let directory = self.directory(dir)?;
-            return Ok(only(directory, &dir.0.path, names));
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        if self.tree.names_in(&self.path).is_some() || self.listed.get().is_some() {
+            let directory = self.directory()?;
+            return Ok(only(directory, &self.path, names));
         }
         let looked_up =
-            names.iter().filter_map(|name| Some((name, dir.0.path.child(name).ok()?))).map(|(name, path)| async move {
-                let (file, directory) = futures::join!(self.view.head(&path), self.view.has_below(&path));
+            names.iter().filter_map(|name| Some((name, self.path.child(name).ok()?))).map(|(name, path)| async move {
+                let (file, directory) = futures::join!(self.tree.view.head(&path), self.tree.view.has_below(&path));
                 Ok::<_, Error>((name.as_str(), file?.is_some(), directory?))
             });
         let looked_up: Vec<_> = looked_up.collect();
-        let looked_up = stream::iter(looked_up).buffered(self.view.fetches()).try_collect::<Vec<_>>();
+        let looked_up = stream::iter(looked_up).buffered(self.tree.view.fetches()).try_collect::<Vec<_>>();
         let mut listing = Listing::default();
-        for (name, is_file, is_directory) in self.wait(looked_up)? {
-            push(&mut listing, &dir.0.path, name, is_file, is_directory);
+        for (name, is_file, is_directory) in self.tree.wait(looked_up)? {
+            push(&mut listing, &self.path, name, is_file, is_directory);
         }
         Ok(listing)
     }
 
-    fn enter(&self, dir: &StoreDir, name: &str, path: &VfsPath) -> Result<StoreDir> {
+    fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn tree::Directory>> {
         let is_listed =
-            dir.0.listed.get().is_some_and(|listed| listed.file(name).is_none() && listed.has_directory(name));
+            self.listed.get().is_some_and(|listed| listed.file(name).is_none() && listed.has_directory(name));
         if is_listed {
-            return Ok(StoreDir::new(path.clone()));
+            return Ok(Self::new(&self.tree, path.clone()));
         }
-        match self.find(path)? {
-            PathEntry::Directory => Ok(StoreDir::new(path.clone())),
+        match self.tree.find(path)? {
+            PathEntry::Directory => Ok(Self::new(&self.tree, path.clone())),
             PathEntry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
         }
     }
 
-    fn follow(&self, _dir: &StoreDir, _name: &str) -> Result<ChildKind> {
+    fn follow_link(&self, _name: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }
 
-    fn info(&self, dir: &StoreDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        match dir.stored(name) {
+    fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        match self.stored(name) {
             Some(stored) => Ok(file_info(path, stored)),
-            None => self.find(&path).map(|found| found.info(path)),
+            None => self.tree.find(&path).map(|found| found.info(path)),
         }
     }
 
-    fn open(&self, dir: &StoreDir, name: &str, _kind: ChildKind) -> Result<Opened> {
-        let path = dir.0.path.child(name)?;
-        let stored = match dir.stored(name) {
+    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
+        let path = self.path.child(name)?;
+        let stored = match self.stored(name) {
             Some(stored) => stored.clone(),
-            None => match self.find(&path)? {
+            None => match self.tree.find(&path)? {
                 PathEntry::File(stored) => stored,
                 PathEntry::Directory => return Err(Error::at(ErrorKind::IsADirectory, &path)),
             },
         };
         let size = stored.size;
-        if size <= self.max_file_size && self.is_hopeless(&path, name, size) {
+        if size <= self.tree.max_file_size && self.tree.is_hopeless(&path, name, size) {
             return Ok(Bytes::new().into());
         }
         // What is too large is not read, only told.
-        if size > self.max_file_size || size > BLOCK_BYTES {
-            let (view, runtime) = (self.view.clone(), self.runtime.clone());
-            let reader = BlockReader { view, runtime, path, version: None, at: 0, block: Bytes::new() };
+        if size > self.tree.max_file_size || size > BLOCK_BYTES {
+            let tree = Arc::clone(&self.tree);
+            let reader = BlockReader { tree, path, version: None, at: 0, block: Bytes::new() };
             return Ok(Opened::reader(reader, size));
         }
-        let Content { bytes, is_binary } = self.content(dir, &path, &stored)?;
+        let Content { bytes, is_binary } = self.content(&path, &stored)?;
         Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 
-    fn resolve(&self, dir: &StoreDir, name: &str) -> Result<ResolveResult> {
-        dir.0.path.child(name).map(ResolveResult::at)
+    fn resolve(&self, name: &str) -> Result<ResolveResult> {
+        self.path.child(name).map(ResolveResult::at)
     }
 }
 
@@ -381,8 +375,7 @@ fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, i
 
 /// A large file, read block by block as it is searched.
 struct BlockReader<S> {
-    view: NamespaceView<S>,
-    runtime: Option<Arc<Runtime>>,
+    tree: Arc<StoreTree<S>>,
     path: VfsPath,
     /// Of the first block; all others must have the same.
     version: Option<Version>,
@@ -392,9 +385,8 @@ struct BlockReader<S> {
 
 impl<S: Store> BlockReader<S> {
     fn next_block(&mut self) -> Result<Bytes> {
-        let asked = self.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK_BYTES)));
-        let StoredValue { stored, content, .. } =
-            block_on(self.runtime.as_deref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
+        let block = self.tree.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK_BYTES)));
+        let StoredValue { stored, content, .. } = self.tree.wait(block)?.ok_or_else(|| Error::not_found(&self.path))?;
         let version = self.version.get_or_insert_with(|| stored.version.clone());
         if *version != stored.version {
             return Err(keeps_changing(&self.path));
