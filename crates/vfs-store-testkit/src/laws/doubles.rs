@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use vfs_core::{CaseMode, Result, VfsPath};
 use vfs_store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Key, ListDepth, ListRequest, MemoryStore,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities,
+    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities,
     StoredMeta, StoredValue, TextQuery, Write,
 };
 
@@ -232,6 +232,10 @@ impl Store for BrokenStore {
 
     fn as_search(&self) -> Option<&dyn Search> {
         Some(self)
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        self.inner.as_staging()
     }
 }
 
