@@ -102,8 +102,8 @@ impl Agent<'_> {
     }
 
     async fn find_the_symbol(&self) -> Result<(VfsPath, u64)> {
-        call(r"grep -E -t rust 'const MAX_LEN: usize\b' /crates/vfs-core");
-        let request = GrepRequest::regex(r"const MAX_LEN: usize\b").file_type("rust");
+        call(r"grep -E -t rust 'const MAX_LEN: usize = 4096' /crates/vfs-core");
+        let request = GrepRequest::regex(r"const MAX_LEN: usize = 4096").file_type("rust");
         let request = request.path(VfsPath::parse("/crates/vfs-core")?);
         let found = self.files.grep(&self.cx, request).await?;
         for line in &found.matches {
