@@ -101,6 +101,8 @@ impl CompositeBackend {
         req: CopyRequest,
     ) -> Result<CopyResult> {
         let composite = self.clone();
+        // The id is of the whole copy, and not of each step.
+        let cx = &cx.without_operation_id();
         vfs_search::run_to_completion(cx, |cx| async move { composite.copy_files(&cx, &table, req).await }).await
     }
 
@@ -112,6 +114,7 @@ impl CompositeBackend {
         req: RenameRequest,
     ) -> Result<RenameResult> {
         let composite = self.clone();
+        let cx = &cx.without_operation_id();
         vfs_search::run_to_completion(cx, |cx| async move { composite.move_files(&cx, &table, req).await }).await
     }
 

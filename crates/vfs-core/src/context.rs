@@ -120,10 +120,17 @@ impl OpContext {
         (self.clone().with_cancel_token(token.clone()), token.drop_guard())
     }
 
-    /// Returns a copy of this context without deadline or cancellation, for cleanup after the caller gave up.
+    /// Returns a copy of this context without deadline, cancellation or operation id, for cleanup after the caller gave up.
     #[must_use]
     pub fn for_cleanup(&self) -> Self {
-        Self { cancel: CancelToken::new(), deadline: None, ..self.clone() }
+        Self { cancel: CancelToken::new(), deadline: None, operation_id: None, ..self.clone() }
+    }
+
+    /// Returns a copy of this context without operation id, for mutations that are not the caller's own: records of a journal, or one
+    /// step of several.
+    #[must_use]
+    pub fn without_operation_id(&self) -> Self {
+        Self { operation_id: None, ..self.clone() }
     }
 
     /// Sets the tracing span of the operation.

@@ -18,6 +18,7 @@ use vfs_core::{Backend, Capabilities, Error, ErrorKind, Interceptor, Layer, OpCo
 ///   call is unknown (`unavailable`, `timeout`, `cancelled`, dropped, or still running), the repetition is a `conflict`. A mutation that
 ///   failed otherwise changed nothing, and is made when it is sent again.
 /// * The commit of a writer and commands are not remembered.
+/// * An id belongs to the actor and the session of the call. Callers whose namespace depends on anything else use ids that differ.
 /// * The last 10,000 operations are remembered. Another process, and this one after a restart, knows none of them.
 /// * Operations of a backend that [stores](OperationIds::Stored) the ids pass unchanged.
 ///
@@ -135,7 +136,7 @@ impl Remembering {
 }
 
 fn is_outcome_unknown(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled)
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled | ErrorKind::Internal)
 }
 
 fn is_remembered(request: RequestRef<'_>) -> bool {
@@ -188,7 +189,7 @@ impl Interceptor for Remembering {
             return request.send(inner, cx).await;
         }
         let paths: Vec<_> = request.as_request_ref().paths().collect();
-        let key = hash(&(id.as_str(), Q::OPERATION, paths))?;
+        let key = hash(&(cx.actor(), cx.session(), id.as_str(), Q::OPERATION, paths))?;
         let hashed = hash(&request.as_request_ref().to_any())?;
         if let Some(output) = self.begin(key, hashed).map_err(|error| error.with_path(&path))? {
             return Q::from_any_output(output)

@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use vfs_core::backend::OperationIds;
 use vfs_core::chunks::BufferedWriter;
+use vfs_core::edit::EditMode;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
@@ -212,7 +213,10 @@ impl<S: Store> Backend for StoreBackend<S> {
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         self.shared.feed_barrier.wait().await;
-        let view = self.view(cx, &req.path)?.for_mutation(&req)?;
+        let mut view = self.view(cx, &req.path)?;
+        if req.mode != EditMode::DryRun {
+            view = view.for_mutation(&req)?;
+        }
         view.once(edit::edit(&view, &req)).await
     }
 

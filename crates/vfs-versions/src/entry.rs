@@ -117,6 +117,7 @@ pub(crate) async fn replace(
     before: &Entry<Version>,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
+    let cx = &cx.without_operation_id();
     let delete = || DeleteRequest::new(path.clone());
     let mode = match (before, &after) {
         (Entry::Nothing, None) => return Ok(None),

@@ -84,7 +84,8 @@ enum ValueOutcome {
 /// * A copy that was stopped can be run again, and then copies what is missing. A value that exists in the target is compared by
 ///   version and size if both stores use the same versions, else byte by byte. A value whose path is a directory in the target, or is
 ///   below a file of the target, is a problem.
-/// * Nothing is removed from the target. A value that changes meanwhile is copied as it was at one moment.
+/// * Nothing is removed from the target. A value that changes meanwhile is copied as it was at one moment; one of over 8 MiB is a
+///   problem then, as it is read in parts.
 ///
 /// # Errors
 ///

@@ -245,10 +245,15 @@ async fn copy_large<S: Store>(
     let token = content.token.clone();
     let copy = NewValue::staged(content, times.1).created_at(times.0);
     let put = made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await;
-    if put.is_err() {
-        staging.discard(&token).await?;
+    if put.is_err()
+        && let Err(error) = staging.discard(&token).await
+    {
+        tracing::debug!(%error, "the parts of a file that was not copied are left in the store");
     }
-    put
+    match put {
+        Err(TransferError::Failed(error)) if error.kind() == ErrorKind::Conflict => Err(TransferError::Conflict),
+        put => put,
+    }
 }
 
 /// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or

@@ -106,6 +106,11 @@ fn staging<S: Store>(store: &S) -> Result<&dyn Staging> {
 impl<S: Store> FileWriter for StoreWriter<S> {
     async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         self.check_usable()?;
+        if !self.staged.size.is_multiple_of(STAGED_PART_BYTES as u64) {
+            let message =
+                "the last part is stored, and only the commit can be repeated; open another writer and start again";
+            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+        }
         self.check_size(self.staged.size + (self.parts.len() + chunk.len()) as u64)?;
         while let Some(part) = self.parts.next_part(&mut chunk) {
             self.append(part).await?;

@@ -44,12 +44,12 @@ impl BucketStore {
         let answer = change.make(self.complete(location, &guard, &mut upload.upload)).await;
         // A service takes one completion of an upload, whatever becomes of it.
         self.inner.uploads.remove(&staged.token);
-        if answer.as_ref().is_err_and(|fault| fault.is_refusal()) {
+        if answer.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
             self.abort(&mut upload.upload).await;
         }
         match self.conclude(location, &value, expected, &guard, &change, answer).await? {
-            AttemptOutcome::Over(outcome) => Ok(outcome),
-            AttemptOutcome::Again => {
+            AttemptOutcome::Over(outcome @ PutOutcome::Applied(_)) => Ok(outcome),
+            AttemptOutcome::Over(PutOutcome::PreconditionFailed(_)) | AttemptOutcome::Again => {
                 let reason = "another writer changed the file while its upload was completed; write it again";
                 Err(Error::new(ErrorKind::Conflict, reason))
             }

@@ -44,6 +44,9 @@ const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE 
                       ) \
                       SELECT content FROM found";
 
+// In a statement of its own, which waits for a part that is being stored: the next one then sees that part.
+const LOCK: &str = "UPDATE staged SET touched_at = now() WHERE token = $1";
+
 const DISCARD: &str = "WITH found AS (DELETE FROM staged WHERE token = $1 RETURNING namespace, content) \
                        DELETE FROM chunks USING found \
                        WHERE chunks.namespace = found.namespace AND chunks.content = found.content";
@@ -102,6 +105,7 @@ impl Staging for PostgresStore {
     }
 
     async fn discard(&self, token: &StagingToken) -> Result<()> {
+        self.0.server.rows(LOCK, &[&token.as_str()]).await?;
         self.0.server.rows(DISCARD, &[&token.as_str()]).await?;
         Ok(())
     }
