@@ -113,13 +113,8 @@ impl PostgresStore {
     /// A change of one value at a path, on what is expected there.
     async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
-        match self.change(&key.namespace, &[condition], &[write]).await.map_err(|error| error.or_path(&key.path))? {
-            BatchOutcome::Applied(mut done) => {
-                let none = || Error::new(ErrorKind::Internal, "a change has no answer; report it");
-                Ok(PutOutcome::Applied(done.pop().ok_or_else(none)?))
-            }
-            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
-        }
+        let outcome = self.change(&key.namespace, &[condition], &[write]).await;
+        outcome.and_then(BatchOutcome::into_single).map_err(|error| error.or_path(&key.path))
     }
 }
 

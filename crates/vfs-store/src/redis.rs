@@ -141,12 +141,8 @@ impl RedisStore {
 
     async fn one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
-        match self.batch(&key.namespace, &conditions, vec![write]).await? {
-            BatchOutcome::Applied(stored) => {
-                stored.into_iter().next().map(PutOutcome::Applied).ok_or_else(reply::unexpected)
-            }
-            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
-        }
+        let outcome = self.batch(&key.namespace, &conditions, vec![write]).await?;
+        outcome.into_single().map_err(|error| reply::unexpected().with_source(error))
     }
 
     /// The namespaces that were ever written to, as they are named on the server.

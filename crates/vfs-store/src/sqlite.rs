@@ -245,12 +245,7 @@ impl SqliteStore {
     /// A batch of one `write` at `path`.
     async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
-        match self.batch_unrecorded(&key.namespace, vec![condition], vec![write]).await? {
-            BatchOutcome::Applied(mut now) => {
-                now.pop().map(PutOutcome::Applied).ok_or_else(|| Error::of(ErrorKind::Internal))
-            }
-            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
-        }
+        self.batch_unrecorded(&key.namespace, vec![condition], vec![write]).await?.into_single()
     }
 }
 

@@ -24,7 +24,7 @@ use master::Master;
 /// # Behaviour
 ///
 /// * The first call makes a connection, and every call is a session of it, so that an operation pays for no handshake.
-///   A connection that was lost is made anew for the next call. The connection ends with the last clone of this value,
+///   A lost connection is replaced by a new one at the next call. The connection ends with the last clone of this value,
 ///   and with this process.
 /// * The user's own configuration of `ssh` holds (aliases, jump hosts, agents, known hosts), except that nothing is
 ///   ever prompted for at a terminal, and nothing is forwarded.

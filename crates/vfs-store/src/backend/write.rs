@@ -8,7 +8,6 @@ use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::run_to_completion;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
-use super::view::operation::one;
 use super::view::path_entry::{PathEntry, above};
 use crate::store::{
     Condition, NewValue, Precondition, PutOutcome, Store, StoredMeta, TimestampSource, ValueContent, Write, WriteId,
@@ -236,5 +235,6 @@ async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewVa
     conditions.extend(room_for(path));
     let content = value.content.clone();
     let result = || WriteResult::new(path.clone(), true, content.version(), content.size());
-    one(path, view.commit(path, &conditions, vec![Write::Put(path.clone(), value)], result).await?)
+    let outcome = view.commit(path, &conditions, vec![Write::Put(path.clone(), value)], result).await?;
+    outcome.into_single().map_err(|error| error.with_path(path))
 }

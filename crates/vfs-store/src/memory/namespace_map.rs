@@ -86,10 +86,7 @@ impl NamespaceMap {
 
     /// A batch of one `write` at `path`.
     fn one(&mut self, write: Write, path: &VfsPath, expected: &Precondition) -> Result<PutOutcome> {
-        Ok(match self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write])? {
-            BatchOutcome::Applied(mut now) => PutOutcome::Applied(now.remove(0)),
-            BatchOutcome::PreconditionFailed(_, found) => PutOutcome::PreconditionFailed(found),
-        })
+        self.batch(&[Condition::At(path.clone(), expected.clone())], vec![write])?.into_single()
     }
 
     pub(super) fn batch(&mut self, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {

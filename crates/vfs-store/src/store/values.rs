@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
-use vfs_core::{Problem, Result, Version, VfsPath};
+use vfs_core::{Error, ErrorKind, Problem, Result, Version, VfsPath};
 
 use super::content::ValueContent;
 use super::key::Namespace;
@@ -213,6 +213,18 @@ pub enum BatchOutcome {
     Applied(Vec<StoredMeta>),
     /// A condition failed, and nothing was changed. The path of the first one that failed, and the metadata of its value.
     PreconditionFailed(VfsPath, Option<StoredMeta>),
+}
+
+impl BatchOutcome {
+    /// Returns the outcome of a batch of one write as that of a put or delete.
+    pub(crate) fn into_single(self) -> Result<PutOutcome> {
+        match self {
+            BatchOutcome::Applied(mut stored) => stored.pop().map(PutOutcome::Applied).ok_or_else(|| {
+                Error::new(ErrorKind::Internal, "internal: the store returned no metadata of a write that it applied")
+            }),
+            BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
+        }
+    }
 }
 
 /// Request for one page of a listing.

@@ -13,7 +13,7 @@ pub(super) fn classify(diagnostics: &ClientDiagnostics) -> Error {
     let (kind, meaning) = if diagnostics.has(&["remote host identification has changed"]) {
         (
             PermissionDenied,
-            "the host's key is not the recorded one: the host was set up anew, or the connection is intercepted; where the change is \
+            "the host's key is not the recorded one: the host was installed again, or the connection is intercepted; where the change is \
              known to be right, remove the old key with `ssh-keygen -R`",
         )
     } else if diagnostics.has(&["host key verification failed", "host key is known for"]) {

@@ -120,7 +120,8 @@ impl<S: Store> NamespaceView<S> {
             return self.put(path, value, expected).await;
         }
         let conditions = [Condition::At(path.clone(), expected.clone())];
-        one(path, self.commit(path, &conditions, vec![Write::Put(path.clone(), value)], result).await?)
+        let outcome = self.commit(path, &conditions, vec![Write::Put(path.clone(), value)], result).await?;
+        outcome.into_single().map_err(|error| error.with_path(path))
     }
 
     /// Removes a value if it meets the precondition; recorded like a [`commit`](Self::commit).
@@ -134,16 +135,7 @@ impl<S: Store> NamespaceView<S> {
             return self.delete(path, expected).await;
         }
         let conditions = [Condition::At(path.clone(), expected.clone())];
-        one(path, self.commit(path, &conditions, vec![Write::Delete(path.clone())], result).await?)
-    }
-}
-
-/// Returns the outcome of a batch of one write.
-pub(crate) fn one(path: &VfsPath, outcome: BatchOutcome) -> Result<PutOutcome> {
-    match outcome {
-        BatchOutcome::Applied(mut stored) => stored.pop().map(PutOutcome::Applied).ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "the store returned no metadata of its write").with_path(path)
-        }),
-        BatchOutcome::PreconditionFailed(_, found) => Ok(PutOutcome::PreconditionFailed(found)),
+        let outcome = self.commit(path, &conditions, vec![Write::Delete(path.clone())], result).await?;
+        outcome.into_single().map_err(|error| error.with_path(path))
     }
 }
