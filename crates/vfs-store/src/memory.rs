@@ -4,14 +4,16 @@ mod log;
 mod namespace_map;
 mod operations;
 mod search;
+mod staging;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
@@ -263,16 +265,12 @@ impl Staging for MemoryStore {
 
     async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
         let token = StagingToken::in_namespace(&key.namespace);
-        self.change(&key.namespace, |space| space.staged.insert(token.clone(), BytesMut::new()));
+        self.change(&key.namespace, |space| space.staged.begin(token.clone(), Instant::now()));
         Ok(token)
     }
 
     async fn append(&self, token: &StagingToken, _offset: u64, part: Bytes) -> Result<()> {
-        self.change(&token.namespace()?, |space| {
-            let content = space.staged.get_mut(token).ok_or_else(StagingToken::unknown)?;
-            content.extend_from_slice(&part);
-            Ok(())
-        })
+        self.change(&token.namespace()?, |space| space.staged.append(token, &part, Instant::now()))
     }
 
     async fn discard(&self, token: &StagingToken) -> Result<()> {

@@ -1,17 +1,18 @@
 //! Values of one namespace.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, Result, VfsPath};
 
 use super::log::MemoryLog;
 use super::operations::OperationRecords;
+use super::staging::StagedContents;
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, OperationRecord, Page, PageToken,
-    Precondition, PutOutcome, StagedContent, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
+    Precondition, PutOutcome, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
 };
 
 /// How many digits of a second's fraction are kept.
@@ -40,7 +41,7 @@ pub(super) struct NamespaceMap {
     pub(super) log: MemoryLog,
     pub(super) operations: OperationRecords,
     /// Contents that are not put yet.
-    pub(super) staged: HashMap<StagingToken, BytesMut>,
+    pub(super) staged: StagedContents,
 }
 
 /// What a batch did so far.
@@ -145,10 +146,9 @@ impl NamespaceMap {
     fn content(&self, content: ValueContent, done: &mut BatchProgress) -> Result<Bytes> {
         match content {
             ValueContent::Bytes(bytes) => Ok(bytes),
-            ValueContent::Staged(StagedContent { token, size, .. }) => {
-                let bytes = self.staged.get(&token).filter(|bytes| bytes.len() as u64 == size);
-                let bytes = bytes.ok_or_else(StagingToken::unknown)?.clone().freeze();
-                done.staged.push(token);
+            ValueContent::Staged(staged) => {
+                let bytes = self.staged.get(&staged)?;
+                done.staged.push(staged.token);
                 Ok(bytes)
             }
         }

@@ -20,15 +20,21 @@ pub(super) const MAX_STAGED: u64 = 1 << 40;
 /// How many chunks are sent at once: a statement is copied into the buffer of its connection.
 const CHUNKS_PER_STATEMENT: usize = 2;
 
-// An abandoned content is removed with the beginning of another one: one at a time, as a large one takes a while.
+/// Upper bound on the chunks of an abandoned content that one statement removes, so that it ends within `statement_timeout`.
+const CHUNKS_PER_REMOVAL: i64 = 256;
+
+// The beginning of a content removes some chunks of one that was abandoned, and its row after the last of them.
 const BEGIN: &str = "WITH idle AS ( \
-                         DELETE FROM staged WHERE token = ( \
-                             SELECT token FROM staged WHERE touched_at < now() - interval '1 day' \
-                             ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED) \
-                         RETURNING namespace, content \
+                         SELECT token, namespace, content FROM staged WHERE touched_at < now() - interval '1 day' \
+                         ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED \
                      ), removed AS ( \
                          DELETE FROM chunks USING idle \
-                         WHERE chunks.namespace = idle.namespace AND chunks.content = idle.content \
+                         WHERE chunks.namespace = idle.namespace AND chunks.content = idle.content AND chunks.part IN ( \
+                             SELECT part FROM chunks JOIN idle USING (namespace, content) ORDER BY part LIMIT $3) \
+                         RETURNING part \
+                     ), ended AS ( \
+                         DELETE FROM staged USING idle \
+                         WHERE staged.token = idle.token AND (SELECT count(*) FROM removed) < $3 \
                      ) \
                      INSERT INTO staged (token, namespace, content, touched_at) \
                      SELECT $1, id, nextval('contents'), now() FROM namespaces WHERE name = $2 \
@@ -83,7 +89,7 @@ impl Staging for PostgresStore {
     async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
         let (server, token, name) = (&self.0.server, StagingToken::random(), key.namespace.as_str());
         server.rows(MAKE_NAMESPACE, &[&name]).await?;
-        server.rows(BEGIN, &[&token.as_str(), &name]).await?;
+        server.rows(BEGIN, &[&token.as_str(), &name, &CHUNKS_PER_REMOVAL]).await?;
         Ok(token)
     }
 

@@ -82,3 +82,13 @@ pub(super) fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
     statement.execute((place(id, 0), place(id + 1, 0)))?;
     Ok(())
 }
+
+/// Removes at most `max` pieces of the content of the file `id`, and returns how many there were.
+pub(super) fn remove_some(connection: &Connection, id: i64, max: usize) -> SqliteResult<usize> {
+    let sql = "DELETE FROM chunks WHERE place IN (SELECT place FROM chunks WHERE place >= ?1 AND place < ?2 LIMIT ?3)";
+    Ok(connection.prepare_cached(sql)?.execute((
+        place(id, 0),
+        place(id + 1, 0),
+        i64::try_from(max).unwrap_or(i64::MAX),
+    ))?)
+}

@@ -18,6 +18,9 @@ use crate::store::{Key, StagedContent, Staging, StagingToken};
 /// Age after which a content without a new part is removed.
 const MAX_IDLE_TIME: TimeDelta = TimeDelta::days(1);
 
+/// Upper bound on the pieces of an abandoned content that one transaction removes.
+const PIECES_PER_REMOVAL: usize = 256;
+
 #[async_trait]
 impl Staging for SqliteStore {
     fn max_size(&self) -> u64 {
@@ -70,17 +73,19 @@ pub(super) fn take(connection: &Connection, staged: &StagedContent) -> SqliteRes
     if size.unsigned_abs() != staged.size {
         return Err(StagingToken::unknown().into());
     }
-    connection.prepare_cached("DELETE FROM staged WHERE id = ?1")?.execute([id])?;
+    forget(connection, id)?;
     Ok(id)
 }
 
 fn begin(connection: &Connection, token: &StagingToken) -> SqliteResult<()> {
     let now = Utc::now();
-    // One at a time: a large content takes a while to remove.
     let sql = "SELECT id FROM staged WHERE touched < ?1 ORDER BY touched LIMIT 1";
     let before = (now - MAX_IDLE_TIME).timestamp_micros();
-    if let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()? {
-        remove(connection, id)?;
+    // Other writers wait for this transaction, so that a large content is removed over several.
+    if let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?
+        && content::remove_some(connection, id, PIECES_PER_REMOVAL)? < PIECES_PER_REMOVAL
+    {
+        forget(connection, id)?;
     }
     let id = content::next_id(connection)?;
     let mut statement = connection.prepare_cached("INSERT INTO staged (id, token, touched) VALUES (?1, ?2, ?3)")?;
@@ -103,6 +108,10 @@ fn find(connection: &Connection, token: &StagingToken) -> SqliteResult<Option<i6
 
 fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
     content::remove(connection, id)?;
+    forget(connection, id)
+}
+
+fn forget(connection: &Connection, id: i64) -> SqliteResult<()> {
     connection.prepare_cached("DELETE FROM staged WHERE id = ?1")?.execute([id])?;
     Ok(())
 }
@@ -127,5 +136,24 @@ mod tests {
         assert!(find(&connection, &recent).expect("it reads").is_some());
         let pieces: i64 = connection.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0)).expect("it counts");
         assert_eq!(pieces, 3, "those of the recent one");
+    }
+
+    #[test]
+    fn a_large_abandoned_content_is_removed_over_several_beginnings() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        schema::prepare(&mut connection).expect("a schema");
+        let [abandoned, second, third] = ["\nabandoned", "\nsecond", "\nthird"].map(StagingToken::new);
+        begin(&connection, &abandoned).expect("it begins");
+        let id = find(&connection, &abandoned).expect("it reads").expect("it is there");
+        for number in 0..300 {
+            content::write(&connection, id, number, b"x").expect("it is stored");
+        }
+        connection.execute("UPDATE staged SET touched = 0", []).expect("it is old");
+        let pieces =
+            || -> i64 { connection.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0)).expect("it counts") };
+        begin(&connection, &second).expect("it begins");
+        assert_eq!((pieces(), find(&connection, &abandoned).expect("it reads")), (44, Some(id)));
+        begin(&connection, &third).expect("it begins");
+        assert_eq!((pieces(), find(&connection, &abandoned).expect("it reads")), (0, None));
     }
 }

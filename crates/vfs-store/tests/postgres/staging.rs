@@ -26,6 +26,34 @@ async fn an_abandoned_content_is_removed_when_another_is_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_abandoned_content_is_removed_over_several_beginnings() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        let now = Utc::now();
+        let abandoned = store.begin(&key("/a"), now, now).await.expect("it begins");
+        lab.client
+            .batch_execute(
+                "INSERT INTO chunks (namespace, content, part, is_text, data) \
+                 SELECT namespace, content, generate_series(0, 299), false, '' FROM staged; \
+                 UPDATE staged SET touched_at = now() - interval '2 days'",
+            )
+            .await
+            .expect("it is old");
+        let count = async |table: &str| -> i64 {
+            let counted = lab.client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await;
+            counted.expect("an answer").get(0)
+        };
+        store.begin(&key("/b"), now, now).await.expect("it begins");
+        assert_eq!((count("chunks").await, count("staged").await), (44, 2));
+        store.begin(&key("/c"), now, now).await.expect("it begins");
+        assert_eq!((count("chunks").await, count("staged").await), (0, 2));
+        let error = store.append(&abandoned, 0, Bytes::from_static(b"x")).await.expect_err("it was removed");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_old_record_is_removed_with_a_new_one_and_a_refused_batch_leaves_none() {
     in_lab(async |lab| {
         let store = lab.store().await;
