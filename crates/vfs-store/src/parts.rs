@@ -1,7 +1,6 @@
 //! Values that are read and staged part by part.
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version};
 
 use crate::store::{Key, STAGED_PART_BYTES, StagedContent, Staging, StagingToken, Store, StoredMeta, version_of_hash};
@@ -51,7 +50,7 @@ pub(crate) async fn hash_value<S: Store + ?Sized>(store: &S, key: &Key, stored: 
     Ok(version_of_hash(hasher.finalize()))
 }
 
-/// Stages the content of a value for a put at `to`.
+/// Appends the content of a value to the staged content `token`.
 ///
 /// # Errors
 ///
@@ -59,31 +58,20 @@ pub(crate) async fn hash_value<S: Store + ?Sized>(store: &S, key: &Key, stored: 
 pub(crate) async fn stage_value<S: Store + ?Sized>(
     (store, key, stored): (&S, &Key, &StoredMeta),
     staging: &dyn Staging,
-    to: &Key,
-    (created_at, modified_at): (DateTime<Utc>, DateTime<Utc>),
+    token: StagingToken,
 ) -> Result<StagedContent> {
-    let token = staging.begin(to, created_at, modified_at).await?;
-    match stage_parts(PartReader::new(store, key, stored), staging, &token).await {
-        Ok(version) => Ok(StagedContent { token, size: stored.size, version }),
-        Err(error) => {
-            // What is left is removed by the store later.
-            if let Err(error) = staging.discard(&token).await {
-                tracing::debug!(%error, "the parts of a file that was not written are left in a store");
-            }
-            Err(error)
-        }
-    }
-}
-
-async fn stage_parts<S: Store + ?Sized>(
-    mut parts: PartReader<'_, S>,
-    staging: &dyn Staging,
-    token: &StagingToken,
-) -> Result<Version> {
+    let mut parts = PartReader::new(store, key, stored);
     let mut hasher = blake3::Hasher::new();
     while let Some((offset, part)) = parts.next().await? {
         hasher.update(&part);
-        staging.append(token, offset, part).await?;
+        staging.append(&token, offset, part).await?;
     }
-    Ok(version_of_hash(hasher.finalize()))
+    Ok(StagedContent { token, size: stored.size, version: version_of_hash(hasher.finalize()) })
+}
+
+/// Discards a content that is not needed any more. If that fails, the store removes it later.
+pub(crate) async fn discard(staging: &dyn Staging, token: &StagingToken) {
+    if let Err(error) = staging.discard(token).await {
+        tracing::debug!(%error, "the parts of a file that was not written are left in the store");
+    }
 }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use vfs_core::{Error, ErrorKind, Problem, Result};
+use vfs_core::{Error, ErrorKind, Problem, Result, Version};
 
 use super::visit::visit_values;
-use crate::parts::{hash_value, stage_value};
+use crate::parts::{discard, hash_value, stage_value};
 use crate::store::{
-    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta,
-    StoredValue, WriteId,
+    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, StagingToken, Store,
+    StoredMeta, StoredValue, WriteId,
 };
 
 /// Decides about a value that exists in the target with different content.
@@ -169,15 +169,12 @@ async fn copy_large(
         return Ok(ValueOutcome::Present);
     }
     let expected = precondition(to, key, there, policy).await?;
-    let times = (stored.creation_time(), stored.modified_at);
-    let content = stage_value((from, key, &stored), staging, key, times).await?;
-    let (token, version) = (content.token.clone(), content.version.clone());
-    let new = NewValue::staged(content, stored.modified_at).created_at(stored.creation_time());
-    let written = match to.put(key, new, &expected).await? {
-        PutOutcome::Applied(written) => written,
-        PutOutcome::PreconditionFailed(_) => {
-            staging.discard(&token).await?;
-            return Err(changed());
+    let token = staging.begin(key, stored.creation_time(), stored.modified_at).await?;
+    let (written, version) = match put_staged((from, to), staging, key, &stored, &token, &expected).await {
+        Ok(put) => put,
+        Err(error) => {
+            discard(staging, &token).await;
+            return Err(error);
         }
     };
     match hash_value(to, key, &written).await {
@@ -185,6 +182,23 @@ async fn copy_large(
         // Somebody wrote or removed it since; what was copied was there.
         Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
         _ => Ok(ValueOutcome::Copied(stored.size)),
+    }
+}
+
+async fn put_staged(
+    (from, to): (&dyn Store, &dyn Store),
+    staging: &dyn Staging,
+    key: &Key,
+    stored: &StoredMeta,
+    token: &StagingToken,
+    expected: &Precondition,
+) -> Result<(StoredMeta, Version)> {
+    let content = stage_value((from, key, stored), staging, token.clone()).await?;
+    let version = content.version.clone();
+    let new = NewValue::staged(content, stored.modified_at).created_at(stored.creation_time());
+    match to.put(key, new, expected).await? {
+        PutOutcome::Applied(written) => Ok((written, version)),
+        PutOutcome::PreconditionFailed(_) => Err(changed()),
     }
 }
 

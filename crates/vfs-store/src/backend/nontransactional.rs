@@ -5,23 +5,25 @@
 //! otherwise. Concurrent writers of `/a` and `/a/b` may both be refused; both files exist only if a process ends between its steps.
 
 mod compensation;
+mod load;
+mod transfer_error;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
 use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::compensation::{SentValue, SourceState, TransferredFile, moved};
+use self::compensation::{SentValue, SourceState, TransferredFile};
+use self::load::{discard_loaded, load, load_current};
+use self::transfer_error::TransferError;
 use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::within;
 use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
-use crate::parts::stage_value;
-use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta, StoredValue};
+use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta};
 
 /// Upper bound on the size of the files that a transfer holds in memory, in mebibytes. A single file may be larger.
 const MAX_TRANSFERRED_MIB: u32 = 64;
@@ -30,19 +32,6 @@ const MAX_TRANSFERRED_MIB: u32 = 64;
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of consecutive files whose rollback fails because the store is unavailable, after which the rollback ends.
 const MAX_CONSECUTIVE_FAILURES: usize = 3;
-
-/// Reason why a transfer failed.
-enum TransferError {
-    /// Other writers invalidated the plan; a new plan may succeed.
-    Conflict,
-    Failed(Error),
-}
-
-impl From<Error> for TransferError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// Outcome of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +63,7 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     if !has_room(view, path).await? {
         return Ok(PutOutcome::PreconditionFailed(None));
     }
-    let (size, sent, steady) = (value.content.size(), SentValue::new(&value), steady(view, path)?);
+    let (sent, steady) = (SentValue::new(&value), steady(view, path)?);
     let put = steady.put(path, value, &Precondition::Absent).await;
     if let Ok(PutOutcome::PreconditionFailed(found)) = put {
         return Ok(PutOutcome::PreconditionFailed(found));
@@ -95,8 +84,10 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
             has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
-            if let Some(found) = steady.whole_of(path, size).await?.filter(|found| sent.is(found)) {
-                let _taken_back = steady.delete(path, &Precondition::Version(found.stored.version)).await?;
+            if let Some(found) = steady.head(path).await?
+                && sent.is(&steady, path, &found).await?
+            {
+                let _taken_back = steady.delete(path, &Precondition::Version(found.version)).await?;
             }
             Err(error)
         }
@@ -113,18 +104,32 @@ pub(super) async fn transfer<S: Store>(
     kind: TransferKind,
 ) -> Result<Option<Vec<StoredMeta>>> {
     let replaced = match &plan.replaced {
-        Some(stored) => match view.whole(&plan.to, stored.size.max(view.shared.max_file_size())).await? {
-            Some(value) => Some(value),
-            None => return Ok(None),
+        Some(stored) => match load(view, (&plan.to, stored), &plan.to, TransferKind::Rename).await {
+            Ok(value) => Some(value),
+            Err(TransferError::Conflict) => return Ok(None),
+            Err(TransferError::Failed(error)) => return Err(error),
         },
         None => None,
     };
+    let outcome = transfer_or_roll_back(view, plan, kind, replaced.as_ref()).await;
+    if let Some(value) = &replaced {
+        discard_loaded(view, value).await;
+    }
+    outcome
+}
+
+async fn transfer_or_roll_back<S: Store>(
+    view: &NamespaceView<S>,
+    plan: &TransferPlan,
+    kind: TransferKind,
+    replaced: Option<&NewValue>,
+) -> Result<Option<Vec<StoredMeta>>> {
     let mut made = Vec::with_capacity(plan.files.len());
-    let failure = match make(view, plan, kind, replaced.as_ref(), &mut made).await {
+    let failure = match make(view, plan, kind, replaced, &mut made).await {
         Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
         Err(failure) => failure,
     };
-    let rollback = roll_back(&for_cleanup(view), &made, replaced.as_ref()).await;
+    let rollback = roll_back(&for_cleanup(view), &made, replaced).await;
     let error = match (failure, &rollback) {
         (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
         (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
@@ -145,11 +150,11 @@ async fn make<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
-    replaced: Option<&StoredValue>,
+    replaced: Option<&NewValue>,
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
-    let expected = match replaced {
-        Some(value) => Precondition::Version(value.stored.version.clone()),
+    let expected = match &plan.replaced {
+        Some(stored) => Precondition::Version(stored.version.clone()),
         None => Precondition::Absent,
     };
     copy_all(view, plan, kind, &expected, made).await?;
@@ -200,7 +205,7 @@ async fn copy_all<S: Store>(
     outcome
 }
 
-/// Copies one file, and leaves nothing in `made` where it is gone by now.
+/// Copies one file. A file that no longer exists leaves `made` empty.
 async fn copy_one<S: Store>(
     view: &NamespaceView<S>,
     file: &FileTransfer,
@@ -208,52 +213,10 @@ async fn copy_one<S: Store>(
     expected: &Precondition,
     made: &mut Option<TransferredFile>,
 ) -> Result<(), TransferError> {
-    if file.size > STAGED_PART_BYTES as u64
-        && let Some(staging) = view.store().as_staging()
-    {
-        return copy_large(view, staging, file, kind, expected, made).await;
-    }
-    let Some(StoredValue { stored, content, .. }) = view.whole_of(&file.from, file.size).await? else { return Ok(()) };
-    let copy = match kind {
-        TransferKind::Rename => moved(content, &stored),
-        TransferKind::Copy => NewValue::new(content, Utc::now()),
+    let Some((stored, copy)) = load_current(view, (&file.from, file.size), &file.to, kind).await? else {
+        return Ok(());
     };
     made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await
-}
-
-/// As [`copy_one`], part by part.
-async fn copy_large<S: Store>(
-    view: &NamespaceView<S>,
-    staging: &dyn Staging,
-    file: &FileTransfer,
-    kind: TransferKind,
-    expected: &Precondition,
-    made: &mut Option<TransferredFile>,
-) -> Result<(), TransferError> {
-    let Some(stored) = view.head(&file.from).await? else { return Ok(()) };
-    let now = Utc::now();
-    let times = match kind {
-        TransferKind::Rename => (stored.creation_time(), stored.modified_at),
-        TransferKind::Copy => (now, now),
-    };
-    let (from, to) = (view.key(&file.from), view.key(&file.to));
-    let staged = view.ask(&file.from, stage_value((view.store(), &from, &stored), staging, &to, times)).await;
-    let content = match staged {
-        Err(error) if error.kind() == ErrorKind::Conflict => return Err(TransferError::Conflict),
-        staged => staged?,
-    };
-    let token = content.token.clone();
-    let copy = NewValue::staged(content, times.1).created_at(times.0);
-    let put = made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await;
-    if put.is_err()
-        && let Err(error) = staging.discard(&token).await
-    {
-        tracing::debug!(%error, "the parts of a file that was not copied are left in the store");
-    }
-    match put {
-        Err(TransferError::Failed(error)) if error.kind() == ErrorKind::Conflict => Err(TransferError::Conflict),
-        put => put,
-    }
 }
 
 /// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or
@@ -285,7 +248,7 @@ async fn meets_others<S: Store>(
 /// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
 async fn remove_sources<S: Store>(
     view: &NamespaceView<S>,
-    replaced: Option<&StoredValue>,
+    replaced: Option<&NewValue>,
     made: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     for one in made.iter_mut() {
@@ -312,9 +275,9 @@ async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut Transferred
                 made.source_state = SourceState::RemovedByOther;
                 return Ok(());
             }
-            PutOutcome::PreconditionFailed(Some(_)) => {
+            PutOutcome::PreconditionFailed(Some(current)) => {
                 made.source_state = SourceState::Present;
-                copy_again(view, made).await?;
+                copy_again(view, made, current).await?;
             }
         }
         backoff(&view.cx, &from, attempt).await?;
@@ -322,15 +285,19 @@ async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut Transferred
     Err(contended(&from).into())
 }
 
-/// Copies a source that was changed since it was copied.
-async fn copy_again<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFile) -> Result<(), TransferError> {
+/// Copies a source that was changed since it was copied. If it changes again meanwhile, the next attempt copies it.
+async fn copy_again<S: Store>(
+    view: &NamespaceView<S>,
+    made: &mut TransferredFile,
+    current: StoredMeta,
+) -> Result<(), TransferError> {
     let Some(target) = &made.target else { return Ok(()) };
     let expected = Precondition::Version(target.version.clone());
-    let Some(StoredValue { stored, content, .. }) = view.whole_of(&made.file.from, made.file.size).await? else {
-        return Ok(());
+    let copy = match load(view, (&made.file.from, &current), &made.file.to, TransferKind::Rename).await {
+        Err(TransferError::Conflict) => return Ok(()),
+        loaded => loaded?,
     };
-    let copy = moved(content, &stored);
-    made.source = stored;
+    made.source = current;
     made.put(view, copy, &expected).await
 }
 
@@ -338,7 +305,7 @@ async fn copy_again<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFil
 async fn roll_back<S: Store>(
     view: &NamespaceView<S>,
     made: &[TransferredFile],
-    replaced: Option<&StoredValue>,
+    replaced: Option<&NewValue>,
 ) -> Result<Rollback> {
     let mut outcome = Ok(Rollback::Complete);
     let mut failures = 0;

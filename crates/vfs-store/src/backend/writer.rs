@@ -12,6 +12,7 @@ use vfs_core::{Error, ErrorKind, FileWriter, OpenWriterRequest, Operation, Resul
 
 use super::view::namespace_view::NamespaceView;
 use super::write::{NewContent, put_content};
+use crate::parts::discard;
 use crate::store::{
     STAGED_PART_BYTES, StagedContent, Staging, StagingToken, Store, StoredMeta, TimestampSource, ValueContent,
     version_of_hash,
@@ -150,11 +151,8 @@ impl<S: Store> Drop for StoreWriter<S> {
         let (Some(token), Ok(runtime)) = (self.staged.token.take(), Handle::try_current()) else { return };
         let shared = Arc::clone(&self.view.shared);
         runtime.spawn(async move {
-            // What is left in the store is removed later.
-            if let Some(staging) = shared.store.as_staging()
-                && let Err(error) = staging.discard(&token).await
-            {
-                tracing::debug!(%error, store = %shared.store, "the parts of a file that was not written are left in the store");
+            if let Some(staging) = shared.store.as_staging() {
+                discard(staging, &token).await;
             }
         });
     }

@@ -1,29 +1,50 @@
 //! Compensation of one file of a transfer.
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use vfs_core::{Error, ErrorKind, Result, Version};
+use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
-use super::super::transfer::plan::FileTransfer;
+use super::super::transfer::plan::{FileTransfer, TransferKind};
 use super::super::view::namespace_view::NamespaceView;
-use super::{Rollback, TransferError, steady};
-use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, StoredValue, WriteId, version_of};
+use super::load::{load, put_loaded};
+use super::transfer_error::TransferError;
+use super::{Rollback, steady};
+use crate::parts::hash_value;
+use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
 
-/// What tells a value that was sent from any other, where the store did not say what became of it.
+/// Description of a value that was sent, by which it is recognised if the store did not answer.
 pub(super) struct SentValue {
+    size: u64,
     content: Version,
-    modified_at: DateTime<Utc>,
+    /// `None` for a staged value, which may have the time at which its staging began.
+    modified_at: Option<DateTime<Utc>>,
 }
 
 impl SentValue {
     pub(super) fn new(value: &NewValue) -> Self {
-        Self { content: value.content.version(), modified_at: value.modified_at }
+        let modified_at = match value.content {
+            ValueContent::Bytes(_) => Some(value.modified_at),
+            ValueContent::Staged(_) => None,
+        };
+        Self { size: value.content.size(), content: value.content.version(), modified_at }
     }
 
-    /// Whether `found` is what was sent. Stores keep times to the microsecond.
-    pub(super) fn is(&self, found: &StoredValue) -> bool {
-        found.stored.modified_at.timestamp_micros() == self.modified_at.timestamp_micros()
-            && version_of(&found.content) == self.content
+    /// Returns `true` if the value `found` at `path` is the one that was sent. Stores keep times to the microsecond.
+    pub(super) async fn is<S: Store>(
+        &self,
+        view: &NamespaceView<S>,
+        path: &VfsPath,
+        found: &StoredMeta,
+    ) -> Result<bool> {
+        let micros = |at: DateTime<Utc>| at.timestamp_micros();
+        let has_other_time = self.modified_at.is_some_and(|at| micros(at) != micros(found.modified_at));
+        if has_other_time || found.size != self.size {
+            return Ok(false);
+        }
+        match view.ask(path, hash_value(view.store(), &view.key(path), found)).await {
+            Ok(content) => Ok(content == self.content),
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -66,7 +87,7 @@ impl TransferredFile {
         let to = &self.file.to;
         let steady = steady(view, to)?;
         self.doubtful = Some(SentValue::new(&value));
-        let outcome = steady.put(to, value, expected).await?;
+        let outcome = put_loaded(&steady, to, value, expected).await?;
         self.doubtful = None;
         match outcome {
             PutOutcome::Applied(target) => {
@@ -81,7 +102,7 @@ impl TransferredFile {
     pub(super) async fn roll_back<S: Store>(
         &self,
         view: &NamespaceView<S>,
-        replaced: Option<&StoredValue>,
+        replaced: Option<&NewValue>,
     ) -> Result<Rollback> {
         if self.source_state == SourceState::Removed && !self.put_back(view).await? {
             return Ok(Rollback::Partial);
@@ -89,11 +110,16 @@ impl TransferredFile {
         self.clear_target(view, replaced).await
     }
 
-    /// Puts the source back, which may be there; `false` where another has changed what was moved, so that it stays moved.
+    /// Puts the source back if it is missing. Returns `false` if another writer changed the target, which then stays renamed.
     async fn put_back<S: Store>(&self, view: &NamespaceView<S>) -> Result<bool> {
-        let Some(value) = self.at_target(view).await? else { return Ok(false) };
-        let from = &self.file.from;
-        match view.put(from, moved(value.content, &self.source), &Precondition::Absent).await? {
+        let FileTransfer { from, to, .. } = &self.file;
+        let Some(target) = self.at_target(view).await? else { return Ok(false) };
+        let value = match load(view, (to, &target), from, TransferKind::Rename).await {
+            Ok(value) => value,
+            Err(TransferError::Conflict) => return Ok(false),
+            Err(TransferError::Failed(error)) => return Err(error),
+        };
+        match put_loaded(view, from, value, &Precondition::Absent).await? {
             PutOutcome::Applied(_) => Ok(true),
             PutOutcome::PreconditionFailed(Some(found)) if found.version == self.source.version => Ok(true),
             PutOutcome::PreconditionFailed(_) => {
@@ -107,19 +133,19 @@ impl TransferredFile {
     pub(super) async fn clear_target<S: Store>(
         &self,
         view: &NamespaceView<S>,
-        replaced: Option<&StoredValue>,
+        replaced: Option<&NewValue>,
     ) -> Result<Rollback> {
         let version = match (&self.doubtful, &self.target) {
             (None, None) => return Ok(Rollback::Complete),
             (None, Some(target)) => target.version.clone(),
             (Some(_), _) => match self.at_target(view).await? {
-                Some(value) => value.stored.version,
+                Some(target) => target.version,
                 None => return Ok(Rollback::Complete),
             },
         };
         let (to, expected) = (&self.file.to, Precondition::Version(version));
         let outcome = match replaced {
-            Some(old) => view.put(to, moved(old.content.clone(), &old.stored), &expected).await?,
+            Some(old) => put_loaded(view, to, old.clone(), &expected).await?,
             None => view.delete(to, &expected).await?,
         };
         Ok(match outcome {
@@ -128,18 +154,15 @@ impl TransferredFile {
         })
     }
 
-    /// What is at the target, where it is what was put there.
-    async fn at_target<S: Store>(&self, view: &NamespaceView<S>) -> Result<Option<StoredValue>> {
-        let found = view.whole_of(&self.file.to, self.file.size).await?;
-        Ok(found.filter(|found| {
-            self.target.as_ref().is_some_and(|target| target.version == found.stored.version)
-                || self.doubtful.as_ref().is_some_and(|sent| sent.is(found))
-        }))
+    /// Returns the metadata of the target if it is the value that was put there.
+    async fn at_target<S: Store>(&self, view: &NamespaceView<S>) -> Result<Option<StoredMeta>> {
+        let to = &self.file.to;
+        let Some(found) = view.head(to).await? else { return Ok(None) };
+        let is_own = match (&self.target, &self.doubtful) {
+            (Some(target), _) if target.version == found.version => true,
+            (_, Some(sent)) => sent.is(view, to, &found).await?,
+            (_, None) => false,
+        };
+        Ok(is_own.then_some(found))
     }
-}
-
-/// A value with all that is known of it.
-pub(super) fn moved(content: Bytes, stored: &StoredMeta) -> NewValue {
-    let modified_at = stored.modified_at;
-    NewValue { content: content.into(), created_at: stored.creation_time(), modified_at, id: WriteId::random() }
 }

@@ -12,7 +12,9 @@ use vfs_core::{
 use super::probe::Lost;
 use super::taken_back::{contents, stage};
 use super::{Probe, cx, path, probed};
-use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store as _, StoreBackend};
+use crate::{
+    Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Store as _, StoreBackend,
+};
 
 async fn rename(files: &StoreBackend<Arc<Probe>>, cx: &OpContext, (from, to): (&str, &str)) -> Result<(), Error> {
     let request = RenameRequest::new(path(from), path(to)).overwrite();
@@ -36,6 +38,24 @@ async fn what_may_have_been_made_is_taken_back() {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{way:?} {call} {count}");
             assert_eq!(contents(&store).await, before, "{way:?} {call} {count}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rename_over_a_large_file_is_rolled_back_without_holding_the_files_in_memory() {
+    for (call, lost) in [("put", Lost::Unavailable), ("delete", Lost::Unavailable), ("delete", Lost::Timeout)] {
+        let (files, probe, store) = stage().await;
+        for (at, letter) in [("/d/a", "a"), ("/t", "t")] {
+            files.write_text(at, &letter.repeat(2 * STAGED_PART_BYTES)).await.expect("it is there");
+        }
+        let before = contents(&store).await;
+        probe.take_all();
+        probe.lose(call, 1, lost);
+        probe.add_staging();
+        probe.refuse_longer_reads(STAGED_PART_BYTES as u64);
+        let error = rename(&files, &cx(), ("/d/a", "/t")).await.expect_err("the outcome is unknown");
+        assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{call}: {error}");
+        assert!(contents(&store).await == before, "{call} {lost:?}: a file was changed");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -12,8 +12,8 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, ListDepth, ListRequest, NewValue, Page,
-    PathStat, Precondition, PutOutcome, Search, Sequence, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery,
-    Write,
+    PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
+    TextQuery, Write,
 };
 use crate::{Key, MemoryStore, Namespace};
 
@@ -42,6 +42,10 @@ pub(super) struct Probe {
     /// Of which call the answer is lost.
     lost: Mutex<Option<(&'static str, usize, Lost)>>,
     page: usize,
+    /// Maximum number of bytes that a read may request.
+    max_read: AtomicU64,
+    /// Whether the store stages contents.
+    has_staging: AtomicBool,
     /// What every call takes a permit of.
     gate: Semaphore,
 }
@@ -56,6 +60,8 @@ impl Probe {
             changes_left: AtomicUsize::new(usize::MAX),
             lost: Mutex::default(),
             page: 7,
+            max_read: AtomicU64::new(u64::MAX),
+            has_staging: AtomicBool::new(false),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         }
     }
@@ -88,6 +94,16 @@ impl Probe {
     /// Fails every call of a name from now on, or none.
     pub(super) fn fail(&self, call: Option<(&'static str, ErrorKind)>) {
         *self.failing.lock().expect("no panic") = call;
+    }
+
+    /// Stages contents from now on.
+    pub(super) fn add_staging(&self) {
+        self.has_staging.store(true, Ordering::SeqCst);
+    }
+
+    /// Fails every read that requests more than `bytes` from now on.
+    pub(super) fn refuse_longer_reads(&self, bytes: u64) {
+        self.max_read.store(bytes, Ordering::SeqCst);
     }
 
     /// Fails every change after so many more.
@@ -166,6 +182,10 @@ impl Store for Probe {
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         self.called("get").await?;
+        let requested = range.as_ref().map_or(u64::MAX, |range| range.end - range.start);
+        if requested > self.max_read.load(Ordering::SeqCst) {
+            return Err(Error::of(ErrorKind::Internal));
+        }
         self.store.get(key, range).await
     }
 
@@ -210,6 +230,10 @@ impl Store for Probe {
 
     fn as_batch(&self) -> Option<&dyn Batch> {
         self.store.as_batch().map(|_| self as &dyn Batch)
+    }
+
+    fn as_staging(&self) -> Option<&dyn Staging> {
+        self.store.as_staging().filter(|_| self.has_staging.load(Ordering::SeqCst))
     }
 
     fn as_changes(&self) -> Option<&dyn Changes> {
