@@ -10,6 +10,7 @@ mod links;
 mod model;
 mod modules;
 mod mounts;
+mod operation_ids;
 mod overlay_commits;
 mod overlay_links;
 mod overlays;
