@@ -499,6 +499,23 @@ async fn a_store_that_cannot_be_opened_is_reported_with_its_line_and_without_its
 }
 
 #[tokio::test]
+async fn files_in_chunks_have_the_limit_of_files_unless_they_have_their_own() {
+    const MIB: u64 = 1 << 20;
+    let root = tree(&[("files/a", "")]);
+    for place in ["type = 'store'\nurl = 'memory:'", "type = 'local'\nroot = 'files'"] {
+        for (limits, expected) in [
+            ("max_file_size = '1 MiB'", (MIB, MIB)),
+            ("max_file_size = '1 MiB'\nmax_streamed_size = '2 MiB'", (MIB, 2 * MIB)),
+            ("max_streamed_size = '1 MiB'", (256 * MIB, MIB)),
+        ] {
+            let files = open(&root, &format!("[default]\n{place}\n{limits}\n")).await.expect("valid");
+            let capabilities = files.backend.capabilities(&VfsPath::root());
+            assert_eq!((capabilities.max_file_size, capabilities.max_streamed_size), expected, "{place}: {limits}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_message_contains_a_secret_of_a_url() {
     let root = tree(&[]);
     for place in [

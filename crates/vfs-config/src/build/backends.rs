@@ -66,18 +66,28 @@ impl NamespaceBuilder<'_> {
 
 fn local_config(table: &LocalTable, path: &Path) -> LocalConfig {
     let mut config = LocalConfig::new(path);
-    let LocalTable { root: _, confinement, durability, hard_links, mounts, resolution, max_file_size, lock_timeout } =
-        table;
+    let LocalTable {
+        root: _,
+        confinement,
+        durability,
+        hard_links,
+        mounts,
+        resolution,
+        max_file_size,
+        max_streamed_size,
+        lock_timeout,
+    } = table;
     config.confinement = confinement.map_or(config.confinement, Into::into);
     config.durability = durability.map_or(config.durability, Into::into);
     config.hard_links = hard_links.map_or(config.hard_links, Into::into);
     config.mounts = mounts.map_or(config.mounts, Into::into);
     config.resolution = resolution.map_or(config.resolution, Into::into);
     config.lock_timeout = lock_timeout.map_or(config.lock_timeout, |time| time.0);
-    match max_file_size {
-        Some(size) => config.max_file_size(size.0),
-        None => config,
+    if let Some(size) = max_file_size {
+        config = config.max_file_size(size.0);
     }
+    config.max_streamed_size = max_streamed_size.map_or(config.max_streamed_size, |size| size.0);
+    config
 }
 
 fn memory_config(table: &MemoryTable) -> MemoryConfig {

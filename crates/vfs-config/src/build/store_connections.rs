@@ -36,6 +36,9 @@ impl StoreConnections {
         if let Some(size) = table.max_file_size {
             settings = settings.max_file_size(size.0);
         }
+        if let Some(size) = table.max_streamed_size {
+            settings = settings.max_streamed_size(size.0);
+        }
         let existing = self.stores.iter().find(|(open, _)| *open == url).map(|(_, store)| Arc::clone(store));
         let store = match existing {
             Some(store) => store,

@@ -40,6 +40,9 @@ pub(crate) struct LocalTable {
     pub(crate) resolution: Option<ResolutionSetting>,
     /// Maximum size of a file that is written, edited, copied or downloaded whole. Default: 256 MiB.
     pub(crate) max_file_size: Option<Size>,
+    /// Maximum size of a file that is written in chunks, without holding it in memory. Default: `max_file_size` if that is set,
+    /// otherwise no limit but that of the file system.
+    pub(crate) max_streamed_size: Option<Size>,
     /// Maximum time that a change waits for another change of the same file. Default: 10s.
     pub(crate) lock_timeout: Option<Time>,
 }
@@ -71,6 +74,9 @@ pub(crate) struct StoreBackendTable {
     pub(crate) namespace: Option<Spanned<String>>,
     /// Maximum size of a file. Default: 256 MiB, or the limit of the store.
     pub(crate) max_file_size: Option<Size>,
+    /// Maximum size of a file that is written in chunks, without holding it in memory. Default: `max_file_size` if that is set,
+    /// otherwise no limit but that of the store.
+    pub(crate) max_streamed_size: Option<Size>,
 }
 
 /// The URL of a store, whose `Debug` form contains no secret.
