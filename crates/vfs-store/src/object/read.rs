@@ -129,11 +129,20 @@ pub(super) struct ReadObject {
     pub(super) content: Bytes,
 }
 
-impl ReadObject {
-    /// Whether the whole content is what was put with this metadata; objects of other programs name no hash.
-    pub(super) async fn is_as_written(&self) -> Result<bool, Error> {
-        let Some(expected) = &self.found.content_hash else { return Ok(true) };
-        Ok(hash(&self.content).await? == *expected)
+/// An object that was read piece by piece.
+#[derive(Debug, Clone)]
+pub(super) struct ObjectDigest {
+    pub(super) found: FoundObject,
+    /// Number of bytes that the service sent.
+    pub(super) bytes: u64,
+    hash: blake3::Hash,
+}
+
+impl ObjectDigest {
+    /// Returns `true` if the content has the hash of the metadata, or if the metadata has none, as of uploads in parts and of objects of
+    /// other programs.
+    pub(super) fn is_as_written(&self) -> bool {
+        self.found.content_hash.as_deref().is_none_or(|expected| *expected == *self.hash.to_hex())
     }
 }
 
@@ -192,6 +201,11 @@ pub(super) fn tag(version: &Version) -> Option<String> {
     }
 }
 
+/// Returns the entity tag of a version for a condition of a read. A weak tag matches nothing; the version is compared all the same.
+fn strong_tag(version: &Version) -> Option<String> {
+    tag(version).filter(|tag| !tag.starts_with("W/"))
+}
+
 impl ObjectService {
     /// What is at a key.
     pub(super) async fn look(&self, location: &Path) -> Result<Option<FoundObject>, BucketError> {
@@ -230,8 +244,7 @@ impl ObjectService {
         first: ReadObject,
         rest: Range<u64>,
     ) -> Result<Option<ReadObject>, BucketError> {
-        // One that is weak matches nothing; the version is compared all the same.
-        let tag = tag(&first.found.stored.version).filter(|tag| !tag.starts_with("W/"));
+        let tag = strong_tag(&first.found.stored.version);
         let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
         let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
         let mut pieces = stream::iter(pieces).buffered(MAX_CONCURRENT_PIECES);
@@ -249,6 +262,35 @@ impl ObjectService {
             }
         }
         Ok(Some(ReadObject { found: first.found, content: content.freeze() }))
+    }
+
+    /// Reads the object at a key piece by piece, without holding it in memory; `None` if there is none.
+    pub(super) async fn digest(&self, location: &Path) -> Result<Option<ObjectDigest>, BucketError> {
+        for _ in 0..MAX_READ_ATTEMPTS {
+            let Some(ReadObject { found, content }) = self.piece(location, 0..PIECE_BYTES, None).await? else {
+                return Ok(None);
+            };
+            let tag = strong_tag(&found.stored.version);
+            let mut hasher = blake3::Hasher::new();
+            let (mut piece, mut bytes) = (content, 0);
+            while !piece.is_empty() {
+                hasher.update(&piece);
+                bytes += piece.len() as u64;
+                if bytes >= found.stored.size {
+                    break;
+                }
+                piece = match self.piece(location, from(&(0..found.stored.size), bytes), tag.clone()).await {
+                    Ok(Some(next)) if next.found.stored == found.stored => next.content,
+                    Ok(_) => break,
+                    Err(fault) if fault.is_refusal() => break,
+                    Err(fault) => return Err(fault),
+                };
+            }
+            if bytes >= found.stored.size {
+                return Ok(Some(ObjectDigest { found, bytes, hash: hasher.finalize() }));
+            }
+        }
+        Err(BucketError::changing())
     }
 
     /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.

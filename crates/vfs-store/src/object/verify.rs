@@ -87,16 +87,16 @@ impl BucketStore {
             KeyName::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
         let problem = |error: Error| ReadFailure::Problem(operator_problem(&object.key, &error));
-        let value = self.inner.service.get(&location.map_err(problem)?, None).await;
-        let value = value.map_err(|fault| match self.error(&fault) {
+        let digest = self.inner.service.digest(&location.map_err(problem)?).await;
+        let digest = digest.map_err(|fault| match self.error(&fault) {
             error if fault.is_unanswered() => ReadFailure::Unanswered(error),
             error => problem(error),
         })?;
-        let Some(value) = value else { return Ok(None) };
-        let (bytes, size) = (value.content.len() as u64, value.found.stored.size);
+        let Some(digest) = digest else { return Ok(None) };
+        let (bytes, size) = (digest.bytes, digest.found.stored.size);
         let reason = if bytes != size {
             format!("{bytes} bytes came where the service reports {size}; write the file again")
-        } else if !value.is_as_written().await.map_err(problem)? {
+        } else if !digest.is_as_written() {
             "its content is not what was put with its metadata, so it is damaged or another program has replaced it; write the file again".to_owned()
         } else {
             return Ok(Some(bytes));
