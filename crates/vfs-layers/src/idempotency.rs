@@ -110,7 +110,7 @@ impl Remembering {
         Ok(None)
     }
 
-    /// Keeps what is known of the outcome of a call.
+    /// Records the outcome of a call.
     fn end<Q: UnaryRequest>(&self, key: blake3::Hash, result: &Result<Q::Output>) {
         let output = result.as_ref().map(Q::output_ref);
         // An upload has its failure in the response.

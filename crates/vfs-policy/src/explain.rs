@@ -8,7 +8,7 @@ use crate::policy::Permission;
 use crate::rule::RuleEffect;
 use crate::rules::{Question, RuleSet};
 
-/// OperationClass of a rule set on one permission at one path, with the rule that decides.
+/// Effect of a rule set on one permission at one path, with the rule that decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {

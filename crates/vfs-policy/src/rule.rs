@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// OperationClass of a rule on the operations that it covers.
+/// Effect of a rule on the operations that it covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub struct Rule {
     /// Name of the rule, for explanations and records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// OperationClass on the operations that the rule covers.
+    /// Effect on the operations that the rule covers.
     pub effect: RuleEffect,
     /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...). `grep`
     /// includes `grep_stream`, by which `vfs grep` searches.

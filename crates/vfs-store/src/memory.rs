@@ -59,12 +59,12 @@ impl MemoryStore {
     pub fn new() -> Self {
         let capabilities =
             StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys).transactions(TransactionSupport::Namespace);
-        Self::able(capabilities.bulk_reads(true))
+        Self::with_capabilities(capabilities.bulk_reads(true))
     }
 
     /// Returns an empty store without batches, change log and search index.
     pub fn single_valued() -> Self {
-        Self::able(StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys))
+        Self::with_capabilities(StoreCapabilities::new(u64::MAX).level_order(LevelOrder::Keys))
     }
 
     /// Sets the maximum size of a value in bytes for this handle. Default: no limit.
@@ -81,33 +81,33 @@ impl MemoryStore {
         self
     }
 
-    fn able(capabilities: StoreCapabilities) -> Self {
+    fn with_capabilities(capabilities: StoreCapabilities) -> Self {
         Self { capabilities, spaces: Arc::default() }
     }
 
-    fn can_do_all(&self) -> bool {
+    fn has_all_features(&self) -> bool {
         self.capabilities.transactions == TransactionSupport::Namespace
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, NamespaceMap>> {
-        // Nothing that can panic runs while it is held.
+        // No code that can panic runs while the mutex is locked.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `ask` finds in `namespace`, which may be empty.
-    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&NamespaceMap) -> T) -> T {
+    /// Reads from a namespace, which is empty if it does not exist.
+    fn read<T>(&self, namespace: &Namespace, read: impl FnOnce(&NamespaceMap) -> T) -> T {
         match self.lock().get(namespace) {
-            Some(space) => ask(space),
-            None => ask(&NamespaceMap::default()),
+            Some(space) => read(space),
+            None => read(&NamespaceMap::default()),
         }
     }
 
-    /// What `work` makes of `namespace`.
-    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut NamespaceMap) -> T) -> T {
-        work(self.lock().entry(namespace.clone()).or_default())
+    /// Changes a namespace, which is created if it does not exist.
+    fn change<T>(&self, namespace: &Namespace, change: impl FnOnce(&mut NamespaceMap) -> T) -> T {
+        change(self.lock().entry(namespace.clone()).or_default())
     }
 
-    /// Refuses what is over the limits.
+    /// Returns an error for a path or value over the limits of the store.
     fn check(&self, path: &VfsPath, content: Option<&NewValue>) -> Result<()> {
         if path.as_str().len() > self.capabilities.max_path {
             let reason = format!("the path is longer than {} bytes; use a shorter one", self.capabilities.max_path);
@@ -148,7 +148,7 @@ impl fmt::Display for MemoryStore {
     }
 }
 
-/// Shows how much there is, not what.
+/// Shows the number of namespaces, not their contents.
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespaces = self.lock().len();
@@ -167,11 +167,11 @@ impl Store for MemoryStore {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
-        Ok(self.look(&key.namespace, |space| space.head(&key.path).cloned()))
+        Ok(self.read(&key.namespace, |space| space.head(&key.path).cloned()))
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
-        Ok(self.look(&key.namespace, |space| space.get(&key.path, range)))
+        Ok(self.read(&key.namespace, |space| space.get(&key.path, range)))
     }
 
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
@@ -197,7 +197,7 @@ impl Store for MemoryStore {
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-        Ok(self.look(namespace, |space| space.list(request)))
+        Ok(self.read(namespace, |space| space.list(request)))
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
@@ -206,19 +206,19 @@ impl Store for MemoryStore {
     }
 
     fn as_batch(&self) -> Option<&dyn Batch> {
-        if self.can_do_all() { Some(self) } else { None }
+        if self.has_all_features() { Some(self) } else { None }
     }
 
     fn as_changes(&self) -> Option<&dyn Changes> {
-        if self.can_do_all() { Some(self) } else { None }
+        if self.has_all_features() { Some(self) } else { None }
     }
 
     fn as_search(&self) -> Option<&dyn Search> {
-        if self.can_do_all() { Some(self) } else { None }
+        if self.has_all_features() { Some(self) } else { None }
     }
 
     fn as_operations(&self) -> Option<&dyn Operations> {
-        if self.can_do_all() { Some(self) } else { None }
+        if self.has_all_features() { Some(self) } else { None }
     }
 
     fn as_staging(&self) -> Option<&dyn Staging> {
@@ -226,7 +226,7 @@ impl Store for MemoryStore {
     }
 
     fn as_inspect(&self) -> Option<&dyn Inspect> {
-        // Its values are all that it has.
+        // The store has no index or counts beside its values.
         None
     }
 }
@@ -242,7 +242,7 @@ impl Batch for MemoryStore {
 #[async_trait]
 impl Operations for MemoryStore {
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
-        Ok(self.look(namespace, |space| space.operations.get(key).cloned()))
+        Ok(self.read(namespace, |space| space.operations.get(key).cloned()))
     }
 
     async fn batch_once(
@@ -282,22 +282,22 @@ impl Staging for MemoryStore {
 #[async_trait]
 impl Changes for MemoryStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
-        Ok(self.look(namespace, |space| space.log.position()))
+        Ok(self.read(namespace, |space| space.log.last_sequence()))
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
-        Ok(self.look(namespace, |space| space.log.since(seen, limit)))
+        Ok(self.read(namespace, |space| space.log.since(seen, limit)))
     }
 
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
-        let told = self.change(namespace, |space| space.log.told());
+        let event = self.change(namespace, |space| space.log.event());
         loop {
-            // Who listens first and looks then misses nothing that comes in between.
-            let news = told.listen();
+            // The listener exists before the check, so that no change between the two is missed.
+            let notified = event.listen();
             if self.last_sequence(namespace).await? != seen {
                 return Ok(());
             }
-            news.await;
+            notified.await;
         }
     }
 }
@@ -310,7 +310,7 @@ impl Search for MemoryStore {
         prefix: &VfsPath,
         query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
-        let values = self.look(namespace, |space| space.below_or_at(prefix));
+        let values = self.read(namespace, |space| space.below_or_at(prefix));
         Ok(search::candidates(values, query))
     }
 }

@@ -68,10 +68,10 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     if let Ok(PutOutcome::PreconditionFailed(found)) = put {
         return Ok(PutOutcome::PreconditionFailed(found));
     }
-    // Somebody may have looked before this was here and write now: whoever looks second sees the other.
+    // Another writer may have checked for room before this put. The later of the two checks sees the other file.
     let has_room = match &put {
         Ok(_) => has_room(&steady, path).await,
-        // A store that failed may be gone, and has been waited for already.
+        // The store may be unavailable, and the put has waited for it already.
         Err(error) => match within(AFTERMATH_TIMEOUT, has_room(&steady, path)).await {
             Some(has_room) => has_room,
             None => return Err(error.clone()),
@@ -80,14 +80,14 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     match (put, has_room) {
         (Ok(put), Ok(true)) => Ok(put),
         (Ok(PutOutcome::Applied(stored)), has_room) => {
-            let _taken_back = steady.delete(path, &Precondition::Version(stored.version)).await?;
+            let _removed = steady.delete(path, &Precondition::Version(stored.version)).await?;
             has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
             if let Some(found) = steady.head(path).await?
                 && sent.is(&steady, path, &found).await?
             {
-                let _taken_back = steady.delete(path, &Precondition::Version(found.version)).await?;
+                let _removed = steady.delete(path, &Precondition::Version(found.version)).await?;
             }
             Err(error)
         }
@@ -124,110 +124,110 @@ async fn transfer_or_roll_back<S: Store>(
     kind: TransferKind,
     replaced: Option<&NewValue>,
 ) -> Result<Option<Vec<StoredMeta>>> {
-    let mut made = Vec::with_capacity(plan.files.len());
-    let failure = match make(view, plan, kind, replaced, &mut made).await {
-        Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
+    let mut transferred = Vec::with_capacity(plan.files.len());
+    let failure = match transfer_files(view, plan, kind, replaced, &mut transferred).await {
+        Ok(()) => return Ok(Some(transferred.into_iter().filter_map(|transferred| transferred.target).collect())),
         Err(failure) => failure,
     };
-    let rollback = roll_back(&for_cleanup(view), &made, replaced).await;
+    let rollback = roll_back(&for_cleanup(view), &transferred, replaced).await;
     let error = match (failure, &rollback) {
         (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
         (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
         (TransferError::Failed(error), _) => error.or_path(&plan.to),
         // Not `busy`, after which a caller may assume that nothing was changed.
         (TransferError::Conflict, _) => {
-            Error::new(ErrorKind::Conflict, "others changed source or target meanwhile").with_path(&plan.to)
+            Error::new(ErrorKind::Conflict, "other writers changed the source or the target meanwhile").with_path(&plan.to)
         }
     };
-    let error = error.with_consequence("a part of it could not be rolled back: look at source and target");
+    let error = error.with_consequence("a part of the transfer could not be rolled back: check source and target");
     Err(match rollback {
         Ok(_) => error,
         Err(cause) => error.with_source(cause),
     })
 }
 
-async fn make<S: Store>(
+async fn transfer_files<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
     replaced: Option<&NewValue>,
-    made: &mut Vec<TransferredFile>,
+    transferred: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     let expected = match &plan.replaced {
         Some(stored) => Precondition::Version(stored.version.clone()),
         None => Precondition::Absent,
     };
-    copy_all(view, plan, kind, &expected, made).await?;
-    if made.is_empty() {
+    copy_all(view, plan, kind, &expected, transferred).await?;
+    if transferred.is_empty() {
         return Err(Error::not_found(&plan.from).into());
     }
-    if meets_others(view, plan, made).await? {
+    if conflicts_with_others(view, plan, transferred).await? {
         return Err(TransferError::Conflict);
     }
     if kind == TransferKind::Rename {
-        remove_sources(view, replaced, made).await?;
-        if made.is_empty() {
+        remove_sources(view, replaced, transferred).await?;
+        if transferred.is_empty() {
             return Err(Error::not_found(&plan.from).into());
         }
     }
     Ok(())
 }
 
-/// Copies each file that is still there. Once one has failed no further is begun; those under way are waited for, so that all
-/// that was made is known.
+/// Copies each file that still exists. After a failure no copy is started, and running ones are awaited, so that a rollback knows all
+/// of them.
 async fn copy_all<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
     expected: &Precondition,
-    made: &mut Vec<TransferredFile>,
+    transferred: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
     let has_failed = AtomicBool::new(false);
     let room = Semaphore::new(MAX_TRANSFERRED_MIB as usize);
     let copy = async |file: &FileTransfer| {
         let needed = u32::try_from(file.size >> 20).unwrap_or(u32::MAX).clamp(1, MAX_TRANSFERRED_MIB);
-        // It is never closed.
-        let _held = room.acquire_many(needed).await.ok();
-        let mut made = None;
+        // The semaphore is never closed.
+        let _permit = room.acquire_many(needed).await.ok();
+        let mut transferred = None;
         if has_failed.load(Ordering::Relaxed) {
-            return (made, Ok(()));
+            return (transferred, Ok(()));
         }
-        let copied = copy_one(view, file, kind, expected, &mut made).await;
+        let copied = copy_one(view, file, kind, expected, &mut transferred).await;
         has_failed.fetch_or(copied.is_err(), Ordering::Relaxed);
-        (made, copied)
+        (transferred, copied)
     };
     let mut outcome = Ok(());
     let copies: Vec<_> = plan.files.iter().map(copy).collect();
-    for (one, copied) in stream::iter(copies).buffered(view.fetches()).collect::<Vec<_>>().await {
-        made.extend(one);
+    for (file, copied) in stream::iter(copies).buffered(view.fetches()).collect::<Vec<_>>().await {
+        transferred.extend(file);
         outcome = outcome.and(copied);
     }
     outcome
 }
 
-/// Copies one file. A file that no longer exists leaves `made` empty.
+/// Copies one file. A file that no longer exists leaves `transferred` empty.
 async fn copy_one<S: Store>(
     view: &NamespaceView<S>,
     file: &FileTransfer,
     kind: TransferKind,
     expected: &Precondition,
-    made: &mut Option<TransferredFile>,
+    transferred: &mut Option<TransferredFile>,
 ) -> Result<(), TransferError> {
     let Some((stored, copy)) = load_current(view, (&file.from, file.size), &file.to, kind).await? else {
         return Ok(());
     };
-    made.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await
+    transferred.insert(TransferredFile::new(file.clone(), stored)).put(view, copy, expected).await
 }
 
-/// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or
-/// something is in the target that was not put there by this transfer.
-async fn meets_others<S: Store>(
+/// Returns `true` if another writer created a file that conflicts with the transfer: in place of a parent of the target, or in the
+/// target.
+async fn conflicts_with_others<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
-    made: &[TransferredFile],
+    transferred: &[TransferredFile],
 ) -> Result<bool> {
     let to = &plan.to;
-    // A file keeps the place that it has, also where others made one above or below it.
+    // An existing file remains accessible even if another writer creates one above or below it.
     if plan.replaced.is_some() {
         return Ok(false);
     }
@@ -240,44 +240,44 @@ async fn meets_others<S: Store>(
     if view.head(to).await?.is_some() {
         return Ok(true);
     }
-    let own: HashSet<_> = made.iter().map(|made| &made.file.to).collect();
+    let own: HashSet<_> = transferred.iter().map(|transferred| &transferred.file.to).collect();
     let found = view.subtree(to).await?;
     Ok(!found.problems.is_empty() || found.entries.iter().any(|entry| !own.contains(&entry.path)))
 }
 
-/// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
+/// Removes the sources in the versions that were copied. If another writer removed a source first, its copy is removed too.
 async fn remove_sources<S: Store>(
     view: &NamespaceView<S>,
     replaced: Option<&NewValue>,
-    made: &mut Vec<TransferredFile>,
+    transferred: &mut Vec<TransferredFile>,
 ) -> Result<(), TransferError> {
-    for one in made.iter_mut() {
-        remove_source(view, one).await?;
+    for file in transferred.iter_mut() {
+        remove_source(view, file).await?;
     }
     let cleanup = for_cleanup(view);
-    for taken in made.iter().filter(|made| made.source_state == SourceState::RemovedByOther) {
-        taken.clear_target(&cleanup, replaced).await?;
+    for removed in transferred.iter().filter(|transferred| transferred.source_state == SourceState::RemovedByOther) {
+        removed.clear_target(&cleanup, replaced).await?;
     }
-    made.retain(|made| made.source_state == SourceState::Removed);
+    transferred.retain(|transferred| transferred.source_state == SourceState::Removed);
     Ok(())
 }
 
-/// Removes a source as it was copied. What was written to it since is copied first.
-async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut TransferredFile) -> Result<(), TransferError> {
-    let from = made.file.from.clone();
+/// Removes a source in the version that was copied. If the source was changed since, it is copied again first.
+async fn remove_source<S: Store>(view: &NamespaceView<S>, transferred: &mut TransferredFile) -> Result<(), TransferError> {
+    let from = transferred.file.from.clone();
     for attempt in 0..view.shared.config.edit_attempts {
         let steady = steady(view, &from)?;
-        // Whatever comes instead of an answer, it may be gone.
-        made.source_state = SourceState::Removed;
-        match steady.delete(&from, &Precondition::Version(made.source.version.clone())).await? {
+        // If the answer is lost, the source may have been removed.
+        transferred.source_state = SourceState::Removed;
+        match steady.delete(&from, &Precondition::Version(transferred.source.version.clone())).await? {
             PutOutcome::Applied(_) => return Ok(()),
             PutOutcome::PreconditionFailed(None) => {
-                made.source_state = SourceState::RemovedByOther;
+                transferred.source_state = SourceState::RemovedByOther;
                 return Ok(());
             }
             PutOutcome::PreconditionFailed(Some(current)) => {
-                made.source_state = SourceState::Present;
-                copy_again(view, made, current).await?;
+                transferred.source_state = SourceState::Present;
+                copy_again(view, transferred, current).await?;
             }
         }
         backoff(&view.cx, &from, attempt).await?;
@@ -288,32 +288,32 @@ async fn remove_source<S: Store>(view: &NamespaceView<S>, made: &mut Transferred
 /// Copies a source that was changed since it was copied. If it changes again meanwhile, the next attempt copies it.
 async fn copy_again<S: Store>(
     view: &NamespaceView<S>,
-    made: &mut TransferredFile,
+    transferred: &mut TransferredFile,
     current: StoredMeta,
 ) -> Result<(), TransferError> {
-    let Some(target) = &made.target else { return Ok(()) };
+    let Some(target) = &transferred.target else { return Ok(()) };
     let expected = Precondition::Version(target.version.clone());
-    let copy = match load(view, (&made.file.from, &current), &made.file.to, TransferKind::Rename).await {
+    let copy = match load(view, (&transferred.file.from, &current), &transferred.file.to, TransferKind::Rename).await {
         Err(TransferError::Conflict) => return Ok(()),
         loaded => loaded?,
     };
-    made.source = current;
-    made.put(view, copy, &expected).await
+    transferred.source = current;
+    transferred.put(view, copy, &expected).await
 }
 
-/// Rolls back all that was made, whichever part of it fails, unless the store is gone.
+/// Rolls back every transferred file, even if the rollback of another one fails, unless the store is unavailable.
 async fn roll_back<S: Store>(
     view: &NamespaceView<S>,
-    made: &[TransferredFile],
+    transferred: &[TransferredFile],
     replaced: Option<&NewValue>,
 ) -> Result<Rollback> {
     let mut outcome = Ok(Rollback::Complete);
     let mut failures = 0;
-    for one in made {
+    for file in transferred {
         if failures == MAX_CONSECUTIVE_FAILURES {
             break;
         }
-        let rolled_back = one.roll_back(view, replaced).await;
+        let rolled_back = file.roll_back(view, replaced).await;
         failures = match &rolled_back {
             Err(error) if error.kind() == ErrorKind::Unavailable => failures + 1,
             _ => 0,

@@ -34,7 +34,7 @@ fn copied(plan: &TransferPlan, sizes: impl ExactSizeIterator<Item = u64>) -> Cop
     CopyResult::new(plan.from.clone(), plan.to.clone(), plan.replaced.is_some(), files, sizes.sum())
 }
 
-/// Makes the transfer, and says what is at the target now.
+/// Applies a transfer, and returns its plan with the metadata of the files at the target.
 async fn transfer<S: Store>(
     view: &NamespaceView<S>,
     (from, to): (&VfsPath, &VfsPath),
@@ -44,7 +44,7 @@ async fn transfer<S: Store>(
     check_source_and_target(from, to)?;
     for attempt in 0..view.shared.config.edit_attempts {
         let plan = plan(view, from, to, mode).await?;
-        let made = match view.batches() {
+        let stored = match view.batches() {
             Some(_) => batched(view, &plan, kind).await?,
             None => {
                 let (view, plan) = (view.clone(), plan.clone());
@@ -53,8 +53,8 @@ async fn transfer<S: Store>(
                 run_to_completion(&cx, to, work).await?
             }
         };
-        if let Some(made) = made {
-            return Ok((plan, made));
+        if let Some(stored) = stored {
+            return Ok((plan, stored));
         }
         backoff(&view.cx, to, attempt).await?;
     }
@@ -93,7 +93,7 @@ async fn plan<S: Store>(
     Ok(TransferPlan { from: from.clone(), to: to.clone(), files, replaced })
 }
 
-/// The file that gives way to `source`, where there is one and it may.
+/// Returns the file at the target if `source` may replace it, or `None` if the target does not exist.
 fn check_target(
     source: &PathEntry,
     target: Option<PathEntry>,
@@ -115,20 +115,20 @@ fn check_target(
     }
 }
 
-/// Makes the transfer in one step; `None` where what it was planned on has changed.
+/// Applies the transfer as one batch, or returns `None` if other writers invalidated the plan.
 async fn batched<S: Store>(
     view: &NamespaceView<S>,
     plan: &TransferPlan,
     kind: TransferKind,
 ) -> Result<Option<Vec<StoredMeta>>> {
     let mut conditions = match &plan.replaced {
-        // A file keeps the place that it has, also where others made one above or below it.
+        // An existing file remains accessible even if another writer creates one above or below it.
         Some(replaced) => vec![Condition::At(plan.to.clone(), Precondition::Version(replaced.version.clone()))],
         None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Precondition::Absent)]].concat(),
     };
     let at = Utc::now();
     if kind == TransferKind::Copy && view.operation.is_some() {
-        // The result is recorded with the copy, and so has to be known before.
+        // The result is recorded in the transaction of the copy, so the sizes of the sources must not change.
         let unchanged =
             |file: &FileTransfer| Condition::At(file.from.clone(), Precondition::Version(file.version.clone()));
         conditions.extend(plan.files.iter().map(unchanged));

@@ -1,4 +1,4 @@
-//! Writing a file in chunks, which the store stages in parts.
+//! Writer of a file in chunks, which are staged in the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct StoreWriter<S: Store> {
     is_usable: bool,
 }
 
-/// The parts that the store has; no token before the first.
+/// Parts that are staged in the store; `token` is `None` before the first.
 #[derive(Default)]
 struct StagedParts {
     token: Option<StagingToken>,
@@ -77,7 +77,7 @@ impl<S: Store> StoreWriter<S> {
         Ok(())
     }
 
-    /// Returns the content of all chunks; `rest` are those that are not staged.
+    /// Returns the content of all chunks; `rest` has the bytes that are not staged.
     async fn content(&mut self, rest: &Bytes) -> Result<ValueContent> {
         if self.staged.token.is_some() && !rest.is_empty() {
             self.append(rest.clone()).await?;
@@ -132,7 +132,7 @@ impl<S: Store> FileWriter for StoreWriter<S> {
         let new = NewContent { content, modified_at, is_streamed: true };
         let written = view.once(put_content(&view, &path, new, mode)).await;
         match &written {
-            // The staged content is that of the file, unless the file was written by an earlier call.
+            // The staged content is now that of the file. With an operation id an earlier call may have written the file instead.
             Ok(_) if view.operation.is_none() => self.staged.token = None,
             Err(error) if error.kind() == ErrorKind::Busy => {
                 if !is_staged {

@@ -15,10 +15,10 @@ use crate::store::{
     Precondition, PutOutcome, StagingToken, StoredMeta, StoredValue, ValueContent, Write, version_of,
 };
 
-/// How many digits of a second's fraction are kept.
+/// Number of digits of the fraction of a second in stored times.
 const MICROSECONDS: u16 = 6;
 
-/// A value as it is held.
+/// Content and metadata of a value.
 #[derive(Debug, Clone)]
 struct MemoryValue {
     content: Bytes,
@@ -34,7 +34,7 @@ impl MemoryValue {
     }
 }
 
-/// The values of one namespace, and what became of them.
+/// Values of one namespace with their change log, operation records and staged contents.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceMap {
     values: BTreeMap<VfsPath, MemoryValue>,
@@ -44,20 +44,20 @@ pub(super) struct NamespaceMap {
     pub(super) staged: StagedContents,
 }
 
-/// What a batch did so far.
+/// Writes of a batch that were applied so far, for its outcome and for a rollback.
 #[derive(Default)]
 struct BatchProgress {
     now: Vec<StoredMeta>,
     records: Vec<ChangeRecord>,
-    /// What was at each path before it was changed, in the order of the changes.
+    /// Previous value of each path that was changed, in the order of the changes.
     before: Vec<(VfsPath, Option<MemoryValue>)>,
     /// The staged contents that were put.
     staged: Vec<StagingToken>,
 }
 
-/// Why a batch ends early.
+/// Reason why a batch is rolled back.
 enum BatchFailure {
-    /// Nothing is at this path, and something should be.
+    /// A write needs a value at this path, and there is none.
     Missing(VfsPath),
     Error(Error),
 }
@@ -68,13 +68,13 @@ impl NamespaceMap {
     }
 
     pub(super) fn head(&self, path: &VfsPath) -> Option<&StoredMeta> {
-        self.values.get(path).map(|held| &held.stored)
+        self.values.get(path).map(|value| &value.stored)
     }
 
     pub(super) fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Option<StoredValue> {
-        let held = self.values.get(path)?;
-        let content = range.map_or_else(|| held.content.clone(), |range| part(&held.content, &range));
-        Some(StoredValue::new(held.stored.clone(), content))
+        let value = self.values.get(path)?;
+        let content = range.map_or_else(|| value.content.clone(), |range| part(&value.content, &range));
+        Some(StoredValue::new(value.stored.clone(), content))
     }
 
     pub(super) fn put(&mut self, path: &VfsPath, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
@@ -94,7 +94,7 @@ impl NamespaceMap {
         for condition in conditions {
             let (path, holds) = match condition {
                 Condition::At(path, expected) => (path, expected.holds(self.head(path))),
-                Condition::NothingBelow(path) => (path, self.after(path, &inside(path)).next().is_none()),
+                Condition::NothingBelow(path) => (path, self.after(path, &prefix_of(path)).next().is_none()),
             };
             if !holds {
                 return Ok(BatchOutcome::PreconditionFailed(path.clone(), self.head(path).cloned()));
@@ -103,14 +103,14 @@ impl NamespaceMap {
         let mut done = BatchProgress::default();
         for write in writes {
             if let Err(failure) = self.make(write, &mut done) {
-                self.undo(done);
+                self.roll_back(done);
                 return match failure {
                     BatchFailure::Missing(path) => Ok(BatchOutcome::PreconditionFailed(path, None)),
                     BatchFailure::Error(error) => Err(error),
                 };
             }
         }
-        self.log.tell(done.records);
+        self.log.append(done.records);
         for token in done.staged {
             self.staged.remove(&token);
         }
@@ -124,15 +124,15 @@ impl NamespaceMap {
                 self.place(path, MemoryValue::new(content, value.created_at, value.modified_at), done);
             }
             Write::Delete(path) => {
-                let held = self.take(&path, done).map_err(BatchFailure::Missing)?;
-                done.now.push(held.stored);
+                let value = self.take(&path, done).map_err(BatchFailure::Missing)?;
+                done.now.push(value.stored);
                 done.records.push(ChangeRecord::Removed(path));
             }
             Write::Move { from, to } => {
-                let held = self.take(&from, done).map_err(BatchFailure::Missing)?;
-                done.now.push(held.stored.clone());
-                done.records.push(ChangeRecord::Moved { from, to: to.clone(), stored: held.stored.clone() });
-                done.before.push((to.clone(), self.values.insert(to, held)));
+                let value = self.take(&from, done).map_err(BatchFailure::Missing)?;
+                done.now.push(value.stored.clone());
+                done.records.push(ChangeRecord::Moved { from, to: to.clone(), stored: value.stored.clone() });
+                done.before.push((to.clone(), self.values.insert(to, value)));
             }
             Write::Copy { from, to, at } => {
                 let content = self.values.get(&from).ok_or(BatchFailure::Missing(from))?.content.clone();
@@ -154,9 +154,9 @@ impl NamespaceMap {
         }
     }
 
-    fn place(&mut self, path: VfsPath, held: MemoryValue, done: &mut BatchProgress) {
-        let stored = held.stored.clone();
-        let before = self.values.insert(path.clone(), held);
+    fn place(&mut self, path: VfsPath, value: MemoryValue, done: &mut BatchProgress) {
+        let stored = value.stored.clone();
+        let before = self.values.insert(path.clone(), value);
         let change = if before.is_some() { ChangeRecord::Changed } else { ChangeRecord::Created };
         done.records.push(change(path.clone(), stored.clone()));
         done.now.push(stored);
@@ -164,15 +164,15 @@ impl NamespaceMap {
     }
 
     fn take(&mut self, path: &VfsPath, done: &mut BatchProgress) -> Result<MemoryValue, VfsPath> {
-        let held = self.values.remove(path).ok_or_else(|| path.clone())?;
-        done.before.push((path.clone(), Some(held.clone())));
-        Ok(held)
+        let value = self.values.remove(path).ok_or_else(|| path.clone())?;
+        done.before.push((path.clone(), Some(value.clone())));
+        Ok(value)
     }
 
-    fn undo(&mut self, done: BatchProgress) {
+    fn roll_back(&mut self, done: BatchProgress) {
         for (path, before) in done.before.into_iter().rev() {
             match before {
-                Some(held) => self.values.insert(path, held),
+                Some(value) => self.values.insert(path, value),
                 None => self.values.remove(&path),
             };
         }
@@ -196,60 +196,60 @@ impl NamespaceMap {
 
     pub(super) fn list(&self, request: &ListRequest) -> Page {
         let mut page = Page::default();
-        let mut seen = request.from.as_ref().map_or_else(|| inside(&request.below), |token| token.as_str().to_owned());
-        while let Some((path, held)) = self.after(&request.below, &seen).next() {
+        let mut seen = request.from.as_ref().map_or_else(|| prefix_of(&request.below), |token| token.as_str().to_owned());
+        while let Some((path, value)) = self.after(&request.below, &seen).next() {
             if page.entries.len() + page.directories.len() >= request.limit.max(1) {
                 page.next = Some(PageToken::new(seen));
                 break;
             }
             match directory_of(path, request) {
                 Some(directory) => {
-                    seen = inside(&directory);
+                    seen = prefix_of(&directory);
                     page.directories.push(directory);
                 }
                 None => {
                     seen = path.as_str().to_owned();
-                    page.entries.push(Entry { path: path.clone(), stored: held.stored.clone() });
+                    page.entries.push(Entry { path: path.clone(), stored: value.stored.clone() });
                 }
             }
         }
-        // Those in a directory `a` come after a directory `a-b`, whose own name is after it.
+        // In the order of keys `a-b/x` is before `a/x`, but in the order of names `a` is before `a-b`.
         page.directories.sort_unstable();
         page
     }
 
-    /// The values at and below `prefix`.
+    /// Returns the values at and below `prefix`.
     pub(super) fn below_or_at(&self, prefix: &VfsPath) -> Vec<(VfsPath, Bytes)> {
         let at = self.values.get_key_value(prefix.as_str());
-        let all = at.into_iter().chain(self.after(prefix, &inside(prefix)));
-        all.map(|(path, held)| (path.clone(), held.content.clone())).collect()
+        let all = at.into_iter().chain(self.after(prefix, &prefix_of(prefix)));
+        all.map(|(path, value)| (path.clone(), value.content.clone())).collect()
     }
 
-    /// The values below `directory` that come after `seen`: after a value, or after all that begins with it where it ends
-    /// in `/` and is longer than the directory's own beginning.
+    /// Returns the values below `directory` whose paths are greater than `seen`. A `seen` with a trailing `/` below `directory` skips all
+    /// paths with that prefix.
     fn after<'a>(
         &'a self,
         directory: &VfsPath,
         seen: &str,
     ) -> impl Iterator<Item = (&'a VfsPath, &'a MemoryValue)> + use<'a> {
-        let beginning = inside(directory);
-        let passed = seen.strip_suffix('/').filter(|_| seen.len() > beginning.len()).map(|name| format!("{name}0"));
+        let prefix = prefix_of(directory);
+        let passed = seen.strip_suffix('/').filter(|_| seen.len() > prefix.len()).map(|name| format!("{name}0"));
         let start = match &passed {
-            // '0' is what comes next after '/'.
+            // '0' is the character after '/'.
             Some(next) => Bound::Included(next.as_str()),
-            None => Bound::Excluded(seen.max(beginning.as_str())),
+            None => Bound::Excluded(seen.max(prefix.as_str())),
         };
         let rest = self.values.range::<str, _>((start, Bound::Unbounded));
-        rest.take_while(move |(path, _)| path.as_str().starts_with(&beginning))
+        rest.take_while(move |(path, _)| path.as_str().starts_with(&prefix))
     }
 }
 
-/// What the paths below `directory` begin with.
-fn inside(directory: &VfsPath) -> String {
+/// Returns the common prefix of the paths below `directory`.
+fn prefix_of(directory: &VfsPath) -> String {
     if directory.is_root() { "/".to_owned() } else { format!("{directory}/") }
 }
 
-/// The directory that stands for the value at `path` in a listing of one level.
+/// Returns the directory that contains the value at `path` in a listing of one level, or `None` if the value itself is an entry.
 fn directory_of(path: &VfsPath, request: &ListRequest) -> Option<VfsPath> {
     if request.depth == ListDepth::All {
         return None;
@@ -258,7 +258,7 @@ fn directory_of(path: &VfsPath, request: &ListRequest) -> Option<VfsPath> {
     request.below.child(name).ok()
 }
 
-/// The part of `content` that `range` asks for, cut at its end.
+/// Returns the part of `content` in `range`, up to the end of the content.
 fn part(content: &Bytes, range: &Range<u64>) -> Bytes {
     let cut = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
     let (start, end) = (cut(range.start), cut(range.end));

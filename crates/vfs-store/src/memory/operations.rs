@@ -1,4 +1,4 @@
-//! Records of operations.
+//! Records of mutations with an operation id.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,14 +6,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::store::OperationRecord;
 
-/// How long a record is kept.
+/// Time after which a record is removed.
 const RECORD_LIFETIME: TimeDelta = TimeDelta::days(1);
 
 /// The operations of the last day.
 #[derive(Debug, Default)]
 pub(super) struct OperationRecords {
     records: HashMap<String, OperationRecord>,
-    /// Keys with the times at which their records were made, oldest first.
+    /// Keys with the times at which their records were added, oldest first.
     made: VecDeque<(DateTime<Utc>, String)>,
 }
 

@@ -8,7 +8,7 @@ use vfs_core::{CaseMode, VfsPath};
 
 use crate::store::{CandidateKeys, TextQuery};
 
-/// Those of `values` that hold one of the `needles`, or are not text.
+/// Returns the paths of the values that contain a text of the query or are not text, or `None` if there are too many.
 pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Option<CandidateKeys> {
     if query.texts.iter().any(String::is_empty) {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Op
     let mut folds = CaseFolding::default();
     let is_sensitive = query.case == CaseMode::Sensitive;
     let folded: Vec<_> = query.texts.iter().map(|text| folds.fold(text)).collect();
-    let mut may_hold = |content: &[u8]| match std::str::from_utf8(content) {
+    let mut may_match = |content: &[u8]| match std::str::from_utf8(content) {
         Ok(text) if !text.contains('\0') => {
             if is_sensitive {
                 query.texts.iter().any(|needle| text.contains(needle.as_str()))
@@ -27,7 +27,7 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Op
         }
         _ => true,
     };
-    let found = values.into_iter().filter(|(_, content)| may_hold(content)).map(|(path, _)| path);
+    let found = values.into_iter().filter(|(_, content)| may_match(content)).map(|(path, _)| path);
     let found: CandidateKeys = found.take(query.max_candidates.saturating_add(1)).collect();
     (found.len() <= query.max_candidates).then_some(found)
 }
@@ -36,19 +36,19 @@ fn contains(text: &[char], needle: &[char]) -> bool {
     text.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Letters that are the same whatever their case, each as the first of them.
+/// Cache of simple case folding: the first character of each class of characters that differ in case.
 #[derive(Default)]
 struct CaseFolding(HashMap<char, char>);
 
 impl CaseFolding {
     fn fold(&mut self, text: &str) -> Vec<char> {
-        text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_its_cases(letter))).collect()
+        text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_case_class(letter))).collect()
     }
 }
 
-fn first_of_its_cases(letter: char) -> char {
+fn first_of_case_class(letter: char) -> char {
     let mut cases = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
-    // Without the table of cases every letter would stand for itself; it is compiled in.
+    // The fold fails only if regex-syntax is compiled without its table of cases.
     match cases.try_case_fold_simple() {
         Ok(()) => cases.ranges().first().map_or(letter, ClassUnicodeRange::start),
         Err(_) => letter,

@@ -16,22 +16,21 @@ use super::http::{ChangeAttempts, ObjectCondition};
 use super::read::{ConditionKind, FoundObject, tag, version};
 use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, StoredMeta, ValueContent};
 
-/// A value of more bytes is put in parts.
+/// Size in bytes above which a value is uploaded in parts.
 pub(super) const MULTIPART_THRESHOLD: usize = 16 << 20;
-/// Bytes of a part; all but the last have as many, as R2 wants it.
+/// Size in bytes of a part. All parts but the last have the same size, as Cloudflare R2 requires.
 const PART_BYTES: usize = STAGED_PART_BYTES;
-/// How many parts are on their way at once.
+/// Maximum number of parts that are uploaded concurrently.
 const MAX_CONCURRENT_PARTS: usize = 4;
-/// How often a change is tried that someone else comes before.
+/// Maximum number of attempts of a change that concurrent writers invalidate.
 const MAX_ATTEMPTS: usize = 64;
-/// How long the look at what a failed change left, or the removal of its parts, may take: a service that does not answer has
-/// been waited for already.
+/// Timeout of the check after a failed change, and of the removal of its parts. The change has waited for the service already.
 const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What became of one try.
+/// Outcome of one attempt of a change.
 pub(super) enum AttemptOutcome {
     Over(PutOutcome),
-    /// Something came in between, and is gone or is what was expected by now.
+    /// A concurrent writer interfered, but the precondition holds again.
     Again,
 }
 
@@ -59,13 +58,13 @@ impl BucketStore {
                 return Ok(outcome);
             }
         }
-        Err(self.crowded())
+        Err(self.contended())
     }
 
-    /// What a put depends on, or what is there instead.
+    /// Returns the condition for a put, or the metadata of the object that fails the precondition.
     ///
-    /// One that expects anything depends on what is there now: else a second attempt, after an answer that was lost, could go
-    /// over what another put there meanwhile.
+    /// A put without a precondition is conditional on the current object: a retry after a lost answer could otherwise overwrite the put of
+    /// another writer.
     pub(super) async fn guard(
         &self,
         location: &Path,
@@ -172,14 +171,14 @@ impl BucketStore {
         let options = PutMultipartOptions { attributes: labels.clone(), ..PutMultipartOptions::default() };
         let mut upload = service.limit.of(service.objects.put_multipart_opts(location, options)).await?;
         let put = self.send_parts(location, content, guard, &mut upload).await;
-        // A service that is gone is not waited for again.
+        // The upload has waited for an unavailable service already.
         if put.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
             self.abort(&mut upload).await;
         }
         put
     }
 
-    /// Removes the parts of an upload. What is left of it is no object, and does no harm but its price.
+    /// Removes the parts of an upload. Parts that are left are not visible as an object, but are charged.
     pub(super) async fn abort(&self, upload: &mut Box<dyn MultipartUpload>) {
         if !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
             tracing::debug!(bucket = %self, "the parts of a value that was not put are left in the bucket");
@@ -201,7 +200,7 @@ impl BucketStore {
         self.complete(location, guard, upload).await
     }
 
-    /// Puts the parts of an upload together.
+    /// Completes an upload.
     pub(super) async fn complete(
         &self,
         location: &Path,
@@ -209,7 +208,7 @@ impl BucketStore {
         upload: &mut Box<dyn MultipartUpload>,
     ) -> Result<PutResult, BucketError> {
         let service = &self.inner.service;
-        // S3 checks the condition itself; the others do not, and here is the last moment to.
+        // S3 checks the condition of a completion; for other services it is checked here, right before the completion.
         let found = service.look(location).await?;
         if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
             return Err(BucketError::refused());
@@ -228,7 +227,7 @@ impl BucketStore {
                 return Ok(outcome);
             }
         }
-        Err(self.crowded())
+        Err(self.contended())
     }
 
     async fn try_delete(&self, location: &Path, found: FoundObject) -> Result<AttemptOutcome> {
@@ -250,23 +249,23 @@ impl BucketStore {
         }
     }
 
-    /// What is there after a change that ended with `fault`.
+    /// Returns the object after a change that failed with `fault`.
     async fn look_up(&self, location: &Path, fault: &BucketError) -> Result<Option<FoundObject>> {
         let found = tokio::time::timeout(AFTERMATH_TIMEOUT, self.look(location)).await;
         found.unwrap_or_else(|_| Err(self.error(fault))).map_err(|error| self.unknown(&error))
     }
 
-    fn crowded(&self) -> Error {
-        let reason = format!("{self}: others change this file without a pause; nothing was changed, try again");
+    fn contended(&self) -> Error {
+        let reason = format!("{self}: other writers keep changing this file; nothing was changed, try again");
         Error::new(ErrorKind::Busy, reason)
-            .with_model_message("Error: the file is changed by others all the time; try again")
+            .with_model_message("Error: other writers keep changing the file; try again")
     }
 
-    /// A change that the service may have got, and did not make until it was asked again.
+    /// Returns the error for a change that the service may have received, and had not applied when it was checked.
     fn not_yet(&self, why: &Error) -> Error {
         let reason = format!(
-            "{}; the change was not made so far, and may be made yet if the service still works on it: look before you make \
-             it again",
+            "{}; the change is not applied yet, and may still be if the service is working on it: check the file before you \
+             repeat it",
             why.message()
         );
         Error::new(why.kind(), reason).with_model_message(
@@ -276,7 +275,7 @@ impl BucketStore {
 
     fn unknown(&self, why: &Error) -> Error {
         let reason =
-            format!("{}; whether the change was made is not known, look before you make it again", why.message());
+            format!("{}; the outcome of the change is unknown, check the file before you repeat it", why.message());
         Error::new(ErrorKind::Unavailable, reason).with_model_message(
             "Error: the storage failed while it made the change; read the file to see whether it was made",
         )
@@ -285,7 +284,7 @@ impl BucketStore {
     fn without_tags(&self) -> Error {
         Error::new(
             ErrorKind::Unsupported,
-            format!("{self}: the object store has no entity tags, without which nothing can be changed safely"),
+            format!("{self}: the object store has no entity tags, which safe changes require"),
         )
         .with_generic_model_message()
     }
@@ -299,7 +298,7 @@ fn put_now(value: &NewValue, e_tag: &str) -> StoredMeta {
     StoredMeta::new(value.content.size(), version, modified_at).created_at(value.created_at.trunc_subsecs(6))
 }
 
-/// Whether what is there is what a change depends on.
+/// Returns `true` if the current object meets the condition of a change.
 fn guarded(guard: &ObjectCondition, stored: Option<&StoredMeta>) -> bool {
     match guard {
         ObjectCondition::Nothing => stored.is_none(),

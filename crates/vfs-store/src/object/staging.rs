@@ -29,7 +29,7 @@ impl BucketStore {
         if upload.location != *location || upload.size != staged.size {
             return Err(StagingToken::unknown());
         }
-        // A completion that the service refuses ends the upload: what can be known before is looked at.
+        // A refused completion ends the upload, so the precondition is checked first.
         let found = self.look(location).await?.map(|found| found.stored);
         if !expected.holds(found.as_ref()) {
             return Ok(PutOutcome::PreconditionFailed(found));
@@ -42,7 +42,7 @@ impl BucketStore {
         (value.id, value.modified_at) = (upload.id, upload.modified_at);
         let change = ChangeAttempts::on(guard.clone());
         let answer = change.make(self.complete(location, &guard, &mut upload.upload)).await;
-        // A service takes one completion of an upload, whatever becomes of it.
+        // A service accepts one completion of an upload, whatever its outcome.
         self.inner.uploads.remove(&staged.token);
         if answer.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
             self.abort(&mut upload.upload).await;

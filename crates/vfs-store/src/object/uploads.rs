@@ -12,11 +12,11 @@ use vfs_core::Result;
 
 use crate::store::{StagingToken, WriteId};
 
-/// The uploads of this process that are neither completed nor aborted.
+/// Registry of the open uploads by token.
 #[derive(Default)]
 pub(super) struct OpenUploads(Mutex<HashMap<StagingToken, Arc<AsyncMutex<OpenUpload>>>>);
 
-/// An upload with the metadata that it was begun with.
+/// Upload with the metadata with which it began.
 pub(super) struct OpenUpload {
     pub(super) location: Path,
     pub(super) upload: Box<dyn MultipartUpload>,

@@ -1,4 +1,4 @@
-//! Records of operations.
+//! Records of mutations with an operation id.
 
 use async_trait::async_trait;
 use vfs_core::Result;

@@ -1,4 +1,4 @@
-//! Contents in parts, before the change that makes them files.
+//! Staged contents of files that are written in parts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,13 +17,13 @@ use crate::store::{Key, StagedContent, Staging, StagingToken};
 /// Maximum size of a value that is staged in parts, 1 TiB.
 pub(super) const MAX_STAGED: u64 = 1 << 40;
 
-/// How many chunks are sent at once: a statement is copied into the buffer of its connection.
+/// Number of chunks of one statement, which is copied into the buffer of its connection.
 const CHUNKS_PER_STATEMENT: usize = 2;
 
 /// Upper bound on the chunks of an abandoned content that one statement removes, so that it ends within `statement_timeout`.
 const CHUNKS_PER_REMOVAL: i64 = 256;
 
-// The beginning of a content removes some chunks of one that was abandoned, and its row after the last of them.
+// Each new content removes some chunks of an abandoned one, and its row after the last of them.
 const BEGIN: &str = "WITH idle AS ( \
                          SELECT token, namespace, content FROM staged WHERE touched_at < now() - interval '1 day' \
                          ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED \
@@ -40,7 +40,7 @@ const BEGIN: &str = "WITH idle AS ( \
                      SELECT $1, id, nextval('contents'), now() FROM namespaces WHERE name = $2 \
                      ON CONFLICT (token) DO NOTHING";
 
-// A part may be sent again after its answer was lost.
+// A part may be sent again after a lost answer.
 const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE token = $1 RETURNING namespace, content), \
                       stored AS ( \
                           INSERT INTO chunks (namespace, content, part, is_text, data) \
@@ -50,7 +50,7 @@ const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE 
                       ) \
                       SELECT content FROM found";
 
-// In a statement of its own, which waits for a part that is being stored: the next one then sees that part.
+// A separate statement waits for a concurrent append, so that the deletion sees its chunks.
 const LOCK: &str = "UPDATE staged SET touched_at = now() WHERE token = $1";
 
 const DISCARD: &str = "WITH found AS (DELETE FROM staged WHERE token = $1 RETURNING namespace, content) \
@@ -64,7 +64,7 @@ const CLAIM: &str = "WITH found AS ( \
                          WHERE chunks.namespace = found.namespace AND chunks.content = found.content), 0)::bigint \
                      FROM found";
 
-/// Returns the number of a staged content, which the transaction makes that of a file.
+/// Takes a content out of the staged ones, and returns its number for the file.
 pub(super) async fn claim(
     server: &Server,
     connection: &Object,

@@ -1,4 +1,4 @@
-//! Records of operations.
+//! Records of mutations with an operation id.
 
 use ::redis::Value;
 use async_trait::async_trait;
@@ -44,7 +44,7 @@ impl Operations for RedisStore {
     }
 }
 
-/// Returns the value of a record: the hash of the request, and after a line break the result.
+/// Returns the value of a record: the hash of the request, a line break, and the result.
 pub(super) fn encode(record: &OperationRecord) -> String {
     format!("{}\n{}", record.request, record.result)
 }

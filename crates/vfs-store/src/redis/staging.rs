@@ -1,4 +1,4 @@
-//! Contents in parts, before the change that makes them files.
+//! Staged contents of files that are written in parts.
 
 use std::sync::LazyLock;
 use std::time::Duration;

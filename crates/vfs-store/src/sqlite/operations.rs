@@ -1,4 +1,4 @@
-//! Records of operations.
+//! Records of mutations with an operation id.
 
 use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
@@ -9,7 +9,7 @@ use super::SqliteStore;
 use super::error::SqliteResult;
 use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, Operations, Write};
 
-/// How long a record is kept.
+/// Time after which a record is removed.
 const RECORD_LIFETIME: TimeDelta = TimeDelta::days(1);
 
 #[async_trait]
@@ -38,7 +38,7 @@ pub(super) fn find(connection: &Connection, namespace: &Namespace, key: &str) ->
     Ok(record.optional()?)
 }
 
-/// Stores a record that is not there, and removes some that are too old.
+/// Inserts a new record, and removes some of the expired ones.
 pub(super) fn insert(connection: &Connection, namespace: &Namespace, record: &OperationRecord) -> SqliteResult<()> {
     let now = Utc::now();
     let sql = "DELETE FROM operations WHERE (namespace, key) IN

@@ -1,4 +1,4 @@
-//! Contents in parts, before the change that makes them files.
+//! Staged contents of files that are written in parts.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl SqliteStore {
     }
 }
 
-/// Returns the id of a staged content, which is that of a file from now on.
+/// Takes a content out of the staged ones, and returns its id for the file.
 pub(super) fn take(connection: &Connection, staged: &StagedContent) -> SqliteResult<i64> {
     let id = find(connection, &staged.token)?.ok_or_else(StagingToken::unknown)?;
     let sql = "SELECT coalesce(sum(length(content)), 0) FROM chunks WHERE place >= ?1 AND place < ?2";
@@ -81,7 +81,7 @@ fn begin(connection: &Connection, token: &StagingToken) -> SqliteResult<()> {
     let now = Utc::now();
     let sql = "SELECT id FROM staged WHERE touched < ?1 ORDER BY touched LIMIT 1";
     let before = (now - MAX_IDLE_TIME).timestamp_micros();
-    // Other writers wait for this transaction, so that a large content is removed over several.
+    // Other writers wait for this transaction, so a large content is removed by several of them.
     if let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?
         && content::remove_some(connection, id, PIECES_PER_REMOVAL)? < PIECES_PER_REMOVAL
     {

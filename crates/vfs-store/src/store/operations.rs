@@ -1,4 +1,4 @@
-//! Records of mutations that may be sent more than once.
+//! Records of mutations with an operation id.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use vfs_core::Result;
 use super::key::Namespace;
 use super::values::{BatchOutcome, Condition, Write};
 
-/// Record of a mutation that was made, in which a repetition finds the result.
+/// Record of an applied mutation, which provides the result if the mutation is repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationRecord {
     /// Hash of the operation, its paths and its [`OperationId`](vfs_core::OperationId): at most 64 hexadecimal digits.
@@ -22,8 +22,9 @@ pub struct OperationRecord {
 ///
 /// # Behaviour
 ///
-/// * Versions are those of [`ValueContent::version`](super::ValueContent::version), so that a result is known before the change.
-/// * A record is kept for at least a day.
+/// * Versions of values are those of [`ValueContent::version`](super::ValueContent::version), so that the result of a mutation can be
+///   computed before it is applied.
+/// * The store retains a record for at least a day.
 #[async_trait]
 pub trait Operations: Send + Sync {
     /// Returns the record with this key, or `None` if there is none.

@@ -11,7 +11,7 @@ use super::key::{Key, Namespace};
 /// Size in bytes of each part of a staged content but the last: 8 MiB.
 pub const STAGED_PART_BYTES: usize = 8 << 20;
 
-/// A content that was stored with [`Staging`], and is to be put.
+/// A content that was stored with [`Staging`], for a put.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedContent {
     /// Token of the content.
@@ -27,7 +27,7 @@ pub struct StagedContent {
 pub struct StagingToken(String);
 
 impl StagingToken {
-    /// Returns a token with the text of a store.
+    /// Returns a token with a text that the store chose.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -37,7 +37,7 @@ impl StagingToken {
         Self(Uuid::new_v4().simple().to_string())
     }
 
-    /// Returns a new token with a namespace: that, and after a line break a random [`id`](Self::id).
+    /// Returns a new token of a namespace: its name, a line break, and a random [`id`](Self::id).
     pub(crate) fn in_namespace(namespace: &Namespace) -> Self {
         Self(format!("{namespace}\n{}", Self::random().0))
     }
@@ -65,15 +65,15 @@ impl StagingToken {
     }
 }
 
-/// Storage of a content in parts, before a change makes it the content of a value. Memory does not grow with the content.
+/// Storage of a content in parts before a change makes it the content of a value. Memory does not grow with the size of the content.
 ///
 /// # Behaviour
 ///
 /// * No part is visible before [`Store::put`](super::Store::put) or [`Batch::batch`](super::Batch::batch) with
-///   [`ValueContent::Staged`](super::ValueContent::Staged) is applied, which needs no time for the bytes. A change that is not applied leaves the content staged,
-///   except in object storage, where a change that another writer got ahead of at the last moment discards it.
-/// * A content that is neither put nor discarded is removed by the store after a day without a new part. In object storage it ends
-///   with the process; let a lifecycle rule remove incomplete uploads.
+///   [`ValueContent::Staged`](super::ValueContent::Staged) is applied, which copies no bytes. A change that is not applied leaves the content staged,
+///   except in object storage, where a conflict with another writer during the completion discards the content.
+/// * The store removes a content that is neither put nor discarded after a day without a new part. In object storage an upload belongs to
+///   the process that began it; let a lifecycle rule of the bucket remove incomplete uploads.
 ///
 /// # Errors
 ///

@@ -53,31 +53,31 @@ impl SentValue {
 pub(super) enum SourceState {
     /// This transfer has not removed it.
     Present,
-    /// Its removal was requested; unless the answer was lost, it is known to be removed.
+    /// Its removal was requested, and applied unless the answer was lost.
     Removed,
     /// Another writer removed it.
     RemovedByOther,
 }
 
-/// A file that is put at the target, and what it was before.
+/// File of a transfer with the steps that were applied, for their rollback.
 pub(super) struct TransferredFile {
     pub(super) file: FileTransfer,
-    /// What the source was when it was copied.
+    /// Metadata of the source when it was copied.
     pub(super) source: StoredMeta,
     pub(super) source_state: SourceState,
-    /// What was put at the target.
+    /// Metadata of the target after the put.
     pub(super) target: Option<StoredMeta>,
-    /// What may be at the target, as the answer did not come.
+    /// Value of a put whose answer did not arrive, so that it may be at the target.
     doubtful: Option<SentValue>,
 }
 
 impl TransferredFile {
-    /// A file of which nothing is made yet.
+    /// Returns a file with no step applied.
     pub(super) fn new(file: FileTransfer, source: StoredMeta) -> Self {
         Self { file, source, source_state: SourceState::Present, target: None, doubtful: None }
     }
 
-    /// Puts it at the target.
+    /// Puts the file at the target.
     pub(super) async fn put<S: Store>(
         &mut self,
         view: &NamespaceView<S>,
@@ -98,7 +98,7 @@ impl TransferredFile {
         }
     }
 
-    /// Puts the source back, and makes the target what it was, where nobody changed it since.
+    /// Restores the source and the target, unless another writer changed them since.
     pub(super) async fn roll_back<S: Store>(
         &self,
         view: &NamespaceView<S>,
@@ -123,13 +123,13 @@ impl TransferredFile {
             PutOutcome::Applied(_) => Ok(true),
             PutOutcome::PreconditionFailed(Some(found)) if found.version == self.source.version => Ok(true),
             PutOutcome::PreconditionFailed(_) => {
-                let message = "another file is there by now; what was there before is at the target";
+                let message = "another writer created a file here; the renamed file stays at the target";
                 Err(Error::new(ErrorKind::Busy, message).with_path(from))
             }
         }
     }
 
-    /// Removes what was put at the target, or puts back what it replaced, unless somebody changed it since.
+    /// Removes the file at the target, or restores the file that it replaced, unless another writer changed it since.
     pub(super) async fn clear_target<S: Store>(
         &self,
         view: &NamespaceView<S>,

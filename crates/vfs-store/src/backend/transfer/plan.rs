@@ -4,13 +4,13 @@ use vfs_core::{Version, VfsPath};
 
 use crate::store::StoredMeta;
 
-/// Files of a rename or copy with their new paths.
+/// Files of a rename or copy with their target paths.
 #[derive(Debug, Clone)]
 pub(crate) struct TransferPlan {
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
     pub(crate) files: Vec<FileTransfer>,
-    /// The one file that is replaced.
+    /// Metadata of the file at the target, which is replaced.
     pub(crate) replaced: Option<StoredMeta>,
 }
 

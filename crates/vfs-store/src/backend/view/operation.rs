@@ -1,4 +1,4 @@
-//! Mutations with an id, which are made once.
+//! Exactly-once mutations by operation id.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ impl IdentifiedOperation {
         Ok(Self { key: hash(&(id.as_str(), operation, names))?, request: hash(request)?, path })
     }
 
-    /// Returns the result of the earlier call that `record` is of.
+    /// Returns the recorded result of an earlier call.
     fn result<R: DeserializeOwned>(&self, record: &OperationRecord) -> Result<R> {
         if record.request != self.request {
             let message = "the operation id was used for another request on this path; use a new id";
@@ -45,7 +45,7 @@ fn hash(value: &impl Serialize) -> Result<String> {
 }
 
 impl<S: Store> NamespaceView<S> {
-    /// Returns the view of a mutation, which is made once if the context has an id and the store records operations.
+    /// Returns a view for a mutation, which is applied once if the context has an id and the store records operations.
     pub(crate) fn for_mutation<Q: Request + Serialize>(self, request: &Q) -> Result<Self> {
         let paths: Vec<&VfsPath> = request.as_request_ref().paths().collect();
         self.for_operation(Q::OPERATION, &paths, request)
@@ -65,7 +65,7 @@ impl<S: Store> NamespaceView<S> {
         Ok(self)
     }
 
-    /// Makes the mutation of this view, or returns the result of an earlier call with its id.
+    /// Applies the mutation of this view, or returns the result of an earlier call with its id.
     pub(crate) async fn once<R: DeserializeOwned>(&self, mutation: impl Future<Output = Result<R>>) -> Result<R> {
         let Some(operation) = &self.operation else { return mutation.await };
         if let Some(record) = self.recorded(operation).await? {
@@ -75,7 +75,7 @@ impl<S: Store> NamespaceView<S> {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
-        // Another call with the id may have been first, or the answer to this one was lost.
+        // A concurrent call with the id may have been faster, or the answer to this call was lost.
         match self.recorded(operation).await {
             Ok(Some(record)) => operation.result(&record),
             _ => Err(error),
@@ -104,7 +104,7 @@ impl<S: Store> NamespaceView<S> {
         let record = OperationRecord { key: operation.key.clone(), request: operation.request.clone(), result };
         let outcome = operations.batch_once(&self.namespace, &record, conditions, writes);
         self.ask(path, outcome).await?.ok_or_else(|| {
-            Error::new(ErrorKind::Conflict, "the operation was made by another call with its id").with_path(path)
+            Error::new(ErrorKind::Conflict, "another call with the operation id was applied").with_path(path)
         })
     }
 
