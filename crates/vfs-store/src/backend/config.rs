@@ -100,7 +100,7 @@ impl fmt::Debug for NamespaceSource {
     }
 }
 
-/// A component of a template: a text, with something of the call between its two parts.
+/// Component of a template: literal text before and after an optional placeholder.
 struct Component {
     before: String,
     placeholder: Option<Placeholder>,
@@ -131,12 +131,12 @@ impl Placeholder {
         let name = self.name();
         let value = value.ok_or_else(|| {
             Error::invalid_argument(format!(
-                "the files belong to one {name} each, and the call names none; name its {name}"
+                "each {name} has a namespace of its own, and the call has no {name}; set the {name} of the call"
             ))
         })?;
         if value.is_empty() || value.contains('/') {
             return Err(Error::invalid_argument(format!(
-                "the call's {name} {value:.100?} cannot be a part of a namespace; it needs a name without '/'"
+                "the call's {name} {value:.100?} cannot be part of a namespace; use a non-empty name without '/'"
             )));
         }
         Ok(value)
