@@ -63,7 +63,7 @@ use crate::store::{Store, TimestampSource};
 /// * Over a store without batches, the parents and children of a new file are checked again after it was stored, and the file is
 ///   removed if it conflicts with another one. At least one of two such writers is refused. A rename copies every file and then
 ///   deletes the sources in the copied version; other clients can observe it half done, and a failure is rolled back. A recursive
-///   delete removes file by file. If the process ends in the middle, the steps so far remain.
+///   delete removes file by file. If the process ends midway, the completed steps remain.
 /// * Over a store with [staging](Store::as_staging) a [`FileWriter`] sends a file in parts of 8 MiB, one of which is in
 ///   memory at a time; a file of at most one part is written as a whole. Over a bucket, a file that is written in
 ///   several parts has the modification time at which the first was sent.
@@ -79,9 +79,9 @@ use crate::store::{Store, TimestampSource};
 ///   cursor is valid in every process and for every handle of the same namespace; one of another namespace is an overflow. A
 ///   change by this backend after a feed was requested waits until the feed has started; changes by other processes are reported
 ///   from the first answer of the store on.
-/// * After a store was restored to an earlier state, the cursor of a change that no longer exists is an overflow until as many new
-///   changes were made; from then on it refers to the new change of its number. Before a restore, end the processes that use the
-///   store; afterwards, let watchers list again and start without a cursor.
+/// * After a store was restored to an earlier state, a cursor beyond the restored log is an overflow until the log has
+///   grown past it; from then on it refers to the new change of the same number. Before a restore, end the processes
+///   that use the store; afterwards, let watchers list again and start without a cursor.
 /// * A call that is cancelled or reaches its deadline stops waiting for the store. Its change may then be applied or
 ///   not.
 ///

@@ -40,7 +40,7 @@ pub use self::values::{
 /// * A store has no directories: `/a` and `/a/b` may both exist. Only [`list`](Self::list) treats `/` as a separator.
 /// * If the connection is lost before an answer, the store finds out by the [`WriteId`] or by other state of the server whether the
 ///   change was applied, and repeats it only if it was not. If the future of a change is dropped, the change may be applied or not.
-/// * Every [`VfsPath`](vfs_core::VfsPath) is a valid path; paths are compared byte by byte.
+/// * Every [`VfsPath`] is a valid path; paths are compared byte by byte.
 ///
 /// # Errors
 ///

@@ -169,8 +169,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` with the names of the unknown parameters, and the list `known` of supported ones.
-    pub fn finish(self, known: &str) -> Result<()> {
+    /// `invalid_argument` with the names of the unknown parameters, and the list of `supported` ones.
+    pub fn finish(self, supported: &str) -> Result<()> {
         if self.values.is_empty() {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl Parameters {
         let names: Vec<&str> = named.map(|(name, _)| name.as_str()).collect();
         let unknown = if names.is_empty() { "without a name".to_owned() } else { names.join(", ") };
         let hint = "a '&' in a value is written as '%26', a '%' as '%25'";
-        let message = format!("the store's URL has unknown parameters ({unknown}); known are {known}; {hint}");
+        let message = format!("the store's URL has unknown parameters ({unknown}); known are {supported}; {hint}");
         Err(Error::invalid_argument(message))
     }
 }

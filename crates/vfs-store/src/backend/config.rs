@@ -224,7 +224,7 @@ impl StoreConfig {
     pub const DEFAULT_INDEX_ENTRIES: usize = 200_000;
     /// 16 namespaces.
     pub const DEFAULT_INDEX_NAMESPACES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
-    /// 16 at a time.
+    /// 16 concurrent requests.
     pub const DEFAULT_FETCHES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
     /// 32 attempts.
     pub const DEFAULT_EDIT_ATTEMPTS: u32 = 32;
@@ -344,6 +344,6 @@ mod tests {
             let error = source.of(&OpContext::new().with_actor(actor)).expect_err(actor);
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
-        assert_eq!(source.of(&OpContext::new()).expect_err("nobody").kind(), ErrorKind::InvalidArgument);
+        assert_eq!(source.of(&OpContext::new()).expect_err("no actor").kind(), ErrorKind::InvalidArgument);
     }
 }

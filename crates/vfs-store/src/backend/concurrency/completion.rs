@@ -13,10 +13,11 @@ use vfs_search::run_until_cancelled;
 /// Time that a change may still take after its caller's context has ended, before the caller gets an error.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs `work` to its end or until it has rolled back, even if the caller is dropped; its context is cancelled then.
+/// Runs `work` until it has completed or rolled back, even if the caller is dropped. In that case the context of `work`
+/// is cancelled.
 ///
-/// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and the work goes on
-/// without it. Errors name `path` unless they name another one.
+/// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and `work`
+/// continues in the background. Errors name `path` unless they name another one.
 pub(crate) async fn run_to_completion<T, F>(
     cx: &OpContext,
     path: &VfsPath,

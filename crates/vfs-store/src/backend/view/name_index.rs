@@ -51,7 +51,7 @@ impl NameIndexes {
         self.index(namespace).is_too_large_below(path)
     }
 
-    /// Returns `true` if the names are cached, which may be out of date.
+    /// Returns `true` if names are cached, even if they are out of date.
     pub(crate) fn has_names(&self, namespace: &Namespace) -> bool {
         matches!(*lock(&self.index(namespace).state), NameIndexState::Loaded(..))
     }

@@ -68,8 +68,8 @@ impl Prefetcher {
 
     /// Returns a future that completes once the block of `path` has been fetched, or `None` if the file is in no block.
     ///
-    /// Also starts to fetch the next blocks in the `runtime`. If a fetch fails, the caller gets the file on its own, and reports
-    /// the error.
+    /// Also starts to fetch the next blocks in the `runtime`. If a fetch fails, the caller fetches the file on its own,
+    /// and reports the error.
     pub(crate) fn fetch_block<S: Store>(
         &self,
         view: &NamespaceView<S>,
@@ -132,7 +132,7 @@ fn sort_key(path: &VfsPath) -> (&str, &str, &str) {
     (directory, extension, name)
 }
 
-/// Fetches the small ones of `files` that are not cached, and caches their contents.
+/// Fetches the small files among `files` that are not cached, and caches their contents.
 async fn fetch<S: Store>(view: &NamespaceView<S>, files: Vec<ExpectedFile>) -> Result<()> {
     let contents = &view.shared.contents;
     let is_cached = |file: &ExpectedFile| match &file.version {
