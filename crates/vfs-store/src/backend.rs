@@ -1,4 +1,4 @@
-//! The backend of files over a store.
+//! File backend over a key-value store.
 
 mod concurrency;
 mod config;
@@ -63,10 +63,10 @@ use crate::store::{Store, TimestampSource};
 /// * Over a store without batches, the parents and children of a new file are checked again after it was stored, and the file is
 ///   removed if it conflicts with another one. At least one of two such writers is refused. A rename copies every file and then
 ///   deletes the sources in the copied version; other clients can observe it half done, and a failure is rolled back. A recursive
-///   delete removes file by file. If the process ends in the middle, the steps so far remain.
-/// * Over a store with [staging](Store::as_staging) a [`FileWriter`] sends a file in parts of 8 MiB, and holds no more in memory; one of
-///   at most a part is written as a whole. Over a bucket, a file that is written in several parts has the modification time at which
-///   the first was sent.
+///   delete removes file by file. If the process ends midway, the completed steps remain.
+/// * Over a store with [staging](Store::as_staging) a [`FileWriter`] sends a file in parts of 8 MiB, one of which is in
+///   memory at a time; a file of at most one part is written as a whole. Over a bucket, a file that is written in
+///   several parts has the modification time at which the first was sent.
 /// * Over a store with [recorded batches](Store::as_operations), a mutation whose context has an
 ///   [operation id](OpContext::with_operation_id) is made once: the id and the result are stored with the change for a day. Each file of
 ///   an upload is a mutation of its own.
@@ -79,10 +79,11 @@ use crate::store::{Store, TimestampSource};
 ///   cursor is valid in every process and for every handle of the same namespace; one of another namespace is an overflow. A
 ///   change by this backend after a feed was requested waits until the feed has started; changes by other processes are reported
 ///   from the first answer of the store on.
-/// * After a store was restored to an earlier state, the cursor of a change that no longer exists is an overflow until as many new
-///   changes were made; from then on it refers to the new change of its number. Before a restore, end the processes that use the
-///   store; afterwards, let watchers list again and start without a cursor.
-/// * The token and the deadline of a call end its waiting for the store. A change may then be applied or not.
+/// * After a store was restored to an earlier state, a cursor beyond the restored log is an overflow until the log has
+///   grown past it; from then on it refers to the new change of the same number. Before a restore, end the processes
+///   that use the store; afterwards, let watchers list again and start without a cursor.
+/// * A call that is cancelled or reaches its deadline stops waiting for the store. Its change may then be applied or
+///   not.
 ///
 /// Requires a tokio runtime with its timer.
 ///
@@ -188,8 +189,8 @@ impl<S: Store> Backend for StoreBackend<S> {
         if !req.recursive {
             return search::ls(&view, &req).await;
         }
-        let (wanted, _guard) = cx.cancel_on_drop();
-        let tree = search::tree_for_ls(&view.with_context(wanted), &req).await?;
+        let (search_cx, _guard) = cx.cancel_on_drop();
+        let tree = search::tree_for_ls(&view.with_context(search_cx), &req).await?;
         vfs_search::ls_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
@@ -239,25 +240,25 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let (wanted, _guard) = cx.cancel_on_drop();
-        let view = self.view(cx, &req.path)?.with_context(wanted);
+        let (search_cx, _guard) = cx.cancel_on_drop();
+        let view = self.view(cx, &req.path)?.with_context(search_cx);
         let tree = search::tree_for_glob(&view, &req).await?;
         vfs_search::glob_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        let (wanted, _guard) = cx.cancel_on_drop();
-        let view = self.view(cx, &req.path)?.with_context(wanted);
+        let (search_cx, _guard) = cx.cancel_on_drop();
+        let view = self.view(cx, &req.path)?.with_context(search_cx);
         let tree = search::tree_for_grep(&view, &req).await?;
         vfs_search::grep_on(&self.shared.pool, tree, cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
-        let (wanted, guard) = cx.cancel_on_drop();
+        let (search_cx, guard) = cx.cancel_on_drop();
         let begin = async move {
             let tree = async {
-                let view = this.view(&cx, &req.path)?.with_context(wanted);
+                let view = this.view(&cx, &req.path)?.with_context(search_cx);
                 search::tree_for_grep(&view, &req).await
             };
             match tree.await {

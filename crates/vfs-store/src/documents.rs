@@ -22,13 +22,13 @@ use crate::store::{
     stat_each,
 };
 
-/// How many values are looked into at once.
+/// Upper bound on the number of documents that are fetched concurrently.
 const MAX_CONCURRENT_FETCHES: usize = 16;
 
-/// Most values of which is kept what they hold, by their versions.
+/// Maximum number of files whose metadata is cached.
 const METADATA_CACHE_CAPACITY: NonZeroUsize = NonZeroUsize::new(100_000).expect("100,000 is not 0");
 
-/// How the content of a new document is spelled. Bytes that are not UTF-8 are a text in base64 in both.
+/// Representation of the content of new documents. In both forms, bytes that are not UTF-8 are a string in base64.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DocumentForm {
@@ -39,22 +39,24 @@ pub enum DocumentForm {
     Lines,
 }
 
-/// A store whose values are documents `{"content": ..., "created_at": ..., "modified_at": ...}`, the form in which agents'
-/// frameworks keep files: these can read what was written here, and what they wrote is read here.
+/// Store adapter whose values are documents `{"content": ..., "created_at": ..., "modified_at": ...}`, the format in
+/// which agent frameworks store files. The frameworks can read files that this adapter wrote, and the adapter reads
+/// theirs.
 ///
 /// # Behaviour
 ///
-/// * The store inside holds the documents; sizes, contents and times here are those of the files in them. Both
-///   [forms](DocumentForm) are read.
-/// * A value that is no such document is an error for that file alone, and a problem in listings. It can be deleted.
-/// * A part of a document needs all of it. That of which a part was asked for last is kept, as long as it is the same.
-/// * A listing looks into each value that it has not seen in its version before; the sizes of 100,000 are kept.
-/// * Versions are those of the documents: the same content with other times may be another version.
-/// * Which values hold a text is not told, as a document can spell it in many ways.
+/// * The inner store contains the documents; the adapter returns the sizes, contents and times of the files in them.
+///   Both [forms](DocumentForm) are read.
+/// * A value that is not such a document is an error for that file alone, and a problem in listings. It can be deleted.
+/// * To read a range, the whole document is fetched. The last file of which a range was read is cached while its
+///   version is the current one.
+/// * A listing fetches each document whose version it has not seen before; the metadata of 100,000 files is cached.
+/// * Versions are those of the documents: the same content with different times may have a different version.
+/// * There is no search index, as documents can represent the same text in many ways.
 ///
 /// # Errors
 ///
-/// Those of the store inside, and `invalid_argument` for a value that is no document.
+/// Errors of the inner store, and `invalid_argument` for a value that is not a document.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -70,51 +72,51 @@ pub enum DocumentForm {
 pub struct Documents<S> {
     store: S,
     form: DocumentForm,
-    known: Mutex<LruCache<Key, (Version, StoredMeta)>>,
-    /// The file of which a part was asked for last: its next part is likely to be next.
+    metadata_cache: Mutex<LruCache<Key, (Version, StoredMeta)>>,
+    /// The last file of which a range was read, as its next range is likely to follow.
     last: Mutex<Option<(Key, StoredValue)>>,
 }
 
 impl<S: Store> Documents<S> {
-    /// Documents in `store`.
+    /// Returns an adapter over `store`.
     pub fn new(store: S) -> Self {
         Self {
             store,
             form: DocumentForm::default(),
-            known: Mutex::new(LruCache::new(METADATA_CACHE_CAPACITY)),
+            metadata_cache: Mutex::new(LruCache::new(METADATA_CACHE_CAPACITY)),
             last: Mutex::default(),
         }
     }
 
-    /// Sets how the content of new documents is spelled.
+    /// Sets the representation of the content of new documents.
     #[must_use]
     pub fn form(mut self, form: DocumentForm) -> Self {
         self.form = form;
         self
     }
 
-    /// The store inside.
+    /// Returns the inner store.
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    fn known(&self) -> MutexGuard<'_, LruCache<Key, (Version, StoredMeta)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn metadata_cache(&self) -> MutexGuard<'_, LruCache<Key, (Version, StoredMeta)>> {
+        self.metadata_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<(Key, StoredValue)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that a part was asked for of last, where that is `key` and it is still the same.
-    async fn same_as_last(&self, key: &Key) -> Result<Option<StoredValue>> {
+    /// Returns the last file of which a range was read, if it is the file of `key` and has not changed since.
+    async fn last_if_unchanged(&self, key: &Key) -> Result<Option<StoredValue>> {
         let last = self.last().as_ref().filter(|(of, _)| of == key).map(|(_, file)| file.clone());
         let Some(last) = last else { return Ok(None) };
-        let now = self.store.head(key).await?;
-        Ok(now.filter(|now| now.version == last.stored.version).map(|_| last))
+        let current = self.store.head(key).await?;
+        Ok(current.filter(|current| current.version == last.stored.version).map(|_| last))
     }
 
-    /// `value` with its content as a document.
+    /// Returns `value` with its content encoded as a document.
     fn encode(&self, value: NewValue) -> Result<NewValue> {
         let NewValue { content, created_at, modified_at, .. } = &value;
         let document = match self.form {
@@ -126,23 +128,24 @@ impl<S: Store> Documents<S> {
         Ok(NewValue { content: Bytes::from(document).into(), ..value })
     }
 
-    /// The file in a document, which is noted.
+    /// Returns the file in a document, and caches its metadata.
     fn decode(&self, key: &Key, document: StoredValue) -> Result<StoredValue> {
         let StoredValue { stored, content } = document;
-        let data: FileData = serde_json::from_slice(&content).map_err(|error| no_document(&key.path, &error))?;
-        let content = data.to_bytes().map_err(|reason| no_document(&key.path, &reason))?;
-        let file = of_document(&stored, content.len(), data.created_at, data.modified_at);
-        self.note(key, &file);
+        let data: FileData = serde_json::from_slice(&content).map_err(|error| invalid_document(&key.path, &error))?;
+        let content = data.to_bytes().map_err(|reason| invalid_document(&key.path, &reason))?;
+        let file = file_metadata(&stored, content.len(), data.created_at, data.modified_at);
+        self.cache_metadata(key, &file);
         Ok(StoredValue::new(file, content))
     }
 
-    fn note(&self, key: &Key, file: &StoredMeta) {
-        self.known().put(key.clone(), (file.version.clone(), file.clone()));
+    fn cache_metadata(&self, key: &Key, file: &StoredMeta) {
+        self.metadata_cache().put(key.clone(), (file.version.clone(), file.clone()));
     }
 
-    /// What is known of the file in the document `stored`; `None` where it is another one by now.
+    /// Returns the metadata of the file in the document `stored`, or `None` if the document was replaced or removed
+    /// since.
     async fn describe(&self, key: &Key, stored: &StoredMeta) -> Result<Option<StoredMeta>> {
-        if let Some((version, file)) = self.known().get(key)
+        if let Some((version, file)) = self.metadata_cache().get(key)
             && *version == stored.version
         {
             return Ok(Some(file.clone()));
@@ -152,9 +155,11 @@ impl<S: Store> Documents<S> {
         Ok((file.version == stored.version).then_some(file))
     }
 
-    /// As [`describe`](Self::describe), where what cannot be looked into is told as the document that it was: for the outcome
-    /// of a change, which is what it is.
-    async fn described(&self, namespace: &Namespace, path: &VfsPath, stored: StoredMeta) -> StoredMeta {
+    /// Returns the metadata of the file in the document `stored`, or that of the document itself if the file cannot be
+    /// read.
+    ///
+    /// The outcome of a change uses this, as the change was made even if its document cannot be read.
+    async fn describe_or_document(&self, namespace: &Namespace, path: &VfsPath, stored: StoredMeta) -> StoredMeta {
         let key = Key::new(namespace.clone(), path.clone());
         match self.describe(&key, &stored).await {
             Ok(Some(file)) => file,
@@ -162,36 +167,46 @@ impl<S: Store> Documents<S> {
         }
     }
 
-    /// The outcome of putting a file of `size` bytes.
-    async fn outcome(&self, key: &Key, outcome: PutOutcome, put: (usize, DateTime<Utc>, DateTime<Utc>)) -> PutOutcome {
+    /// Returns the outcome of the put of a document as that of its file, whose size and times are `put`.
+    async fn convert_outcome(
+        &self,
+        key: &Key,
+        outcome: PutOutcome,
+        put: (usize, DateTime<Utc>, DateTime<Utc>),
+    ) -> PutOutcome {
         match outcome {
             PutOutcome::Applied(stored) => {
-                let file = of_document(&stored, put.0, put.1, put.2);
-                self.note(key, &file);
+                let file = file_metadata(&stored, put.0, put.1, put.2);
+                self.cache_metadata(key, &file);
                 PutOutcome::Applied(file)
             }
             PutOutcome::PreconditionFailed(None) => PutOutcome::PreconditionFailed(None),
             PutOutcome::PreconditionFailed(Some(stored)) => {
-                PutOutcome::PreconditionFailed(Some(self.described(&key.namespace, &key.path, stored).await))
+                PutOutcome::PreconditionFailed(Some(self.describe_or_document(&key.namespace, &key.path, stored).await))
             }
         }
     }
 }
 
-/// The file of `size` bytes in the document `stored`.
-fn of_document(stored: &StoredMeta, size: usize, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> StoredMeta {
+/// Returns the metadata of the file of `size` bytes in the document `stored`.
+fn file_metadata(
+    stored: &StoredMeta,
+    size: usize,
+    created_at: DateTime<Utc>,
+    modified_at: DateTime<Utc>,
+) -> StoredMeta {
     StoredMeta::new(size as u64, stored.version.clone(), modified_at).created_at(created_at)
 }
 
-fn no_document(path: &VfsPath, reason: &dyn fmt::Display) -> Error {
+fn invalid_document(path: &VfsPath, reason: &dyn fmt::Display) -> Error {
     let message = format!(
-        "what is stored there is no file ({reason:.200}); delete it, or put it right with the program that wrote it"
+        "the stored value is not a document ({reason:.200}); delete it, or repair it with the program that wrote it"
     );
     Error::invalid_argument(message).with_path(path)
 }
 
-/// The part of `content` that is in `range`, cut at its end.
-fn part(content: &Bytes, range: Option<Range<u64>>) -> Bytes {
+/// Returns the `range` of `content`, clamped to its size.
+fn slice(content: &Bytes, range: Option<Range<u64>>) -> Bytes {
     let Some(range) = range else { return content.clone() };
     let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
     let (start, end) = (within(range.start), within(range.end));
@@ -200,11 +215,11 @@ fn part(content: &Bytes, range: Option<Range<u64>>) -> Bytes {
 
 impl<S: fmt::Debug> fmt::Debug for Documents<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let cached_files = self.metadata_cache.lock().unwrap_or_else(PoisonError::into_inner).len();
         f.debug_struct("Documents")
             .field("store", &self.store)
             .field("form", &self.form)
-            .field("known", &known)
+            .field("cached_files", &cached_files)
             .finish()
     }
 }
@@ -219,13 +234,13 @@ impl<S: fmt::Display> fmt::Display for Documents<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Store> Store for Documents<S> {
     fn capabilities(&self) -> StoreCapabilities {
-        // A document holds the times of its file.
+        // A document contains the times of its file.
         self.store.capabilities().timestamps(TimestampSource::Caller).bulk_reads(false)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         if let Some(stored) = self.store.head(key).await?
-            && let Some((version, file)) = self.known().get(key)
+            && let Some((version, file)) = self.metadata_cache().get(key)
             && *version == stored.version
         {
             return Ok(Some(file.clone()));
@@ -235,18 +250,18 @@ impl<S: Store> Store for Documents<S> {
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         if range.is_some()
-            && let Some(StoredValue { stored, content }) = self.same_as_last(key).await?
+            && let Some(StoredValue { stored, content }) = self.last_if_unchanged(key).await?
         {
-            return Ok(Some(StoredValue::new(stored, part(&content, range))));
+            return Ok(Some(StoredValue::new(stored, slice(&content, range))));
         }
         let Some(document) = self.store.get(key, None).await? else { return Ok(None) };
         let file = self.decode(key, document)?;
-        let part = part(&file.content, range);
+        let slice = slice(&file.content, range);
         let stored = file.stored.clone();
-        if (part.len() as u64) < stored.size {
+        if (slice.len() as u64) < stored.size {
             *self.last() = Some((key.clone(), file));
         }
-        Ok(Some(StoredValue::new(stored, part)))
+        Ok(Some(StoredValue::new(stored, slice)))
     }
 
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
@@ -265,13 +280,13 @@ impl<S: Store> Store for Documents<S> {
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
         let put = (value.content.bytes()?.len(), value.created_at, value.modified_at);
         let outcome = self.store.put(key, self.encode(value)?, expected).await?;
-        Ok(self.outcome(key, outcome, put).await)
+        Ok(self.convert_outcome(key, outcome, put).await)
     }
 
     async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
-        // Afterwards nobody can look into it any more.
+        // The document cannot be read once it is deleted.
         let before = match self.store.head(key).await? {
-            Some(stored) => Some(self.described(&key.namespace, &key.path, stored).await),
+            Some(stored) => Some(self.describe_or_document(&key.namespace, &key.path, stored).await),
             None => None,
         };
         Ok(match self.store.delete(key, expected).await? {
@@ -280,36 +295,36 @@ impl<S: Store> Store for Documents<S> {
             }
             PutOutcome::PreconditionFailed(None) => PutOutcome::PreconditionFailed(None),
             PutOutcome::PreconditionFailed(Some(stored)) => {
-                PutOutcome::PreconditionFailed(Some(self.described(&key.namespace, &key.path, stored).await))
+                PutOutcome::PreconditionFailed(Some(self.describe_or_document(&key.namespace, &key.path, stored).await))
             }
         })
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let mut page = self.store.list(namespace, request).await?;
-        let looks: Vec<_> = std::mem::take(&mut page.entries)
+        let descriptions: Vec<_> = std::mem::take(&mut page.entries)
             .into_iter()
             .map(|Entry { path, stored }| async move {
                 let key = Key::new(namespace.clone(), path);
-                let looked = match self.describe(&key, &stored).await {
-                    // It is another one by now, or gone: what is there now is told as well.
+                let described = match self.describe(&key, &stored).await {
+                    // The document was replaced or removed since: the entry is the current file, if there is one.
                     Ok(None) => self.head(&key).await,
-                    looked => looked,
+                    described => described,
                 };
-                (key.path, looked)
+                (key.path, described)
             })
             .collect();
-        let mut looks = stream::iter(looks).buffered(MAX_CONCURRENT_FETCHES);
-        while let Some((path, looked)) = looks.next().await {
-            match looked {
+        let mut descriptions = stream::iter(descriptions).buffered(MAX_CONCURRENT_FETCHES);
+        while let Some((path, described)) = descriptions.next().await {
+            match described {
                 Ok(Some(stored)) => page.entries.push(Entry { path, stored }),
                 Ok(None) => {}
-                // A store that is not there is no fault of the file.
+                // An unavailable store is not a problem of the file.
                 Err(error) if error.is_temporary() => return Err(error),
                 Err(error) => page.problems.push(Problem::from(error.or_path(&path))),
             }
         }
-        drop(looks);
+        drop(descriptions);
         Ok(page)
     }
 
@@ -344,6 +359,6 @@ impl<S: Store> Store for Documents<S> {
     }
 }
 
-fn unable() -> Error {
-    Error::new(ErrorKind::Unsupported, "the store inside cannot do this")
+fn unsupported() -> Error {
+    Error::new(ErrorKind::Unsupported, "the inner store does not support this operation")
 }

@@ -40,7 +40,7 @@ pub use self::values::{
 /// * A store has no directories: `/a` and `/a/b` may both exist. Only [`list`](Self::list) treats `/` as a separator.
 /// * If the connection is lost before an answer, the store finds out by the [`WriteId`] or by other state of the server whether the
 ///   change was applied, and repeats it only if it was not. If the future of a change is dropped, the change may be applied or not.
-/// * Every [`VfsPath`](vfs_core::VfsPath) is a valid path; paths are compared byte by byte.
+/// * Every [`VfsPath`] is a valid path; paths are compared byte by byte.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 /// Upper bound on the number of concurrent requests for several values.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
-/// [`Store::stat_many`] by requests for one path each.
+/// Implements [`Store::stat_many`] by one request for each path.
 pub(crate) async fn stat_each<S: Store + ?Sized>(
     store: &S,
     namespace: &Namespace,
@@ -135,7 +135,7 @@ pub(crate) async fn stat_each<S: Store + ?Sized>(
     stream::iter(stats).buffered(MAX_CONCURRENT_REQUESTS).try_collect().await
 }
 
-/// [`Store::get_many`] by requests for one path each.
+/// Implements [`Store::get_many`] by one request for each path.
 pub(crate) async fn get_each<S: Store + ?Sized>(
     store: &S,
     namespace: &Namespace,
@@ -210,7 +210,7 @@ pub trait Search: Send + Sync {
 /// Verification and counts by the store itself.
 #[async_trait]
 pub trait Inspect: Send + Sync {
-    /// Reads and verifies every value, and the indexes, counts and chunks that the store has besides.
+    /// Reads and verifies every value, and the indexes, counts and chunks of the store.
     async fn check(&self) -> Result<CheckReport>;
 
     /// Counts namespaces, values and bytes.

@@ -11,10 +11,10 @@ use crate::store::{
     StoredMeta, StoredValue, WriteId,
 };
 
-/// Decides about a value that exists in the target with different content.
+/// Treatment of a value that exists in the target with different content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ConflictPolicy {
-    /// The value of the target is kept, and reported as a problem.
+    /// The value of the target is left unchanged, and reported as a problem.
     #[default]
     Keep,
     /// The value of the target is replaced.
@@ -27,7 +27,7 @@ pub enum ConflictPolicy {
 pub struct CopyOptions {
     /// The namespace to copy. Default: all of them.
     pub namespace: Option<Namespace>,
-    /// The treatment of a value that exists in the target with different content. Default: it is kept.
+    /// The treatment of a value that exists in the target with different content. Default: it is left unchanged.
     pub conflict_policy: ConflictPolicy,
 }
 
@@ -66,14 +66,14 @@ pub struct CopyReport {
     pub problems: Vec<Problem>,
 }
 
-/// Outcome of the copy of one value.
+/// Outcome of the copy of a single value.
 enum ValueOutcome {
     /// The value was copied; its number of bytes.
     Copied(u64),
     /// The target has the same value.
     Present,
     /// The value was removed from the source meanwhile.
-    Gone,
+    Removed,
 }
 
 /// Copies the values of `from` into `to`, and passes the report so far to `progress` after each value.
@@ -112,7 +112,7 @@ pub async fn copy(
                 report.bytes += bytes;
             }
             Ok(ValueOutcome::Present) => report.present += 1,
-            Ok(ValueOutcome::Gone) => {}
+            Ok(ValueOutcome::Removed) => {}
             Err(problem) => report.problems.push(problem),
         }
         progress(&report);
@@ -134,22 +134,22 @@ async fn copy_value(
     listed: &StoredMeta,
     policy: ConflictPolicy,
 ) -> Result<ValueOutcome> {
-    let there = to.head(key).await?;
-    if there.as_ref().is_some_and(|there| is_same(listed, there)) {
+    let existing = to.head(key).await?;
+    if existing.as_ref().is_some_and(|existing| has_same_version(listed, existing)) {
         return Ok(ValueOutcome::Present);
     }
     if listed.size > STAGED_PART_BYTES as u64
         && let Some(staging) = to.as_staging()
     {
-        return copy_large(from, to, staging, key, there, policy).await;
+        return copy_large(from, to, staging, key, existing, policy).await;
     }
-    let Some(value) = from.get(key, None).await? else { return Ok(ValueOutcome::Gone) };
-    if let Some(there) = &there
-        && is_content(to, key, there, &value.content).await?
+    let Some(value) = from.get(key, None).await? else { return Ok(ValueOutcome::Removed) };
+    if let Some(existing) = &existing
+        && has_content(to, key, existing, &value.content).await?
     {
         return Ok(ValueOutcome::Present);
     }
-    let expected = precondition(to, key, there, policy).await?;
+    let expected = precondition(to, key, existing, policy).await?;
     write(to, key, value, &expected).await
 }
 
@@ -159,16 +159,16 @@ async fn copy_large(
     to: &dyn Store,
     staging: &dyn Staging,
     key: &Key,
-    there: Option<StoredMeta>,
+    existing: Option<StoredMeta>,
     policy: ConflictPolicy,
 ) -> Result<ValueOutcome> {
-    let Some(stored) = from.head(key).await? else { return Ok(ValueOutcome::Gone) };
-    if let Some(there) = there.as_ref().filter(|there| there.size == stored.size)
-        && hash_value(from, key, &stored).await? == hash_value(to, key, there).await?
+    let Some(stored) = from.head(key).await? else { return Ok(ValueOutcome::Removed) };
+    if let Some(existing) = existing.as_ref().filter(|existing| existing.size == stored.size)
+        && hash_value(from, key, &stored).await? == hash_value(to, key, existing).await?
     {
         return Ok(ValueOutcome::Present);
     }
-    let expected = precondition(to, key, there, policy).await?;
+    let expected = precondition(to, key, existing, policy).await?;
     let token = staging.begin(key, stored.creation_time(), stored.modified_at).await?;
     let (written, version) = match put_staged((from, to), staging, key, &stored, &token, &expected).await {
         Ok(put) => put,
@@ -179,7 +179,7 @@ async fn copy_large(
     };
     match hash_value(to, key, &written).await {
         Ok(found) if found != version => Err(damaged()),
-        // Somebody wrote or removed it since; what was copied was there.
+        // Another writer replaced or removed the value after it was copied.
         Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
         _ => Ok(ValueOutcome::Copied(stored.size)),
     }
@@ -202,41 +202,44 @@ async fn put_staged(
     }
 }
 
-/// Decides about the value that is at the place in the target.
+/// Returns the precondition of the put in the target, or an error if `policy` does not allow to replace the `existing`
+/// value.
 async fn precondition(
     to: &dyn Store,
     key: &Key,
-    there: Option<StoredMeta>,
+    existing: Option<StoredMeta>,
     policy: ConflictPolicy,
 ) -> Result<Precondition> {
-    match (there, policy) {
+    match (existing, policy) {
         (None, _) => {
-            check_room(to, key).await?;
+            check_no_collision(to, key).await?;
             Ok(Precondition::Absent)
         }
-        (Some(there), ConflictPolicy::Replace) => Ok(Precondition::Version(there.version)),
+        (Some(existing), ConflictPolicy::Replace) => Ok(Precondition::Version(existing.version)),
         (Some(_), ConflictPolicy::Keep) => {
-            let message = "the target has another file here; copy with replacing if this one is meant to win";
+            let message =
+                "the target has a file with different content at this path; copy with replacement to overwrite it";
             Err(Error::new(ErrorKind::AlreadyExists, message))
         }
     }
 }
 
 fn changed() -> Error {
-    Error::new(ErrorKind::Conflict, "the target was changed meanwhile; copy again")
+    Error::new(ErrorKind::Conflict, "the value in the target was changed during the copy; copy again")
 }
 
 fn damaged() -> Error {
-    Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")
+    Error::new(ErrorKind::Internal, "the target returned different content from what was written; check the target")
 }
 
-/// Refuses a place that has a file above it or files below it: no directory has a file's path.
-async fn check_room(to: &dyn Store, key: &Key) -> Result<()> {
+/// Returns an error if the target has a file at a parent of the path, or files below it: a file and a directory never
+/// share a path.
+async fn check_no_collision(to: &dyn Store, key: &Key) -> Result<()> {
     let mut above = key.path.parent();
     while let Some(path) = above.filter(|path| !path.is_root()) {
         above = path.parent();
         if to.head(&Key::new(key.namespace.clone(), path.clone())).await?.is_some() {
-            let message = format!("the target has a file at '{path}', so that nothing can be below it");
+            let message = format!("the target has a file at '{path}', so no file can be below it");
             return Err(Error::new(ErrorKind::NotADirectory, message));
         }
     }
@@ -244,15 +247,15 @@ async fn check_room(to: &dyn Store, key: &Key) -> Result<()> {
     if below.entries.is_empty() && below.directories.is_empty() {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::IsADirectory, "the target has files below it, so that it is a directory there"))
+    Err(Error::new(ErrorKind::IsADirectory, "the path is a directory in the target, as there are files below it"))
 }
 
-/// Whether two stores say the same of a value, in the same words.
-fn is_same(one: &StoredMeta, other: &StoredMeta) -> bool {
+/// Returns `true` if two stores report the same size and version of a value.
+fn has_same_version(one: &StoredMeta, other: &StoredMeta) -> bool {
     one.size == other.size && one.version == other.version
 }
 
-async fn is_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content: &Bytes) -> Result<bool> {
+async fn has_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content: &Bytes) -> Result<bool> {
     if stored.size != content.len() as u64 {
         return Ok(false);
     }
@@ -272,10 +275,12 @@ async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precond
         PutOutcome::PreconditionFailed(_) => return Err(changed()),
     };
     match to.get(key, None).await? {
-        Some(back) if back.content == content => Ok(ValueOutcome::Copied(content.len() as u64)),
-        // Somebody wrote or removed it since; what was copied was there.
+        Some(read_back) if read_back.content == content => Ok(ValueOutcome::Copied(content.len() as u64)),
+        // Another writer replaced or removed the value after it was copied.
         None => Ok(ValueOutcome::Copied(content.len() as u64)),
-        Some(back) if back.stored.version != written.version => Ok(ValueOutcome::Copied(content.len() as u64)),
+        Some(read_back) if read_back.stored.version != written.version => {
+            Ok(ValueOutcome::Copied(content.len() as u64))
+        }
         Some(_) => Err(damaged()),
     }
 }
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_of_a_copy_has_these_names_in_json() {
+    fn a_report_has_these_names_in_json() {
         let copied = CopyReport { files: 2, bytes: 10, present: 1, problems: Vec::new() };
         let json = r#"{"files":2,"bytes":10,"present":1,"problems":[]}"#;
         assert_eq!(serde_json::to_string(&copied).expect("JSON"), json);
@@ -333,8 +338,8 @@ mod tests {
         let value = NewValue::new(content.clone(), DateTime::<Utc>::UNIX_EPOCH);
         assert!(matches!(from.put(&at, value, &Precondition::Any).await, Ok(PutOutcome::Applied(_))));
         put(&to, &at, "other").await;
-        let kept = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
-        assert_eq!((kept.files, kept.problems.len()), (0, 1));
+        let unchanged = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
+        assert_eq!((unchanged.files, unchanged.problems.len()), (0, 1));
         let replacing = CopyOptions::new().conflict_policy(ConflictPolicy::Replace);
         let copied = copy(&from, &to, &replacing, |_| {}).await.expect("it is copied");
         assert_eq!((copied.files, copied.bytes, copied.problems.len()), (1, content.len() as u64, 0));
@@ -343,16 +348,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_with_another_content_stays_unless_it_is_to_be_replaced() {
+    async fn a_value_with_different_content_is_replaced_only_if_requested() {
         let (from, to) = (MemoryStore::new(), MemoryStore::new());
         let at = key("org", "/a");
         put(&from, &at, "new").await;
-        put(&from, &key("other", "/a"), "not asked for").await;
+        put(&from, &key("other", "/a"), "not requested").await;
         put(&to, &at, "old").await;
         let options = CopyOptions::new().namespace(at.namespace.clone());
-        let kept = copy(&from, &to, &options, |_| {}).await.expect("it is copied");
-        assert_eq!((kept.files, kept.problems.len()), (0, 1));
-        assert_eq!((kept.problems[0].path.as_str(), kept.problems[0].code), ("org:/a", ErrorKind::AlreadyExists));
+        let unchanged = copy(&from, &to, &options, |_| {}).await.expect("it is copied");
+        assert_eq!((unchanged.files, unchanged.problems.len()), (0, 1));
+        assert_eq!(
+            (unchanged.problems[0].path.as_str(), unchanged.problems[0].code),
+            ("org:/a", ErrorKind::AlreadyExists)
+        );
         let replaced =
             copy(&from, &to, &options.conflict_policy(ConflictPolicy::Replace), |_| {}).await.expect("it is copied");
         assert_eq!((replaced.files, replaced.problems.len()), (1, 0));
@@ -362,16 +370,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_put_below_a_file_or_in_the_place_of_a_directory() {
+    async fn no_value_is_copied_below_a_file_or_over_a_directory() {
         let (from, to) = (MemoryStore::new(), MemoryStore::new());
         put(&from, &key("", "/a/b/c"), "text").await;
         put(&from, &key("", "/d"), "text").await;
         put(&to, &key("", "/a"), "a file").await;
         put(&to, &key("", "/d/e"), "in a directory").await;
         let copied = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
-        let mut told: Vec<_> = copied.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
-        told.sort_unstable_by_key(|(path, _)| *path);
-        assert_eq!(told, [("/a/b/c", ErrorKind::NotADirectory), ("/d", ErrorKind::IsADirectory)]);
+        let mut reported: Vec<_> =
+            copied.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+        reported.sort_unstable_by_key(|(path, _)| *path);
+        assert_eq!(reported, [("/a/b/c", ErrorKind::NotADirectory), ("/d", ErrorKind::IsADirectory)]);
         assert_eq!(copied.files, 0);
     }
 }

@@ -22,12 +22,12 @@ use crate::store::Store;
 /// | `az://container/prefix` | `BucketStore` | `azure` |
 /// | `memory:` | [`MemoryStore`], empty and of this process | |
 ///
-/// Parameters after a `?` are those that the store's configuration names.
+/// The configuration of each store documents the parameters that may follow a `?`.
 ///
 /// # Errors
 ///
-/// `invalid_argument` for a URL that no store reads; `unsupported` where the store was not built in, naming the feature; and what
-/// opening the store gives.
+/// `invalid_argument` for an unknown scheme or an invalid URL; `unsupported` with the name of the feature, if the store
+/// is not enabled in this build; and errors of opening the store.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -53,7 +53,7 @@ pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
         "s3" | "gs" | "az" => bucket(url).await,
         other => {
             let message =
-                format!("there is no store for '{other}:'; there are sqlite, postgres, redis, s3, gs, az and memory");
+                format!("there is no store for '{other}:'; use sqlite, postgres, redis, s3, gs, az or memory");
             Err(Error::invalid_argument(message))
         }
     }
@@ -82,7 +82,8 @@ openers! {
 
 #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis", feature = "object-store")))]
 fn missing(url: &StoreUrl, feature: &str) -> Error {
-    let message = format!("stores at '{}:' were not built in; build with the feature '{feature}'", url.scheme());
+    let message =
+        format!("stores at '{}:' are not enabled in this build; build with the feature '{feature}'", url.scheme());
     Error::new(vfs_core::ErrorKind::Unsupported, message)
 }
 
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_scheme_that_has_no_store_says_which_there_are() {
+    async fn the_error_for_an_unknown_scheme_lists_the_supported_ones() {
         let refused = |text: &'static str| async move {
             open_store(&StoreUrl::parse(text).expect("a URL")).await.map(drop).expect_err(text)
         };

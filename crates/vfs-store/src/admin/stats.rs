@@ -8,7 +8,7 @@ use crate::store::{ListRequest, Store, StoreStats};
 ///
 /// # Errors
 ///
-/// Those of listing the store.
+/// Errors of listing the store.
 pub async fn stats(store: &dyn Store) -> Result<StoreStats> {
     match store.as_inspect() {
         Some(inspect) => inspect.stats().await,
@@ -16,7 +16,7 @@ pub async fn stats(store: &dyn Store) -> Result<StoreStats> {
     }
 }
 
-/// Counts by listing every namespace.
+/// Counts namespaces, values and bytes by listing every namespace.
 pub(crate) async fn count_values<S: Store + ?Sized>(store: &S) -> Result<StoreStats> {
     let mut stats = StoreStats::default();
     for namespace in store.namespaces().await? {

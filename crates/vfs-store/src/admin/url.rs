@@ -30,15 +30,15 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a text that is no URL; the message does not repeat the text.
+    /// `invalid_argument` for an invalid URL; the message does not repeat the URL.
     pub fn parse(text: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|error| {
             let error = match error {
-                url::ParseError::RelativeUrlWithoutBase => "it does not begin with a scheme such as 'sqlite:'".to_owned(),
+                url::ParseError::RelativeUrlWithoutBase => "there is no scheme such as 'sqlite:'".to_owned(),
                 error => error.to_string(),
             };
             let hint = "write it as 'sqlite:///path/to/file.db', 'postgres://host/database', 'redis://host' or 's3://bucket/prefix'";
-            Error::invalid_argument(format!("the URL of the store cannot be read ({error}); {hint}"))
+            Error::invalid_argument(format!("the URL of the store is invalid ({error}); {hint}"))
         })?;
         Ok(Self(url))
     }
@@ -69,13 +69,13 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` if the result is no path.
+    /// `invalid_argument` if `base` cannot be part of a URL.
     pub fn in_directory(&self, base: &Path) -> Result<Self> {
         let path = self.0.path();
         if self.scheme() != "sqlite" || path == ":memory:" || path.starts_with('/') {
             return Ok(self.clone());
         }
-        let refuse = || Error::invalid_argument("the directory of the SQLite file cannot be a part of a URL");
+        let refuse = || Error::invalid_argument("the directory of the SQLite file cannot be part of a URL");
         let base = Url::from_directory_path(base).map_err(|()| refuse())?;
         let mut url = Url::parse(&format!("sqlite://{}{path}", base.path())).map_err(|_| refuse())?;
         url.set_query(self.0.query());
@@ -90,11 +90,13 @@ impl StoreUrl {
     pub fn split_parameters(&self) -> Result<(Url, Parameters)> {
         let mut url = self.0.clone();
         let mut values = BTreeMap::new();
-        // A '+' is itself: secrets have them, and nobody writes a space.
+        // A '+' is literal, as secrets contain it and parameters have no spaces.
         for pair in self.0.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if values.insert(percent_decoded(name)?, percent_decoded(value)?).is_some() {
-                return Err(Error::invalid_argument("the store's URL has a parameter twice; write each of them once"));
+                return Err(Error::invalid_argument(
+                    "the store's URL has a duplicate parameter; write each parameter once",
+                ));
             }
         }
         url.set_query(None);
@@ -105,11 +107,11 @@ impl StoreUrl {
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = self.0.clone();
-        // Without '//' nothing says which part is a secret; the path of a SQLite file is none.
+        // Without '//' the secret part cannot be identified; the path of a SQLite file is not secret.
         if shown.cannot_be_a_base() && self.scheme() != "sqlite" {
             return write!(f, "{}:***", self.scheme());
         }
-        // Some services take a token for the user.
+        // Some services take a token as the user name.
         let has_user = !shown.username().is_empty() || shown.password().is_some();
         if has_user && (shown.set_password(None).is_err() || shown.set_username("***").is_err()) {
             return write!(f, "{}:***", self.scheme());
@@ -117,7 +119,7 @@ impl fmt::Display for StoreUrl {
         shown.set_query(None);
         shown.set_fragment(None);
         write!(f, "{shown}")?;
-        // Not even names: what follows a '&' that should have been '%26' is a part of a secret.
+        // The names of parameters are hidden too: text after a '&' that should have been '%26' is part of a secret.
         if self.0.query().is_some() { f.write_str("?***") } else { Ok(()) }
     }
 }
@@ -156,7 +158,7 @@ impl Parameters {
     pub fn take_as<T: std::str::FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Option<T>> {
         let read = |text: String| {
             text.parse().map_err(|error| {
-                let message = format!("the store's URL has a '{name}' that cannot be read ({error}); correct it");
+                let message = format!("the store's URL has an invalid '{name}' ({error}); correct it");
                 Error::invalid_argument(message)
             })
         };
@@ -167,34 +169,36 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` with the names of the unknown parameters, and of those that are `known`.
-    pub fn finish(self, known: &str) -> Result<()> {
+    /// `invalid_argument` with the names of the unknown parameters, and the list of `supported` ones.
+    pub fn finish(self, supported: &str) -> Result<()> {
         if self.values.is_empty() {
             return Ok(());
         }
-        // What is no name may be a part of a secret.
+        // Text that is not a parameter name may be part of a secret.
         let is_name =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         let named = self.values.iter().filter(|(name, value)| is_name(name) && !value.is_empty());
         let names: Vec<&str> = named.map(|(name, _)| name.as_str()).collect();
-        let unknown = if names.is_empty() { "with no name".to_owned() } else { names.join(", ") };
+        let unknown = if names.is_empty() { "without a name".to_owned() } else { names.join(", ") };
         let hint = "a '&' in a value is written as '%26', a '%' as '%25'";
-        let message = format!("the store's URL has unknown parameters ({unknown}); known are {known}; {hint}");
+        let message = format!("the store's URL has unknown parameters ({unknown}); known are {supported}; {hint}");
         Err(Error::invalid_argument(message))
     }
 }
 
-/// How many there are, as some are secrets.
+/// Shows only the number of parameters, as some are secrets.
 impl fmt::Debug for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parameters").field("count", &self.values.len()).finish_non_exhaustive()
     }
 }
 
-/// `text`, a part of a URL, with the characters that its codes stand for.
+/// Decodes the percent-encoded characters of `text`, a part of a URL.
 pub(crate) fn percent_decoded(text: &str) -> Result<String> {
     let refuse = || {
-        Error::invalid_argument("the store's URL has a '%' that begins no code of a character; write '%25' for a '%'")
+        Error::invalid_argument(
+            "the store's URL has a '%' that does not begin the code of a character; write '%25' for a '%'",
+        )
     };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_database_is_told_and_may_be_below_a_directory() {
+    fn the_file_of_a_database_is_returned_and_may_be_relative_to_a_directory() {
         let base = Path::new("/base dir/ü");
         for (text, file, below) in [
             ("sqlite:a.db", Some("a.db"), Some("/base dir/ü/a.db")),
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_known_or_refused() {
+    fn unknown_and_duplicate_parameters_are_refused() {
         let url = StoreUrl::parse("redis://h/0?ttl=5&typo=x").expect("a URL");
         let (bare, mut parameters) = url.split_parameters().expect("parameters");
         assert_eq!(bare.as_str(), "redis://h/0");

@@ -18,7 +18,7 @@ const MAX_VISITED_MIB: u32 = 64;
 ///
 /// # Errors
 ///
-/// Those of listings, and the last of many consecutive temporary errors of visits.
+/// Errors of listings, and the last of many consecutive temporary errors of visits.
 pub(super) async fn visit_values<T, V>(
     store: &dyn Store,
     namespaces: &[Namespace],
@@ -63,7 +63,8 @@ where
     Ok(())
 }
 
-/// Returns a problem of a listing as a problem for operators, with the message of a request for this value alone, if one fails.
+/// Returns a problem of a listing as a problem for operators. If a request for this value alone fails, its error is the
+/// message.
 async fn listing_problem(store: &dyn Store, namespace: &Namespace, mut problem: Problem) -> Problem {
     let path = VfsPath::parse(&problem.path).ok().filter(|path| path.as_str() == problem.path && !path.is_root());
     if let Some(path) = path {

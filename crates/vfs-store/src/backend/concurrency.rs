@@ -1,4 +1,4 @@
-//! Concurrency of callers, of writers to one path, and of the runtime that a call began in.
+//! Locks, retries and waits of concurrent calls.
 
 pub(super) mod backoff;
 pub(super) mod completion;

@@ -100,7 +100,7 @@ impl fmt::Debug for NamespaceSource {
     }
 }
 
-/// A component of a template: a text, with something of the call between its two parts.
+/// Component of a template: literal text before and after an optional placeholder.
 struct Component {
     before: String,
     placeholder: Option<Placeholder>,
@@ -131,12 +131,12 @@ impl Placeholder {
         let name = self.name();
         let value = value.ok_or_else(|| {
             Error::invalid_argument(format!(
-                "the files belong to one {name} each, and the call names none; name its {name}"
+                "each {name} has a namespace of its own, and the call has no {name}; set the {name} of the call"
             ))
         })?;
         if value.is_empty() || value.contains('/') {
             return Err(Error::invalid_argument(format!(
-                "the call's {name} {value:.100?} cannot be a part of a namespace; it needs a name without '/'"
+                "the call's {name} {value:.100?} cannot be part of a namespace; use a non-empty name without '/'"
             )));
         }
         Ok(value)
@@ -224,7 +224,7 @@ impl StoreConfig {
     pub const DEFAULT_INDEX_ENTRIES: usize = 200_000;
     /// 16 namespaces.
     pub const DEFAULT_INDEX_NAMESPACES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
-    /// 16 at a time.
+    /// 16 concurrent requests.
     pub const DEFAULT_FETCHES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
     /// 32 attempts.
     pub const DEFAULT_EDIT_ATTEMPTS: u32 = 32;
@@ -344,6 +344,6 @@ mod tests {
             let error = source.of(&OpContext::new().with_actor(actor)).expect_err(actor);
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
-        assert_eq!(source.of(&OpContext::new()).expect_err("nobody").kind(), ErrorKind::InvalidArgument);
+        assert_eq!(source.of(&OpContext::new()).expect_err("no actor").kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -14,7 +14,7 @@ use crate::store::{BatchOutcome, Precondition, PutOutcome, Store, Write};
 pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<DeleteResult> {
     let path = &req.path;
     if path.is_root() {
-        return Err(Error::invalid_argument("the root cannot be deleted").with_path(path));
+        return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
     }
     for attempt in 0..view.shared.config.edit_attempts {
         if req.scope == DeleteScope::EmptyDirectory {
@@ -37,7 +37,8 @@ pub(super) async fn delete<S: Store>(view: &NamespaceView<S>, req: &DeleteReques
     Err(contended(path))
 }
 
-/// A directory is there as long as there is a file in it, so that none is empty.
+/// Returns the error for the deletion of an empty directory: a directory exists only while it has files, so none is
+/// empty.
 fn not_an_empty_directory(found: &PathEntry, path: &VfsPath) -> Error {
     match found {
         PathEntry::File(_) => Error::at(ErrorKind::NotADirectory, path),
@@ -45,15 +46,17 @@ fn not_an_empty_directory(found: &PathEntry, path: &VfsPath) -> Error {
     }
 }
 
-/// Removes all that is below the path, and says how much that was; `None` where something else was removed meanwhile.
+/// Removes all files below the path and returns their number, or `None` if another writer removed some of them
+/// meanwhile.
 async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<Option<u64>> {
     let path = &req.path;
     if !req.recursive {
-        let message = "it is a directory; ask for a recursive delete if all of it is meant";
+        let message = "the path is a directory; ask for a recursive delete to remove everything in it";
         return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
     }
     if req.expected_version.is_some() {
-        return Err(Error::invalid_argument("a directory has no version; leave it out").with_path(path));
+        return Err(Error::invalid_argument("a directory has no version; delete it without an expected version")
+            .with_path(path));
     }
     let paths = view.subtree(path).await?.into_paths();
     if paths.is_empty() {
@@ -71,7 +74,8 @@ async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest
     delete_each(view, &paths).await.map(Some)
 }
 
-/// Removes files one by one, several at a time. After a failure no other is begun; those under way come to their end.
+/// Removes each file by its own request, several concurrently. After a failure no request is started, and running ones
+/// complete.
 async fn delete_each<S: Store>(view: &NamespaceView<S>, paths: &[VfsPath]) -> Result<u64> {
     let has_failed = &AtomicBool::new(false);
     let deletions: Vec<_> = paths
@@ -89,8 +93,8 @@ async fn delete_each<S: Store>(view: &NamespaceView<S>, paths: &[VfsPath]) -> Re
         .collect();
     let mut deletions = stream::iter(deletions).buffer_unordered(view.fetches());
     let (mut deleted, mut first_failure) = (0, None);
-    while let Some(ended) = deletions.next().await {
-        match ended {
+    while let Some(outcome) = deletions.next().await {
+        match outcome {
             Ok(files) => deleted += files,
             Err(failure) => first_failure = first_failure.or(Some(failure)),
         }

@@ -8,8 +8,10 @@ use super::view::namespace_view::NamespaceView;
 use super::write::NewContent;
 use crate::store::{Precondition, PutOutcome, Store, StoredValue};
 
-/// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
-/// version alone.
+/// Applies the replacements to the current content by compare-and-swap, and to the new content again if another writer
+/// was faster.
+///
+/// With an expected version, only this version is edited.
 pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -> Result<EditResult> {
     let path = &req.path;
     edit::check(req).map_err(|error| error.or_path(path))?;

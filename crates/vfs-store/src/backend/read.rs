@@ -11,7 +11,7 @@ use super::concurrency::runtime::Runtime;
 use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
 use crate::store::{Store, StoredMeta, StoredValue};
 
-/// The most large files that are read at once, each on a thread and in two blocks.
+/// Permits for reads of large files, each of which occupies a thread and the memory of two blocks.
 static LARGE_READS: Semaphore = Semaphore::const_new(64);
 
 pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Result<FileInfo> {
@@ -19,12 +19,12 @@ pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Re
     Ok(found.info(path))
 }
 
-/// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer of the store, and a large file
-/// block by block.
+/// Reads the window of `request`: a small file or a range of bytes by one request to the store, a large file block by
+/// block.
 pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadRequest) -> Result<ReadResult> {
     let path = &request.path;
     for _ in 0..READ_ATTEMPTS {
-        let range = request.bytes.map_or(0..BLOCK_BYTES, |asked| first_range(request, asked));
+        let range = request.bytes.map_or(0..BLOCK_BYTES, |range| first_range(request, range));
         let start = range.start;
         let Some(StoredValue { stored, content, .. }) = view.get(path, Some(range)).await? else {
             view.check_no_file(path).await?;
@@ -33,8 +33,8 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
         if start == 0 && content.len() as u64 >= stored.size {
             return window::read_bytes(&content, request, stored.version);
         }
-        let (wanted, _guard) = view.cx.cancel_on_drop();
-        let source = BlockSource::new(view.with_context(wanted), path.clone(), stored, (start, content))?;
+        let (cx, _guard) = view.cx.cancel_on_drop();
+        let source = BlockSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(view, request, source).await? {
             return Ok(result);
         }
@@ -42,18 +42,19 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
     Err(keeps_changing(path))
 }
 
-/// What is asked for first of the bytes `asked`: those, as many as the result may hold, and one that says whether there is more.
-fn first_range(request: &ReadRequest, asked: ByteRange) -> std::ops::Range<u64> {
-    let most = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
-    let most = asked.start.saturating_add(most);
-    // A range in the wrong order is refused by whoever reads it.
-    let end = asked.end.map_or(most, |end| end.clamp(asked.start, most));
-    asked.start..end.saturating_add(1)
+/// Returns the first range to request for the bytes of `range`: as many as the result may have, and one more that shows
+/// whether the file continues.
+fn first_range(request: &ReadRequest, range: ByteRange) -> std::ops::Range<u64> {
+    let max_bytes = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
+    let max_end = range.start.saturating_add(max_bytes);
+    // The window refuses a range that ends before its start.
+    let end = range.end.map_or(max_end, |end| end.clamp(range.start, max_end));
+    range.start..end.saturating_add(1)
 }
 
-/// Reads a window through `source`, on a thread of its own that may wait; `None` where the file changed meanwhile.
+/// Reads the window of `request` from `source` on a thread of its own, or returns `None` if the file changed meanwhile.
 ///
-/// Those of the runtime for blocking work may be the ones that the store needs to answer.
+/// The read does not block a thread of the runtime, as the store may need the runtime's blocking threads to answer.
 async fn read_large<S: Store>(
     view: &NamespaceView<S>,
     request: &ReadRequest,
@@ -63,50 +64,51 @@ async fn read_large<S: Store>(
     let lines = &view.shared.line_indexes;
     let mut index = lines.get(&key, &version);
     let request = request.clone();
-    // It is never closed.
-    let turn = view.ask(&request.path, async { Ok(LARGE_READS.acquire().await.ok()) }).await?;
+    // The semaphore is never closed.
+    let permit = view.ask(&request.path, async { Ok(LARGE_READS.acquire().await.ok()) }).await?;
     let (send, receive) = oneshot::channel();
     let work = move || {
         let version = source.stored.version.clone();
         let result = window::read_indexed(&mut source, &mut index, &request, version);
-        drop(turn);
-        // Whoever has given up needs no answer.
+        drop(permit);
+        // The receiver no longer exists if the call was cancelled.
         let _ = send.send((result, source.has_changed, index));
     };
     thread::Builder::new().name("vfs-store-read".into()).spawn(work).map_err(|error| {
         Error::new(ErrorKind::Busy, "no thread can be started to read a large file; try again").with_source(error)
     })?;
-    let (result, has_changed, index) = receive
-        .await
-        .map_err(|error| Error::new(ErrorKind::Internal, "a read ended in the middle").with_source(error))?;
+    let (result, has_changed, index) = receive.await.map_err(|error| {
+        Error::new(ErrorKind::Internal, "internal: the thread that reads a large file ended without a result")
+            .with_source(error)
+    })?;
     if has_changed {
         return Ok(None);
     }
-    lines.keep(key, version, index);
+    lines.insert(key, version, index);
     result.map(Some)
 }
 
-/// A large file for the window, which waits for the store where it needs more of it.
+/// Source of a window of a large file, which fetches blocks of the file from the store and blocks the thread meanwhile.
 struct BlockSource<S> {
     view: NamespaceView<S>,
     runtime: Runtime,
     path: VfsPath,
     stored: StoredMeta,
-    /// What came first, and the last block that was asked for: where each begins, and its bytes.
-    held: [(u64, Bytes); 2],
+    /// The first block and the last one that was fetched, each with its offset in the file.
+    blocks: [(u64, Bytes); 2],
     has_changed: bool,
 }
 
 impl<S: Store> BlockSource<S> {
     fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
         let runtime = Runtime::current()
-            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read"))?;
-        Ok(Self { view, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the read of a large file needs a tokio runtime"))?;
+        Ok(Self { view, runtime, path, stored, blocks: [first, (0, Bytes::new())], has_changed: false })
     }
 
-    /// The bytes from `offset` on, as far as they are held.
-    fn held(&self, offset: u64) -> Option<&[u8]> {
-        self.held.iter().find_map(|(start, bytes)| {
+    /// Returns the fetched bytes from `offset` on, or `None` if there are none.
+    fn fetched(&self, offset: u64) -> Option<&[u8]> {
+        self.blocks.iter().find_map(|(start, bytes)| {
             let skip = usize::try_from(offset.checked_sub(*start)?).ok()?;
             bytes.get(skip..).filter(|rest| !rest.is_empty())
         })
@@ -122,25 +124,25 @@ impl<S: Store> window::Source for BlockSource<S> {
         if offset >= self.stored.size || buffer.is_empty() {
             return Ok(0);
         }
-        if self.held(offset).is_none() {
+        if self.fetched(offset).is_none() {
             let end = offset.saturating_add(BLOCK_BYTES).min(self.stored.size);
             let value = self.runtime.wait(self.view.get(&self.path, Some(offset..end)))?;
             match value {
-                Some(value) if value.stored.version == self.stored.version => self.held[1] = (offset, value.content),
+                Some(value) if value.stored.version == self.stored.version => self.blocks[1] = (offset, value.content),
                 _ => {
                     self.has_changed = true;
                     return Err(keeps_changing(&self.path));
                 }
             }
         }
-        let Some(rest) = self.held(offset) else { return Ok(0) };
+        let Some(rest) = self.fetched(offset) else { return Ok(0) };
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok(count)
     }
 }
 
-/// A whole file.
+/// Reads a whole file.
 pub(super) async fn download<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> FileDownloadResponse {
     match view.whole_file(&path, view.shared.max_file_size()).await {
         Ok(StoredValue { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),

@@ -14,17 +14,17 @@ use super::view::candidate_names::lookup_candidates;
 use super::view::indexed_names::SearchExtent;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above, file_info};
-use super::view::text_query::{MAX_SKIPPED_BYTES, largest_silent, text_query};
+use super::view::text_query::{MAX_SKIPPED_BYTES, max_skipped_size, text_query};
 use super::view::tree::{ListedNames, SearchCandidates, StoreTree};
 use crate::store::{PathStat, Store, TextQuery};
 
-/// What a directory may hold that decides what a walk shows below it.
+/// Names of entries of a directory that decide which of its entries a walk shows.
 const RULE_NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
-/// Names of directories that nobody thinks of: what reaches two of them, one below the other, reaches all.
+/// Path that no pattern names explicitly: a search that reaches it reaches every directory.
 const UNLIKELY_PATH: &str = "\u{1}/\u{1}";
 
-/// The most candidates that a search of too many files is narrowed to.
+/// Maximum number of candidates to which a search is narrowed if there are too many files to list.
 const MAX_NARROWED_CANDIDATES: usize = 4096;
 
 /// Lists one level of a directory.
@@ -60,49 +60,51 @@ pub(super) async fn ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Re
     Ok(result)
 }
 
-/// The tree for a listing of several levels.
+/// Returns the tree for a recursive listing.
 pub(super) async fn tree_for_ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Result<Arc<StoreTree<S>>> {
     let (names, above) = futures::join!(names(view, &req.path, SearchScope::of_ls(req)), stat_above(view, &req.path));
     Ok(Arc::new(StoreTree::new(view.clone(), names?).above(above)))
 }
 
-/// The tree for a glob.
+/// Returns the tree for a glob.
 pub(super) async fn tree_for_glob<S: Store>(view: &NamespaceView<S>, req: &GlobRequest) -> Result<Arc<StoreTree<S>>> {
     let (names, above) =
         futures::join!(names(view, &req.path, SearchScope::of_glob(req)?), stat_above(view, &req.path));
     Ok(Arc::new(StoreTree::new(view.clone(), names?).above(above)))
 }
 
-/// The tree for a search.
+/// Returns the tree for a grep.
 pub(super) async fn tree_for_grep<S: Store>(view: &NamespaceView<S>, req: &GrepRequest) -> Result<Arc<StoreTree<S>>> {
     let tree = |names| StoreTree::new(view.clone(), names).max_file_size(req.max_file_size);
-    // What is wrong with the request is for the search to say.
+    // The search returns the error of an invalid request.
     let Ok(scope) = SearchScope::of_grep(req) else { return Ok(Arc::new(tree(None))) };
-    let is_wide = goes_anywhere(&req.path, &scope);
+    let is_wide = reaches_all_below(&req.path, &scope);
     let above = stat_above(view, &req.path).await;
     let is_too_large = || is_wide && view.shared.indexes.is_too_large(&view.namespace, &req.path);
     if is_too_large() {
-        let few = hopes(view, &req.path, req, MAX_NARROWED_CANDIDATES).await?;
-        if let Some(names) = lookup_hopes(view, few.as_ref()).await {
-            return Ok(Arc::new(tree(Some(names)).above(above).hopes(few)));
+        let candidates = find_candidates(view, &req.path, req, MAX_NARROWED_CANDIDATES).await?;
+        if let Some(names) = candidate_names(view, candidates.as_ref()).await {
+            return Ok(Arc::new(tree(Some(names)).above(above).candidates(candidates)));
         }
     }
-    // A search with a limit may have enough before the store has answered, and begins.
+    // A search with a limit starts without waiting for the candidates, as it may reach its limit before the store
+    // answers.
     if let (Some(_), Ok(runtime)) = (req.limit, Handle::try_current()) {
         let names = names(view, &req.path, scope).await?;
         let (view, req) = (view.clone(), req.clone());
-        let hopes = async move { hopes(&view, &req.path, &req, TextQuery::DEFAULT_MAX_CANDIDATES).await };
-        return Ok(Arc::new(tree(names).above(above).hopes_later(&runtime, hopes)));
+        let candidates =
+            async move { find_candidates(&view, &req.path, &req, TextQuery::DEFAULT_MAX_CANDIDATES).await };
+        return Ok(Arc::new(tree(names).above(above).pending_candidates(&runtime, candidates)));
     }
-    let hopes = hopes(view, &req.path, req, TextQuery::DEFAULT_MAX_CANDIDATES);
-    let (mut names, hopes) = futures::try_join!(names(view, &req.path, scope), hopes)?;
+    let candidates = find_candidates(view, &req.path, req, TextQuery::DEFAULT_MAX_CANDIDATES);
+    let (mut names, candidates) = futures::try_join!(names(view, &req.path, scope), candidates)?;
     if names.is_none() && is_too_large() {
-        names = lookup_hopes(view, hopes.as_ref()).await;
+        names = candidate_names(view, candidates.as_ref()).await;
     }
-    Ok(Arc::new(tree(names).above(above).hopes(hopes)))
+    Ok(Arc::new(tree(names).above(above).candidates(candidates)))
 }
 
-/// The tree to be lent.
+/// Returns the tree that is lent to a search of a larger tree.
 pub(super) async fn tree_to_lend<S: Store>(
     view: &NamespaceView<S>,
     req: &OpenTreeRequest,
@@ -115,21 +117,23 @@ pub(super) async fn tree_to_lend<S: Store>(
     let names = directories.map(|directories| ListedNames { below: VfsPath::root(), directories });
     let tree = StoreTree::new(view.clone(), names).drop_guard(guard);
     let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
-    let hopes = hopes(view, &req.path, search, TextQuery::DEFAULT_MAX_CANDIDATES).await?;
-    Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
+    let candidates = find_candidates(view, &req.path, search, TextQuery::DEFAULT_MAX_CANDIDATES).await?;
+    Ok(Arc::new(tree.max_file_size(search.max_file_size).candidates(candidates)))
 }
 
-/// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
-/// where it goes anywhere there, else none, as it lists what it reaches.
+/// Returns the names for a request that starts at `path`: those of the namespace if they are cached or the request
+/// covers all of it, else those below `path` if the request reaches all directories there.
+///
+/// Otherwise, or if there are too many names, returns `None`, and the walk lists the directories that it reaches.
 async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchScope) -> Result<Option<ListedNames>> {
-    let goes_anywhere = goes_anywhere(path, &scope);
-    let is_about_all = path.is_root() && goes_anywhere;
-    let extent = if is_about_all { SearchExtent::All } else { SearchExtent::Part };
+    let reaches_all = reaches_all_below(path, &scope);
+    let is_whole = path.is_root() && reaches_all;
+    let extent = if is_whole { SearchExtent::All } else { SearchExtent::Part };
     if let Some(directories) = view.indexed_names(extent).await? {
         return Ok(Some(ListedNames { below: VfsPath::root(), directories }));
     }
-    // Of a namespace that has too many it is known already.
-    if !goes_anywhere || (is_about_all && view.store().as_changes().is_some()) {
+    // The index of a whole namespace was not available, so another listing would find too many files as well.
+    if !reaches_all || (is_whole && view.store().as_changes().is_some()) {
         return Ok(None);
     }
     let directories = view.list_names(path, view.shared.config.index_entries).await?;
@@ -139,9 +143,11 @@ async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchS
     Ok(directories.map(|directories| ListedNames { below: path.clone(), directories }))
 }
 
-/// Looks up all at once what a walk that starts at `path` looks at above it: the directories, and the rules in them.
+/// Looks up by one request the entries that a walk from `path` needs above it: the directories, and the ignore files in
+/// them.
 ///
-/// Of what is not looked up, nothing is in the answer, nor after a failure: then the walk looks for itself, and reports it.
+/// The result is empty if no lookup is needed or the request fails: the walk then looks up each entry itself, and
+/// reports the error.
 async fn stat_above<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> HashMap<VfsPath, PathStat> {
     if path.is_root() || view.shared.indexes.has_names(&view.namespace) {
         return HashMap::new();
@@ -154,40 +160,46 @@ async fn stat_above<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> HashMa
     match view.stat_many(path, &paths).await {
         Ok(stats) => paths.into_iter().zip(stats).collect(),
         Err(error) => {
-            tracing::debug!(%error, "what is above the start of a walk was not looked up beforehand");
+            tracing::debug!(%error, "the directories above the start of a walk were not looked up in advance");
             HashMap::new()
         }
     }
 }
 
-/// Whether a request that starts at `path` goes into every directory there.
-fn goes_anywhere(path: &VfsPath, scope: &SearchScope) -> bool {
-    path.join(UNLIKELY_PATH).is_ok_and(|anywhere| scope.reaches(&anywhere))
+/// Returns `true` if a request that starts at `path` reaches every directory below.
+fn reaches_all_below(path: &VfsPath, scope: &SearchScope) -> bool {
+    path.join(UNLIKELY_PATH).is_ok_and(|unlikely| scope.reaches(&unlikely))
 }
 
-/// The names of the few files that may match, where they are few.
-async fn lookup_hopes<S: Store>(view: &NamespaceView<S>, hopes: Option<&SearchCandidates>) -> Option<ListedNames> {
-    let SearchCandidates { below, candidates, .. } = hopes.filter(|hopes| hopes.up_to >= MAX_SKIPPED_BYTES)?;
-    let directories = lookup_candidates(view, below, candidates).await?;
+/// Returns the names of the candidates alone, or `None` if they are too many to look up, or the search may also report
+/// problems of other files.
+async fn candidate_names<S: Store>(
+    view: &NamespaceView<S>,
+    candidates: Option<&SearchCandidates>,
+) -> Option<ListedNames> {
+    let SearchCandidates { below, keys, .. } =
+        candidates.filter(|candidates| candidates.max_skipped_size >= MAX_SKIPPED_BYTES)?;
+    let directories = lookup_candidates(view, below, keys).await?;
     Some(ListedNames { below: below.clone(), directories })
 }
 
-/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now: `max_candidates` of them at most.
-async fn hopes<S: Store>(
+/// Returns the files at and below `path` that may match `req`, or `None` if the index of the store cannot answer, is
+/// unavailable, or finds more than `max_candidates`.
+async fn find_candidates<S: Store>(
     view: &NamespaceView<S>,
     path: &VfsPath,
     req: &GrepRequest,
-    most: usize,
+    max_candidates: usize,
 ) -> Result<Option<SearchCandidates>> {
     let (Some(search), Some(query)) = (view.store().as_search(), text_query(req)) else { return Ok(None) };
-    let query = query.max_candidates(most);
-    let candidates = match view.ask(path, search.candidates(&view.namespace, path, &query)).await {
-        // The search goes on without the answer, unless it was the caller who waited no longer.
+    let query = query.max_candidates(max_candidates);
+    let keys = match view.ask(path, search.candidates(&view.namespace, path, &query)).await {
+        // The search goes on without candidates, unless its own context has ended.
         Err(error) if error.is_temporary() && view.cx.check().is_ok() => {
             tracing::debug!(%error, "the search index of the store did not answer; the search reads all files");
             None
         }
         answer => answer?,
     };
-    Ok(candidates.map(|candidates| SearchCandidates { below: path.clone(), candidates, up_to: largest_silent(req) }))
+    Ok(keys.map(|keys| SearchCandidates { below: path.clone(), keys, max_skipped_size: max_skipped_size(req) }))
 }

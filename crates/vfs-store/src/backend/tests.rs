@@ -1,18 +1,18 @@
-//! What a backend over a store does beside the laws.
+//! Tests of the backend beyond the laws.
 
 mod cancelled;
 mod candidates;
 mod documents;
 mod index;
+mod interference;
 mod listing;
-mod lost_answers;
-mod met;
+mod lost_responses;
 mod namespaces;
 mod probe;
 mod races;
 mod read_ahead;
 mod reads;
-mod taken_back;
+mod rollback;
 mod watching;
 
 use std::sync::Arc;
@@ -34,13 +34,13 @@ fn cx() -> OpContext {
     OpContext::new()
 }
 
-/// A backend whose calls to the store are counted, and the store.
+/// Returns a backend and its store, which counts the calls.
 fn probed(store: MemoryStore) -> (StoreBackend<Arc<Probe>>, Arc<Probe>) {
     let probe = Arc::new(Probe::new(store));
     (StoreBackend::new(Arc::clone(&probe)), probe)
 }
 
-/// Files of the namespace `name`.
+/// Returns a backend of the namespace `name`.
 fn in_namespace(store: &MemoryStore, name: &str) -> StoreBackend<MemoryStore> {
     StoreBackend::with_config(store.clone(), StoreConfig::new().namespace(namespace(name)))
 }

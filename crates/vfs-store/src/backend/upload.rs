@@ -10,53 +10,54 @@ use super::view::path_entry::above;
 use super::write::{self, NewContent};
 use crate::store::{BatchOutcome, Condition, Precondition, Store, StoredMeta, TimestampSource, Write};
 
-/// The most files in one change. Others who change the namespace wait as long as it takes.
+/// Maximum number of files in one batch. Other writers of the namespace wait while a batch is applied.
 const MAX_BATCH_FILES: usize = 256;
-/// The most bytes in one change.
+/// Maximum size of one batch in bytes.
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// The largest file, in bytes, that is written together with others: larger ones are sent at the same time instead.
+/// Maximum size in bytes of a file that is written in a batch. Larger files are written one by one, concurrently.
 const MAX_BATCHED_FILE: usize = 256 << 10;
 
-/// What a level of a path counts as, in bytes: each is a condition of the change.
-const LEVEL_BYTES: usize = 1 << 10;
+/// Bytes that each component of a path adds to the size of a batch, as each is a condition of the batch.
+const COMPONENT_BYTES: usize = 1 << 10;
 
-/// Uploads `files`, in their order where that matters. The answers are in the order of `files`.
+/// Uploads `files`, in their order where paths depend on each other, and returns the responses in the order of `files`.
 pub(super) async fn upload_all<S: Store>(
     view: &NamespaceView<S>,
     files: Vec<UploadRequest>,
 ) -> Vec<FileUploadResponse> {
-    let mut answers = Vec::with_capacity(files.len());
+    let mut responses = Vec::with_capacity(files.len());
     for wave in split_by_order(files) {
         // Each file with an operation id is recorded on its own.
         let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
         if view.batches().is_none() || is_recorded {
-            answers.extend(upload_each(view, wave).await);
+            responses.extend(upload_each(view, wave).await);
             continue;
         }
         let is_large: Vec<bool> = wave.iter().map(|file| file.content.len() > MAX_BATCHED_FILE).collect();
         let (large, small) = wave.into_iter().partition(|file| file.content.len() > MAX_BATCHED_FILE);
         let (large, small) = futures::join!(upload_each(view, large), upload_batches(view, small));
         let (mut large, mut small) = (large.into_iter(), small.into_iter());
-        answers.extend(is_large.into_iter().filter_map(|is_large| if is_large { large.next() } else { small.next() }));
+        responses
+            .extend(is_large.into_iter().filter_map(|is_large| if is_large { large.next() } else { small.next() }));
     }
-    answers
+    responses
 }
 
-/// Splits `files` so that those of one part do not depend on one another's order.
+/// Splits `files` into waves within which the order of the files does not matter.
 fn split_by_order(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
     let mut waves = Vec::new();
-    let (mut wave, mut taken, mut above_taken) = (Vec::new(), HashSet::new(), HashSet::new());
+    let (mut wave, mut paths, mut parents) = (Vec::new(), HashSet::new(), HashSet::new());
     for file in files {
-        let meets = taken.contains(&file.path)
-            || above_taken.contains(&file.path)
-            || above(&file.path).any(|above| taken.contains(&above));
-        if meets {
+        let depends = paths.contains(&file.path)
+            || parents.contains(&file.path)
+            || above(&file.path).any(|above| paths.contains(&above));
+        if depends {
             waves.push(std::mem::take(&mut wave));
-            taken.clear();
-            above_taken.clear();
+            paths.clear();
+            parents.clear();
         }
-        above_taken.extend(above(&file.path));
-        taken.insert(file.path.clone());
+        parents.extend(above(&file.path));
+        paths.insert(file.path.clone());
         wave.push(file);
     }
     waves.push(wave);
@@ -64,19 +65,19 @@ fn split_by_order(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
 }
 
 async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
-    let mut answers = Vec::with_capacity(files.len());
+    let mut responses = Vec::with_capacity(files.len());
     for batch in split_by_size(files) {
-        answers.extend(upload_batch(view, batch).await);
+        responses.extend(upload_batch(view, batch).await);
     }
-    answers
+    responses
 }
 
-/// Splits `files` into what is written in one change.
+/// Splits `files` into batches.
 fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
     let mut batches: Vec<Vec<UploadRequest>> = Vec::new();
     let mut bytes = 0;
     for file in files {
-        let size = file.content.len() + LEVEL_BYTES * file.path.components().count();
+        let size = file.content.len() + COMPONENT_BYTES * file.path.components().count();
         match batches.last_mut() {
             Some(batch) if batch.len() < MAX_BATCH_FILES && bytes + size <= MAX_BATCH_BYTES => {
                 batch.push(file);
@@ -104,16 +105,16 @@ async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest
     stream::iter(uploads).buffered(view.fetches()).collect().await
 }
 
-/// Uploads `files` in one change, or each on its own where that change cannot be made, as each has an answer of its own.
+/// Uploads `files` in one batch, or each on its own if the batch cannot be applied, as each file has its own response.
 async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
     let (Some(first), Some(batch)) = (files.first(), plan_batch(view, &files).await) else {
         return upload_each(view, files).await;
     };
     match view.batch(&first.path, &batch.conditions, batch.writes).await {
         Ok(BatchOutcome::Applied(stored)) if stored.len() == files.len() => {
-            let answer =
+            let response =
                 |(file, stored): (UploadRequest, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
-            files.into_iter().zip(stored).map(answer).collect()
+            files.into_iter().zip(stored).map(response).collect()
         }
         Err(error) if is_undecided(&error) || view.cx.check().is_err() => fail_all(files, &error),
         Ok(BatchOutcome::Applied(stored)) => {
@@ -134,7 +135,8 @@ fn fail_all(files: Vec<UploadRequest>, error: &Error) -> Vec<FileUploadResponse>
         .collect()
 }
 
-/// Whether a change that ended with `error` may have been made: a second one could overwrite what others made of it.
+/// Returns `true` if a change that failed with `error` may have been applied: to repeat it could overwrite later
+/// changes of other writers.
 fn is_undecided(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled)
 }
@@ -144,7 +146,8 @@ struct BatchPlan {
     writes: Vec<Write>,
 }
 
-/// Plans the change that writes `files`; `None` where one of them is refused or cannot be looked up, or there are no two.
+/// Plans the batch that writes `files`, or returns `None` if one of them is refused or cannot be looked up, or there
+/// are fewer than two.
 async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) -> Option<BatchPlan> {
     if files.len() < 2 {
         return None;
@@ -169,7 +172,8 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) 
     Some(BatchPlan { conditions: require_unchanged(files, &found), writes })
 }
 
-/// Returns the conditions that each file is still what was found, and has room where nothing was.
+/// Returns the conditions that each file is unchanged since it was `found`, and that a new file has no file above or
+/// below it.
 fn require_unchanged(files: &[UploadRequest], found: &[Option<StoredMeta>]) -> Vec<Condition> {
     let (mut conditions, mut directories) = (Vec::with_capacity(2 * files.len()), BTreeSet::new());
     for (file, found) in files.iter().zip(found) {

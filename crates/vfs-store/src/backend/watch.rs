@@ -14,35 +14,35 @@ use super::concurrency::feed_barrier::FeedBarrier;
 use super::view::namespace_view::NamespaceView;
 use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
 
-/// How many changes are asked for at once.
-const CHANGES: usize = 500;
+/// Maximum number of changes in one request.
+const CHANGE_PAGE_SIZE: usize = 500;
 
-/// What a cursor begins with. Then come what tells the namespace from others, and the number of the change.
-const CURSOR: &str = "change-";
+/// Prefix of a cursor; the hash of the namespace and the number of the change follow.
+const CURSOR_PREFIX: &str = "change-";
 
-/// How many hex digits of a hash tell a namespace from others.
-const NAMESPACE: usize = 12;
+/// Number of hexadecimal digits of the hash of the namespace in a cursor.
+const NAMESPACE_HASH_DIGITS: usize = 12;
 
-/// One who follows the changes of a namespace.
+/// State of one change feed.
 struct Follower<S> {
     view: NamespaceView<S>,
     path: VfsPath,
     cursors: Cursors,
-    /// Where it begins, until that is known.
+    /// Start of the feed, until it is resolved.
     start: Option<BoxFuture<'static, Result<FeedStart>>>,
     seen: Sequence,
     pending: VecDeque<WatchEvent>,
     has_ended: bool,
 }
 
-/// Where a follower begins.
+/// Start of a feed.
 struct FeedStart {
     seen: Sequence,
-    /// Whether what it asked for is no longer, or not yet, there.
-    is_behind: bool,
+    /// `true` if the log does not have the change of the requested cursor, so that the feed starts with an overflow.
+    is_overflow: bool,
 }
 
-/// The changes at and below the request's path, from now on or from its cursor.
+/// Returns the changes at and below the path of the request, from now on or from its cursor on.
 pub(super) fn watch<S: Store>(
     view: NamespaceView<S>,
     req: WatchRequest,
@@ -50,11 +50,11 @@ pub(super) fn watch<S: Store>(
 ) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
     let cursors = Cursors::of(&view.namespace);
-    let asked = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
-        Ok(asked) => asked,
+    let target = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
+        Ok(target) => target,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
-    let start = begin(start(view.clone(), path.clone(), asked).boxed(), feed_barrier);
+    let start = start_now(resolve_start(view.clone(), path.clone(), target).boxed(), feed_barrier);
     let (seen, pending) = (Sequence(0), VecDeque::new());
     let follower = Follower { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
     stream::unfold(follower, |mut follower| async move {
@@ -68,40 +68,45 @@ pub(super) fn watch<S: Store>(
     .boxed()
 }
 
-/// Begins at once, not when the stream is first asked: what happens from now on is told.
-fn begin(
+/// Starts the feed now instead of at the first poll of the stream, so that all later changes are reported.
+fn start_now(
     mut start: BoxFuture<'static, Result<FeedStart>>,
     feed_barrier: &Arc<FeedBarrier>,
 ) -> BoxFuture<'static, Result<FeedStart>> {
-    if let Some(known) = (&mut start).now_or_never() {
-        return futures::future::ready(known).boxed();
+    if let Some(resolved) = (&mut start).now_or_never() {
+        return futures::future::ready(resolved).boxed();
     }
     match Handle::try_current() {
         Ok(runtime) => {
-            let starting = feed_barrier.register();
-            let begun = runtime.spawn(async move {
-                let begun = start.await;
-                drop(starting);
-                begun
+            let pending = feed_barrier.register();
+            let task = runtime.spawn(async move {
+                let resolved = start.await;
+                drop(pending);
+                resolved
             });
-            async move { begun.await.unwrap_or_else(|error| Err(ended(error))) }.boxed()
+            async move { task.await.unwrap_or_else(|error| Err(start_failed(error))) }.boxed()
         }
         Err(_) => start,
     }
 }
 
-fn ended(error: tokio::task::JoinError) -> Error {
-    Error::new(vfs_core::ErrorKind::Internal, "following the changes ended before it began").with_source(error)
+fn start_failed(error: tokio::task::JoinError) -> Error {
+    Error::new(vfs_core::ErrorKind::Internal, "internal: the task that starts a change feed ended without a result")
+        .with_source(error)
 }
 
-async fn start<S: Store>(view: NamespaceView<S>, path: VfsPath, asked: Option<CursorTarget>) -> Result<FeedStart> {
+async fn resolve_start<S: Store>(
+    view: NamespaceView<S>,
+    path: VfsPath,
+    target: Option<CursorTarget>,
+) -> Result<FeedStart> {
     let changes = changes_of(&view)?;
     let last = view.ask(&path, changes.last_sequence(&view.namespace)).await?;
-    Ok(match asked {
-        None => FeedStart { seen: last, is_behind: false },
-        Some(CursorTarget::After(seen)) if seen <= last => FeedStart { seen, is_behind: false },
-        // Of another namespace or store, or of this one before it was put back.
-        Some(_) => FeedStart { seen: last, is_behind: true },
+    Ok(match target {
+        None => FeedStart { seen: last, is_overflow: false },
+        Some(CursorTarget::After(seen)) if seen <= last => FeedStart { seen, is_overflow: false },
+        // The cursor is of another namespace or store, or of this store before it was restored.
+        Some(_) => FeedStart { seen: last, is_overflow: true },
     })
 }
 
@@ -114,9 +119,9 @@ impl<S: Store> Follower<S> {
     async fn next(&mut self) -> Result<WatchEvent> {
         self.view.cx.check()?;
         if let Some(start) = self.start.take() {
-            let FeedStart { seen, is_behind } = start.await?;
+            let FeedStart { seen, is_overflow } = start.await?;
             self.seen = seen;
-            if is_behind {
+            if is_overflow {
                 return Ok(self.cursors.event(seen, Change::Overflow));
             }
         }
@@ -125,13 +130,14 @@ impl<S: Store> Follower<S> {
                 return Ok(event);
             }
             let changes = changes_of(&self.view)?;
-            let page = self.view.ask(&self.path, changes.since(&self.view.namespace, self.seen, CHANGES)).await?;
+            let page =
+                self.view.ask(&self.path, changes.since(&self.view.namespace, self.seen, CHANGE_PAGE_SIZE)).await?;
             match page {
-                ChangePage::Changes { changes: told, next, has_more } => {
+                ChangePage::Changes { changes: records, next, has_more } => {
                     let (path, cursors) = (&self.path, &self.cursors);
-                    let events = told
+                    let events = records
                         .into_iter()
-                        .filter_map(|(at, record)| Some(cursors.event(at, as_seen_from(path, record)?)));
+                        .filter_map(|(at, record)| Some(cursors.event(at, to_change(path, record)?)));
                     self.pending.extend(events);
                     self.seen = next;
                     if self.pending.is_empty() && !has_more {
@@ -147,40 +153,40 @@ impl<S: Store> Follower<S> {
     }
 }
 
-/// The cursors of a namespace.
+/// Cursors of a namespace.
 struct Cursors {
-    /// What tells it from others.
+    /// First digits of the hash of the namespace.
     namespace: String,
 }
 
-/// What a cursor asks for.
+/// Position to which a cursor refers.
 #[derive(Debug, PartialEq, Eq)]
 enum CursorTarget {
-    /// What happened after this place.
+    /// The changes after this one.
     After(Sequence),
-    /// What happened in another namespace.
+    /// Changes of another namespace.
     Elsewhere,
 }
 
 impl Cursors {
     fn of(namespace: &Namespace) -> Self {
         let hash = blake3::hash(namespace.as_str().as_bytes()).to_hex();
-        Self { namespace: hash[..NAMESPACE].to_owned() }
+        Self { namespace: hash[..NAMESPACE_HASH_DIGITS].to_owned() }
     }
 
     fn event(&self, at: Sequence, change: Change) -> WatchEvent {
-        WatchEvent::new(Cursor::new(format!("{CURSOR}{}-{}", self.namespace, at.0)), change)
+        WatchEvent::new(Cursor::new(format!("{CURSOR_PREFIX}{}-{}", self.namespace, at.0)), change)
     }
 
     fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorTarget> {
-        let parts = cursor.as_str().strip_prefix(CURSOR).and_then(|parts| parts.split_once('-'));
+        let parts = cursor.as_str().strip_prefix(CURSOR_PREFIX).and_then(|parts| parts.split_once('-'));
         let parts = parts.filter(|(namespace, _)| is_hash(namespace));
-        let asked = parts.and_then(|(namespace, text)| {
+        let target = parts.and_then(|(namespace, text)| {
             let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
             let is_here = namespace == self.namespace;
             Some(if is_here { CursorTarget::After(Sequence(number)) } else { CursorTarget::Elsewhere })
         });
-        asked.ok_or_else(|| {
+        target.ok_or_else(|| {
             let message = "the cursor was not issued by a change feed; omit the cursor to start from now";
             Error::invalid_argument(message).with_path(path)
         })
@@ -188,16 +194,16 @@ impl Cursors {
 }
 
 fn is_hash(text: &str) -> bool {
-    text.len() == NAMESPACE && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == NAMESPACE_HASH_DIGITS && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What `tell` is for one who watches `watched`; `None` where it is nothing.
-fn as_seen_from(watched: &VfsPath, record: ChangeRecord) -> Option<Change> {
+/// Returns `record` as an event for a feed of `watched`, or `None` if the change is elsewhere.
+fn to_change(watched: &VfsPath, record: ChangeRecord) -> Option<Change> {
     let change = match record {
         ChangeRecord::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
         ChangeRecord::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
         ChangeRecord::Removed(path) => Change::Removed { path },
-        ChangeRecord::Unreadable(record, _) => return as_seen_from(watched, *record),
+        ChangeRecord::Unreadable(record, _) => return to_change(watched, *record),
         ChangeRecord::Moved { from, to, stored } => {
             let version = Some(stored.version);
             return match (from.starts_with(watched), to.starts_with(watched)) {
@@ -219,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written_and_no_other_text_is() {
+    fn a_cursor_is_parsed_back_and_no_other_text_is() {
         let root = VfsPath::root();
         let cursors = Cursors::of(&Namespace::default());
         let cursor = cursors.event(Sequence(17), Change::Overflow).cursor;

@@ -25,7 +25,7 @@ pub(super) async fn write<S: Store>(view: &NamespaceView<S>, req: WriteRequest) 
     }
 }
 
-/// Makes `new` the whole content of the file at `path`.
+/// Stores `new` as the whole content of the file at `path`, if `mode` allows it.
 pub(super) async fn put_content<S: Store>(
     view: &NamespaceView<S>,
     path: &VfsPath,
@@ -57,7 +57,7 @@ async fn create<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewConte
     Err(contended(path))
 }
 
-/// Refuses a path at which something is.
+/// Returns an error if there is an entry at `path`.
 fn refuse_existing(path: &VfsPath, found: Option<PathEntry>) -> Result<()> {
     match found {
         None => Ok(()),
@@ -66,7 +66,7 @@ fn refuse_existing(path: &VfsPath, found: Option<PathEntry>) -> Result<()> {
     }
 }
 
-/// The file that a write to `path` replaces, where there is one.
+/// Returns the file that a write to `path` replaces, if there is one.
 async fn existing<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<Option<StoredMeta>> {
     match view.look_up(path).await? {
         None => Ok(None),
@@ -90,7 +90,8 @@ async fn overwrite<S: Store>(view: &NamespaceView<S>, path: &VfsPath, new: NewCo
         let value = new.value(file.as_ref());
         let outcome = match &file {
             None => put_new(view, path, value).await?,
-            // Others may have put something below it that knows nothing of directories; the file is there all the same.
+            // Programs that do not check for directories may have stored files below the path; the write replaces the file
+            // anyway.
             Some(file) => put_over(view, path, value, file.version.clone()).await?,
         };
         match outcome {
@@ -167,7 +168,7 @@ pub(super) struct NewContent {
     pub(super) content: ValueContent,
     /// The modification time; `None` for now.
     pub(super) modified_at: Option<DateTime<Utc>>,
-    /// Whether it came in chunks, whose size was checked against the limit for these.
+    /// `true` if the content was written in chunks, and its size checked against the limit for these.
     pub(super) is_streamed: bool,
 }
 
@@ -180,7 +181,7 @@ impl NewContent {
         self.content.size()
     }
 
-    /// Refuses a content that is too large for one write.
+    /// Returns an error if the content is too large for one write.
     fn check_size<S: Store>(&self, view: &NamespaceView<S>, path: &VfsPath) -> Result<()> {
         if self.is_streamed { Ok(()) } else { view.check_size(path, self.size()) }
     }
@@ -199,13 +200,13 @@ impl NewContent {
     }
 }
 
-/// What must be so for something to be at `path`: no part of it is a file, and nothing is below it.
+/// Returns the conditions for a new file at `path`: no parent is a file, and no file is below it.
 pub(super) fn room_for(path: &VfsPath) -> Vec<Condition> {
     let parts = above(path).map(|above| Condition::At(above, Precondition::Absent));
     parts.chain([Condition::NothingBelow(path.clone())]).collect()
 }
 
-/// Puts a file in the place of another.
+/// Replaces the version `replaced` of a file.
 async fn put_over<S: Store>(
     view: &NamespaceView<S>,
     path: &VfsPath,
@@ -217,7 +218,7 @@ async fn put_over<S: Store>(
     view.commit_put(path, value, &Precondition::Version(replaced), result).await
 }
 
-/// Puts a file where nothing is.
+/// Creates a file at a path without an entry.
 async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if path.is_root() {
         return Ok(PutOutcome::PreconditionFailed(None));

@@ -4,14 +4,15 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::{Documents, MAX_CONCURRENT_FETCHES, unable};
+use super::{Documents, MAX_CONCURRENT_FETCHES, unsupported};
 use crate::store::{Batch, BatchOutcome, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write};
 
-/// How often a copy in a batch is put together again when its source changed meanwhile.
+/// Number of attempts of a batch with copies whose sources change meanwhile.
 const COPY_ATTEMPTS: usize = 8;
 
 impl<S: Store> Documents<S> {
-    /// `write` with documents in the place of files; a copy becomes a document of its own, if its source is still the same.
+    /// Returns `write` with a document in place of a file. A copy becomes a put of a new document, with the condition
+    /// that its source is unchanged.
     async fn translate(&self, namespace: &Namespace, write: Write) -> Result<(Write, Option<Condition>)> {
         match write {
             Write::Put(path, value) => Ok((Write::Put(path, self.encode(value)?), None)),
@@ -32,7 +33,7 @@ impl<S: Store> Documents<S> {
 #[async_trait]
 impl<S: Store> Batch for Documents<S> {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        let inner = self.store.as_batch().ok_or_else(unable)?;
+        let inner = self.store.as_batch().ok_or_else(unsupported)?;
         for _ in 0..COPY_ATTEMPTS {
             let mut all = conditions.to_vec();
             let mut documents = Vec::with_capacity(writes.len());
@@ -47,20 +48,22 @@ impl<S: Store> Batch for Documents<S> {
             match inner.batch(namespace, &all, documents).await? {
                 BatchOutcome::Applied(stored) => {
                     let paths = writes.iter().map(target);
-                    let described = paths.zip(stored).map(|(path, stored)| self.described(namespace, path, stored));
+                    let described =
+                        paths.zip(stored).map(|(path, stored)| self.describe_or_document(namespace, path, stored));
                     let described = described.collect::<Vec<_>>();
                     return Ok(BatchOutcome::Applied(
                         stream::iter(described).buffered(MAX_CONCURRENT_FETCHES).collect().await,
                     ));
                 }
                 BatchOutcome::PreconditionFailed(path, found) => {
-                    let is_own =
-                        all[conditions.len()..].iter().any(|own| matches!(own, Condition::At(of, _) if *of == path));
-                    if found.is_some() && is_own {
+                    let is_copy_source = all[conditions.len()..]
+                        .iter()
+                        .any(|added| matches!(added, Condition::At(of, _) if *of == path));
+                    if found.is_some() && is_copy_source {
                         continue;
                     }
                     let found = match found {
-                        Some(stored) => Some(self.described(namespace, &path, stored).await),
+                        Some(stored) => Some(self.describe_or_document(namespace, &path, stored).await),
                         None => None,
                     };
                     return Ok(BatchOutcome::PreconditionFailed(path, found));
@@ -71,7 +74,7 @@ impl<S: Store> Batch for Documents<S> {
     }
 }
 
-/// The path that a write leaves something at, or takes it from.
+/// Returns the path of the value that a write stores or deletes.
 fn target(write: &Write) -> &VfsPath {
     match write {
         Write::Put(path, _) | Write::Delete(path) => path,

@@ -86,6 +86,7 @@ pub trait Changes: Send + Sync {
     /// Returns at most `limit` changes after `seen`.
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage>;
 
-    /// Waits until there may be a change after `seen`. May return without a change, but never more than a second after one.
+    /// Waits until there may be a change after `seen`. The wait may end without a change, and ends at most a second
+    /// after one.
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()>;
 }

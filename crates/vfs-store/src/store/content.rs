@@ -20,7 +20,7 @@ pub(crate) fn version_of_hash(hash: blake3::Hash) -> Version {
 pub enum ValueContent {
     /// Bytes in memory.
     Bytes(Bytes),
-    /// Content that the store has already.
+    /// Content that was staged in the store.
     Staged(StagedContent),
 }
 
@@ -45,12 +45,12 @@ impl ValueContent {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a staged content, in a store without [`Staging`](super::Staging).
+    /// `invalid_argument` for a staged content: only a store with [`Staging`](super::Staging) accepts it.
     pub fn bytes(&self) -> Result<&Bytes> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Staged(_) => {
-                let message = "this store stages no contents; put the bytes";
+                let message = "this store does not support staging; put the bytes instead";
                 Err(Error::invalid_argument(message).with_generic_model_message())
             }
         }

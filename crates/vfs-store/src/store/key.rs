@@ -35,7 +35,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a text that is no namespace.
+    /// `invalid_argument` for an invalid namespace.
     pub fn parse(text: &str) -> Result<Self> {
         let refuse = |reason: String| Err(Error::invalid_argument(format!("the namespace {text:.100?} {reason}")));
         if text.len() > MAX_BYTES {

@@ -47,7 +47,7 @@ impl NewValue {
         Self { content: content.into(), created_at: at, modified_at: at, id: WriteId::random() }
     }
 
-    /// Returns a value of a content that the store has already, with a new write id, created and modified at `at`.
+    /// Returns a value with a content that was staged in the store, with a new write id, created and modified at `at`.
     pub fn staged(content: StagedContent, at: DateTime<Utc>) -> Self {
         Self { content: ValueContent::Staged(content), ..Self::new(Bytes::new(), at) }
     }
@@ -68,7 +68,7 @@ pub struct StoredMeta {
     pub size: u64,
     /// Version of the content; equal versions of a path mean equal content.
     pub version: Version,
-    /// Creation time of the file, or `None` if the store does not know it.
+    /// Creation time of the file, or `None` if the store does not record it.
     pub created_at: Option<DateTime<Utc>>,
     /// Time of the last change of the content.
     pub modified_at: DateTime<Utc>,
@@ -87,7 +87,7 @@ impl StoredMeta {
         self
     }
 
-    /// Returns the creation time, or the modification time if the store does not know it.
+    /// Returns the creation time, or the modification time if the store does not record it.
     pub(crate) fn creation_time(&self) -> DateTime<Utc> {
         self.created_at.unwrap_or(self.modified_at)
     }
@@ -121,7 +121,7 @@ pub struct PathStat {
 }
 
 impl PathStat {
-    /// Returns the presence that a store found.
+    /// Returns the presence of `stored` at a path and of values below it.
     pub fn new(stored: Option<StoredMeta>, has_below: bool) -> Self {
         Self { stored, has_below }
     }
@@ -130,7 +130,7 @@ impl PathStat {
 /// Precondition of a change of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// None: the change is applied whatever exists.
+    /// No precondition: the change is always applied.
     Any,
     /// No value exists.
     Absent,
@@ -193,7 +193,7 @@ pub enum Write {
     },
 }
 
-/// Refuses staged contents whose token has another namespace.
+/// Returns an error if a staged content has a token of another namespace.
 pub(crate) fn check_staged(namespace: &Namespace, writes: &[Write]) -> Result<()> {
     for write in writes {
         if let Write::Put(path, NewValue { content: ValueContent::Staged(staged), .. }) = write

@@ -18,5 +18,5 @@ pub(crate) async fn backoff(cx: &OpContext, path: &VfsPath, attempts: u32) -> Re
 
 /// Returns the error for a change that lost against other writers in every attempt.
 pub(crate) fn contended(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Busy, "others keep changing what is there; try again").with_path(path)
+    Error::new(ErrorKind::Busy, "other writers keep changing the files at this path; try again").with_path(path)
 }

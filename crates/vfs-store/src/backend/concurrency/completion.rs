@@ -1,4 +1,4 @@
-//! Completion of changes in several steps after their caller is gone.
+//! Completion of changes in several steps after their caller was cancelled or dropped.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -13,10 +13,11 @@ use vfs_search::run_until_cancelled;
 /// Time that a change may still take after its caller's context has ended, before the caller gets an error.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs `work` to its end or until it has rolled back, even if the caller is dropped; its context is cancelled then.
+/// Runs `work` until it has completed or rolled back, even if the caller is dropped. In that case the context of `work`
+/// is cancelled.
 ///
-/// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and the work goes on
-/// without it. Errors name `path` unless they name another one.
+/// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and `work`
+/// continues in the background. Errors name `path` unless they name another one.
 pub(crate) async fn run_to_completion<T, F>(
     cx: &OpContext,
     path: &VfsPath,
@@ -29,19 +30,19 @@ where
     let (inner, _guard) = cx.cancel_on_drop();
     let work = work(inner);
     let Ok(runtime) = Handle::try_current() else { return work.await };
-    let late = async {
+    let expired = async {
         let ended = run_until_cancelled(cx, path, pending::<Infallible>()).await;
         sleep(COMPLETION_TIMEOUT).await;
         ended
     };
-    match select(runtime.spawn(work), pin!(late)).await {
-        Either::Left((done, _)) => done.unwrap_or_else(|error| {
-            let message = "a change ended in the middle; look at what it left";
+    match select(runtime.spawn(work), pin!(expired)).await {
+        Either::Left((output, _)) => output.unwrap_or_else(|error| {
+            let message = "internal: the task of a change ended without a result; check the files at its paths";
             Err(Error::new(ErrorKind::Internal, message).with_path(path).with_source(error))
         }),
         Either::Right((Err(error), _)) => {
             let message = format!(
-                "{}; the store has not answered to what was begun, which is finished or taken back once it does",
+                "{}; the change waits for the store, and is completed or rolled back once the store answers",
                 error.message()
             );
             Err(Error::new(error.kind(), message).with_path(path))

@@ -21,7 +21,7 @@ impl KeyLocks {
         Self { hasher: RandomState::new(), mutexes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
 
-    /// The mutexes of one file.
+    /// Returns the mutex of one file.
     pub(crate) fn of(&self, key: &Key) -> &Mutex<()> {
         let index = self.hasher.hash_one(key) % self.mutexes.len() as u64;
         &self.mutexes[index as usize]

@@ -1,4 +1,4 @@
-//! Blocking waits for a store on threads outside of the runtime.
+//! Blocking waits for a store on threads outside of its tokio runtime.
 
 use std::future::pending;
 use std::pin::pin;
@@ -8,40 +8,40 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::{CancelToken, Error, ErrorKind, Result};
 
-/// The runtime that work was begun in.
+/// Handle of the tokio runtime in which an operation was started, with a signal of its shutdown.
 ///
-/// Its timer and its connections panic for whoever still waits for them after its end. Tasks are dropped before these: one that
-/// does nothing else tells that the end has come. Who is just then at work with a timer may still panic, as no other way is known to
-/// tell; the thread that it is on outlives that.
+/// After the shutdown of a runtime, its timer and connections panic in a future that still uses them. The shutdown
+/// drops all tasks first, so the drop of a task that does nothing else is the signal. A future that is polled at that
+/// very moment may still panic, as tokio offers no earlier signal; the search pool survives the panic.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
-    ended: CancelToken,
-    watch: AbortHandle,
+    shutdown: CancelToken,
+    watch_task: AbortHandle,
 }
 
 impl Runtime {
-    /// That of the caller, where there is one.
+    /// Returns the runtime of the caller, or `None` outside of a runtime.
     pub(crate) fn current() -> Option<Self> {
         let handle = Handle::try_current().ok()?;
-        let ended = CancelToken::new();
-        let guard = ended.clone().drop_guard();
-        let watch = handle.spawn(async move {
+        let shutdown = CancelToken::new();
+        let guard = shutdown.clone().drop_guard();
+        let watch_task = handle.spawn(async move {
             let _guard = guard;
             pending::<()>().await;
         });
-        Some(Self { handle, ended, watch: watch.abort_handle() })
+        Some(Self { handle, shutdown, watch_task: watch_task.abort_handle() })
     }
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Waits for `answer`, unless the runtime ends first.
+    /// Blocks the thread until `answer` is ready, or returns `cancelled` if the runtime shuts down first.
     pub(crate) fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
         self.handle.block_on(async {
-            match select(pin!(self.ended.cancelled()), pin!(answer)).await {
-                Either::Left(_) => Err(Error::new(ErrorKind::Cancelled, "the program is ending")),
+            match select(pin!(self.shutdown.cancelled()), pin!(answer)).await {
+                Either::Left(_) => Err(Error::new(ErrorKind::Cancelled, "the tokio runtime is shutting down")),
                 Either::Right((answer, _)) => answer,
             }
         })
@@ -50,6 +50,6 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.watch_task.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! A call that is no longer wanted waits for nothing.
+//! Cancelled and late calls, which stop waiting for the store.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use super::{cx, path, probed};
 use crate::backend::concurrency::runtime::Runtime;
 use crate::{MemoryStore, StoreBackend};
 
-/// What each operation answers.
+/// Runs each operation and returns its error.
 async fn errors(files: &impl Backend, cx: &OpContext) -> Vec<(&'static str, Option<Error>)> {
     let f = || path("/d/f");
     let upload = async { files.upload_files(cx, vec![UploadRequest::new(path("/u"), "x")]).await.remove(0).cause };
@@ -41,13 +41,13 @@ async fn errors(files: &impl Backend, cx: &OpContext) -> Vec<(&'static str, Opti
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_answer_is_waited_for_until_the_deadline() {
+async fn the_deadline_ends_the_wait_for_a_store_that_does_not_answer() {
     for store in [MemoryStore::new(), MemoryStore::single_valued()] {
         let (files, probe) = probed(store);
         files.create_text("/d/f", "text\n").await.expect("it is new");
         probe.close();
         for (operation, error) in errors(&files, &cx().with_timeout(Duration::from_secs(3))).await {
-            let error = error.unwrap_or_else(|| panic!("{operation} was done"));
+            let error = error.unwrap_or_else(|| panic!("{operation} succeeded"));
             assert_eq!(error.kind(), ErrorKind::Timeout, "{operation}");
             assert!(error.path().is_some(), "{operation}");
         }
@@ -58,7 +58,7 @@ async fn a_store_that_does_not_answer_is_waited_for_until_the_deadline() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_waiting() {
+async fn cancellation_ends_the_wait() {
     let (files, probe) = probed(MemoryStore::new());
     files.create_text("/d/f", "text\n").await.expect("it is new");
     probe.close();
@@ -72,7 +72,7 @@ async fn cancelling_ends_the_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_search_that_is_dropped_leaves_its_workers() {
+async fn a_search_that_is_dropped_frees_its_workers() {
     let pool = vfs_search::Pool::new(2);
     let probe = std::sync::Arc::new(super::Probe::new(MemoryStore::single_valued()));
     let config = crate::StoreConfig::new().search_pool(pool.clone());
@@ -85,7 +85,7 @@ async fn a_search_that_is_dropped_leaves_its_workers() {
             && let Some(probe) = gate.upgrade()
         {
             probe.close();
-            // Whoever was dropped has nobody to tell.
+            // The receiver no longer exists after the test.
             let _ = send.send(());
         }
     });
@@ -93,8 +93,8 @@ async fn a_search_that_is_dropped_leaves_its_workers() {
     let cx = cx();
     let mut search = Box::pin(files.grep(&cx, GrepRequest::literal("text")));
     tokio::select! {
-        found = &mut search => panic!("the file does not come: {found:?}"),
-        asked = receive.recv() => assert!(asked.is_some()),
+        found = &mut search => panic!("the file cannot be read: {found:?}"),
+        signal = receive.recv() => assert!(signal.is_some()),
     }
     drop(search);
     while pool.stats().busy > 0 {
@@ -113,9 +113,9 @@ async fn a_feed_ends_with_its_context() {
     );
 }
 
-/// Whoever waits with a timer, on a thread of its own, finds none after the end of the runtime.
+/// A thread that waits with a timer of the runtime is woken when the runtime ends.
 #[test]
-fn a_search_ends_with_the_runtime_it_was_begun_in() {
+fn a_search_ends_with_the_runtime_in_which_it_started() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let runtime = tokio.block_on(async { Runtime::current() }).expect("there is one");
     let (sender, waits) = std::sync::mpsc::channel();
@@ -124,7 +124,7 @@ fn a_search_ends_with_the_runtime_it_was_begun_in() {
             let mut late = pin!(tokio::time::sleep(Duration::from_secs(3600)));
             poll_fn(|context| {
                 let ended = late.as_mut().poll(context);
-                // The test may have all that it wants to know.
+                // The receiver no longer exists after the first poll.
                 let _ = sender.send(());
                 ended
             })
@@ -135,5 +135,5 @@ fn a_search_ends_with_the_runtime_it_was_begun_in() {
     waits.recv().expect("it waits");
     tokio.shutdown_background();
     let found = search.join().expect("no panic");
-    assert_eq!(found.expect_err("nobody answers").kind(), ErrorKind::Cancelled);
+    assert_eq!(found.expect_err("the runtime has ended").kind(), ErrorKind::Cancelled);
 }

@@ -1,4 +1,4 @@
-//! Searches of a store that says which files may hold a text give the same as those of one that does not.
+//! Searches with the index of a store, which return the same as those without one.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ fn corpus() -> Vec<UploadRequest> {
         UploadRequest::new(path("/r/.git/info/exclude"), "excluded\n"),
         UploadRequest::new(path("/r/.git/HEAD"), "x\n"),
         UploadRequest::new(path("/r/excluded"), "needle\n"),
-        UploadRequest::new(path("/r/kept"), "needle\n"),
+        UploadRequest::new(path("/r/visible"), "needle\n"),
     ];
     files.extend((0..30).map(|n| UploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))));
     files
 }
 
-/// Files over what is fetched at once, and over what is looked through for a NUL.
+/// Files that are larger than a block, and than the part that is checked for a NUL.
 fn large_corpus() -> Vec<UploadRequest> {
     let late_nul = [vec![b'x'; 1 << 20], b"\nneedle\0\n".to_vec()].concat();
     vec![
@@ -94,27 +94,27 @@ fn requests() -> Vec<GrepRequest> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_does_not_depend_on_what_the_store_can_tell() {
+async fn a_result_does_not_depend_on_the_index_of_the_store() {
     let literal = || GrepRequest::literal("needle");
     let of_large = vec![literal(), literal().max_file_size(3 << 20), GrepRequest::regex(r"n\w{2,4}dle")];
     for (corpus, requests) in [(corpus(), requests()), (large_corpus(), of_large)] {
-        let telling = StoreBackend::new(MemoryStore::new());
-        let silent = StoreBackend::new(MemoryStore::single_valued());
-        for backend in [&telling, &silent] {
-            let answers = backend.upload_files(&cx(), corpus.clone()).await;
-            assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+        let indexed = StoreBackend::new(MemoryStore::new());
+        let unindexed = StoreBackend::new(MemoryStore::single_valued());
+        for backend in [&indexed, &unindexed] {
+            let responses = backend.upload_files(&cx(), corpus.clone()).await;
+            assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
         }
         for request in requests {
-            let found = telling.grep(&cx(), request.clone()).await;
-            assert_eq!(found, silent.grep(&cx(), request.clone()).await, "{request:?}");
+            let found = indexed.grep(&cx(), request.clone()).await;
+            assert_eq!(found, unindexed.grep(&cx(), request.clone()).await, "{request:?}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
+async fn a_search_of_too_many_names_finds_the_same_without_listing_them() {
     let store = MemoryStore::new();
-    let silent = StoreBackend::new(MemoryStore::single_valued());
+    let unindexed = StoreBackend::new(MemoryStore::single_valued());
     let probe = Arc::new(Probe::new(store.clone()));
     let large = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
     let mut corpus = corpus();
@@ -122,29 +122,29 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
     corpus.push(UploadRequest::new(path("/deep/er/and/left-out"), "needle\n"));
     corpus.push(UploadRequest::new(path("/deep/er/and/found"), "needle\n"));
     corpus.extend((0..200).map(|n| UploadRequest::new(path(&format!("/wide/{n}/f")), "nothing\n")));
-    for answers in [silent.upload_files(&cx(), corpus.clone()).await, large.upload_files(&cx(), corpus).await] {
-        assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    for responses in [unindexed.upload_files(&cx(), corpus.clone()).await, large.upload_files(&cx(), corpus).await] {
+        assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     }
     for request in requests() {
-        // Of files that cannot match nothing is said, nor are they counted.
+        // Files that cannot match are neither reported nor counted.
         let rest = |result: Result<GrepResult>| {
             result.map(|GrepResult { matches, files, truncated, problems, .. }| (matches, files, truncated, problems))
         };
         let found = rest(large.grep(&cx(), request.clone()).await);
-        assert_eq!(found, rest(silent.grep(&cx(), request.clone()).await), "{request:?}");
+        assert_eq!(found, rest(unindexed.grep(&cx(), request.clone()).await), "{request:?}");
     }
     large.grep_text("needle").await.expect("a search");
     probe.take_all();
     let found = large.grep(&cx(), GrepRequest::literal("needle")).await.expect("a search");
     assert!(found.files_searched < 20, "{} of more than 200", found.files_searched);
-    // A directory that has few is searched like any other, and all of it counts.
+    // A directory with few files is searched in full, and all of its files count.
     let few = || GrepRequest::literal("needle").path(path("/deep"));
     let found = large.grep(&cx(), few()).await.expect("a search");
-    assert_eq!(found, silent.grep(&cx(), few()).await.expect("a search"));
+    assert_eq!(found, unindexed.grep(&cx(), few()).await.expect("a search"));
     large.grep_text("needle").await.expect("a search");
     let listed = probe.take("list level");
     assert!(listed < 20, "{listed} of the directories with and without a match");
-    // A tree that is merged with others shows all names: the rules in it hold for what others have.
+    // A tree that is merged with others shows all names, as its ignore files apply to the other trees too.
     let outer =
         CompositeBackend::new(Arc::new(large)).with_mount("/logs", Arc::new(StoreBackend::new(MemoryStore::new())));
     let outer = outer.expect("nothing is there");
@@ -159,8 +159,8 @@ async fn searches_of_a_directory_alone_learn_that_it_has_too_many_names() {
     let files = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
     let upload = (0..50)
         .map(|n| UploadRequest::new(path(&format!("/wide/{n}/f")), if n == 7 { "needle\n" } else { "nothing\n" }));
-    let answers = files.upload_files(&cx(), upload.collect()).await;
-    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let responses = files.upload_files(&cx(), upload.collect()).await;
+    assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     let search = async || files.grep(&cx(), GrepRequest::literal("needle").path(path("/wide"))).await;
     let first = search().await.expect("a search");
     assert!(probe.take_all().contains_key("list all"));
@@ -171,7 +171,7 @@ async fn searches_of_a_directory_alone_learn_that_it_has_too_many_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_may_match_is_fetched_and_only_once() {
+async fn only_candidates_are_fetched_and_only_once() {
     let (files, probe) = probed(MemoryStore::new());
     for n in 0..100 {
         let text = if n % 25 == 0 { "a rare needle\n" } else { "plain\n" };
@@ -182,49 +182,49 @@ async fn only_what_may_match_is_fetched_and_only_once() {
     assert_eq!((found.matches.len(), found.files_searched), (4, 100));
     assert_eq!((probe.take("get many"), probe.take("get")), (1, 0), "all in one request");
     assert_eq!(files.grep_text("rare needle").await.expect("a search").len(), 4);
-    assert_eq!((probe.take("get many"), probe.take("get")), (0, 0), "contents are kept");
+    assert_eq!((probe.take("get many"), probe.take("get")), (0, 0), "contents are cached");
     let edited = WriteRequest::new(path("/d0/0"), "another rare needle\nrare needle\n").mode(WriteMode::Overwrite);
     files.write(&cx(), edited).await.expect("it is written");
     probe.take_all();
     assert_eq!(files.grep_text("rare needle").await.expect("a search").len(), 5);
-    assert_eq!((probe.take("get many"), probe.take("get")), (0, 1), "what has changed is fetched again");
+    assert_eq!((probe.take("get many"), probe.take("get")), (0, 1), "the changed file is fetched again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_cannot_say_it_now_is_no_failure() {
+async fn a_temporary_failure_of_the_index_does_not_fail_a_search() {
     let (files, probe) = probed(MemoryStore::new());
     for n in 0..10 {
         files.create_text(&format!("/{n}"), if n < 3 { "a needle\n" } else { "plain\n" }).await.expect("it is new");
     }
     for kind in [ErrorKind::Timeout, ErrorKind::Unavailable, ErrorKind::Busy] {
         probe.fail(Some(("candidates", kind)));
-        assert_eq!(files.grep_text("needle").await.expect("all files are asked").len(), 3, "{kind}");
+        assert_eq!(files.grep_text("needle").await.expect("all files are read").len(), 3, "{kind}");
     }
     probe.fail(Some(("candidates", ErrorKind::PermissionDenied)));
-    let error = files.grep_text("needle").await.expect_err("that does not pass");
+    let error = files.grep_text("needle").await.expect_err("the error is permanent");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     probe.fail(None);
     probe.close();
     let late = cx().with_timeout(std::time::Duration::ZERO);
-    let error = files.grep(&late, GrepRequest::literal("needle")).await.expect_err("it is over");
+    let error = files.grep(&late, GrepRequest::literal("needle")).await.expect_err("the deadline has passed");
     assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
 #[tokio::test]
-async fn no_more_are_told_than_are_worth_it() {
+async fn the_number_of_candidates_is_limited() {
     let store = MemoryStore::new();
     let files = StoreBackend::new(store.clone());
     for n in 0..5 {
         files.create_text(&format!("/{n}"), "a needle\n").await.expect("it is new");
     }
-    for (most, expected) in [(5, Some(5)), (4, None), (0, None)] {
-        let query = TextQuery::new(vec!["needle".to_owned()], CaseMode::Sensitive).max_candidates(most);
+    for (max, expected) in [(5, Some(5)), (4, None), (0, None)] {
+        let query = TextQuery::new(vec!["needle".to_owned()], CaseMode::Sensitive).max_candidates(max);
         let found = store.candidates(&Namespace::default(), &path("/"), &query).await.expect("memory is there");
         assert_eq!(found.map(|found| found.len()), expected);
     }
 }
 
-/// The files as a part of a larger tree, seen through layers, at `/mnt`.
+/// Returns larger trees with the files at `/mnt`, some through layers.
 fn inside(files: Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
     let mounted = |files| {
         let table = CompositeBackend::new(Arc::new(StoreBackend::new(MemoryStore::new())));
@@ -232,7 +232,7 @@ fn inside(files: Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
     };
     let rules =
         || RuleSet::from_toml("[[rules]]\neffect = 'deny'\npaths = ['/secret', '/mnt/secret']\n").expect("rules");
-    let guarded = |files| Policy::new(Arc::new(rules())).layer(files);
+    let with_policy = |files| Policy::new(Arc::new(rules())).layer(files);
     vec![
         ("mounted", mounted(Arc::clone(&files))),
         ("mounted in a mount", {
@@ -240,22 +240,22 @@ fn inside(files: Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
             let inner = CompositeBackend::new(Arc::clone(&files));
             Arc::new(outer.with_mount("/mnt", Arc::new(inner)).expect("nothing is there"))
         }),
-        ("guarded, then mounted", mounted(guarded(Arc::clone(&files)))),
-        ("mounted, then guarded", guarded(mounted(Arc::clone(&files)))),
+        ("guarded, then mounted", mounted(with_policy(Arc::clone(&files)))),
+        ("mounted, then guarded", with_policy(mounted(Arc::clone(&files)))),
         ("overlaid, then mounted", mounted(Arc::new(OverlayBackend::new(Arc::clone(&files))))),
         ("scoped", mounted(Scoped::new(path("/")).layer(files))),
     ]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_search_from_above_fetches_only_what_may_match() {
+async fn a_search_of_a_larger_tree_fetches_only_candidates() {
     let (files, probe) = probed(MemoryStore::new());
     for n in 0..50 {
         let text = if n % 25 == 0 { "a rare needle\n" } else { "plain\n" };
         files.create_text(&format!("/d{}/{n}", n % 7), text).await.expect("it is new");
     }
     for at in ["/", "/mnt", "/mnt/d0"] {
-        // Another handle each, that has kept no contents.
+        // Each iteration has a handle of its own, without cached contents.
         for (name, outer) in inside(Arc::new(StoreBackend::new(Arc::clone(&probe)))) {
             probe.take_all();
             let request = GrepRequest::literal("rare needle").path(path(at));
@@ -265,17 +265,17 @@ async fn a_search_from_above_fetches_only_what_may_match() {
             assert!(probe.take("get") <= matches, "{name} {at}");
             let events: Vec<_> = outer.grep_stream(cx(), request).collect().await;
             assert!(events.iter().all(Result::is_ok), "{name} {at}: {events:?}");
-            assert_eq!(probe.take("get"), 0, "{name} {at}: contents are kept");
+            assert_eq!(probe.take("get"), 0, "{name} {at}: contents are cached");
         }
     }
 }
 
-/// A tree that is lent for any search shows all.
+/// A tree that is lent for any search shows all files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_lent_for_one_search_gives_the_same_as_what_is_lent_for_any() {
+async fn a_tree_lent_for_one_search_returns_the_same_as_one_lent_for_any() {
     let files = StoreBackend::new(MemoryStore::new());
-    let answers = files.upload_files(&cx(), corpus()).await;
-    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let responses = files.upload_files(&cx(), corpus()).await;
+    assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     let pool = vfs_search::Pool::new(2);
     for request in requests() {
         let lends = [OpenTreeRequest::for_grep(&request), OpenTreeRequest::new(request.path.clone(), TreeUse::Grep)];
@@ -297,24 +297,28 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
         names.map(|n| UploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))).collect()
     };
     probe.take_all();
-    let answers = files.upload_files(&cx(), upload(0..300)).await;
-    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let responses = files.upload_files(&cx(), upload(0..300)).await;
+    assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     let calls = probe.take_all();
     assert_eq!((calls.get("batch"), calls.get("put")), (Some(&2), None), "{calls:?}");
-    // One that fails stops no other.
+    // A file that fails does not stop the others.
     let refused = ["/file/below", "/directory", "/"].map(|at| UploadRequest::new(path(at), "refused\n"));
     let large = UploadRequest::new(path("/large"), vec![b'x'; 1 << 20]);
     let mixed = [&upload(290..310)[..], &refused[..], &[large, UploadRequest::new(path("/file"), "new\n")]].concat();
-    let answers = files.upload_files(&cx(), mixed.clone()).await;
-    for (file, answer) in mixed.iter().zip(answers) {
+    let responses = files.upload_files(&cx(), mixed.clone()).await;
+    for (file, response) in mixed.iter().zip(responses) {
         let is_refused = refused.iter().any(|refused| refused.path == file.path);
-        assert_eq!(answer.path, file.path);
-        assert_eq!(answer.cause.is_some(), is_refused, "{}: {:?}", file.path, answer.cause);
+        assert_eq!(response.path, file.path);
+        assert_eq!(response.cause.is_some(), is_refused, "{}: {:?}", file.path, response.cause);
     }
     assert_eq!(files.read_text("/file").await.expect("it is there"), "new\n");
     assert_eq!(files.glob_files("many/*").await.expect("a search").len(), 310);
-    // A change that is refused as a whole leaves each file to itself.
+    // If the batch is refused, each file is written on its own.
     probe.fail(Some(("batch", ErrorKind::TooLarge)));
-    let answers = files.upload_files(&cx(), upload(400..403)).await;
-    assert_eq!(answers.iter().filter_map(|answer| answer.cause.as_ref()).count(), 3, "each is a batch of its own");
+    let responses = files.upload_files(&cx(), upload(400..403)).await;
+    assert_eq!(
+        responses.iter().filter_map(|response| response.cause.as_ref()).count(),
+        3,
+        "each is a batch of its own"
+    );
 }

@@ -1,4 +1,4 @@
-//! Documents that other programs wrote.
+//! Backends over documents, also of other programs.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ async fn both_forms_are_read_searched_and_changed() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_a_document_in_the_form_that_is_asked_for() {
+async fn a_file_is_written_as_a_document_in_the_configured_form() {
     for (form, content) in [(DocumentForm::Text, r#""a\nb\n""#), (DocumentForm::Lines, r#"["a","b",""]"#)] {
         let store = MemoryStore::new();
         let files = StoreBackend::new(Documents::new(store.clone()).form(form));
@@ -66,7 +66,7 @@ async fn what_is_written_is_a_document_in_the_form_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_a_fault_of_its_own_alone() {
+async fn an_invalid_document_is_an_error_for_its_file_alone() {
     for store in stores() {
         put(&store, "/d/good", LINES).await;
         let faults = [
@@ -112,7 +112,7 @@ async fn what_is_no_document_is_a_fault_of_its_own_alone() {
 }
 
 #[tokio::test]
-async fn what_becomes_no_document_is_a_problem_as_long_as_it_is_none() {
+async fn a_document_that_becomes_invalid_is_a_problem_until_it_is_repaired() {
     let store = MemoryStore::new();
     put(&store, "/d/a", LINES).await;
     put(&store, "/d/b", LINES).await;
@@ -139,7 +139,7 @@ async fn what_becomes_no_document_is_a_problem_as_long_as_it_is_none() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_looked_into_now_is_looked_into_later() {
+async fn a_change_whose_document_cannot_be_read_now_is_read_later() {
     let store = MemoryStore::new();
     put(&store, "/d/a", LINES).await;
     let probe = Arc::new(Probe::new(store.clone()));
@@ -151,7 +151,7 @@ async fn a_change_that_cannot_be_looked_into_now_is_looked_into_later() {
     assert_eq!(sizes().await.expect("a search"), [15]);
     put(&store, "/d/b", BINARY).await;
     probe.fail(Some(("get", ErrorKind::Unavailable)));
-    assert_eq!(sizes().await.expect_err("it cannot be known").kind(), ErrorKind::Unavailable);
+    assert_eq!(sizes().await.expect_err("the document cannot be read").kind(), ErrorKind::Unavailable);
     probe.fail(None);
     assert_eq!(sizes().await.expect("a search"), [15, 3]);
 }

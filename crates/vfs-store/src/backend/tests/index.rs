@@ -1,4 +1,4 @@
-//! The names that are kept between searches.
+//! Names that are cached between searches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ async fn paths(files: &impl Backend, pattern: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_second_search_lists_nothing_and_sees_what_others_did() {
+async fn a_second_search_lists_nothing_and_sees_changes_of_other_handles() {
     let store = MemoryStore::new();
     let other = StoreBackend::new(store.clone());
     let (files, probe) = probed(store);
@@ -44,7 +44,7 @@ async fn a_second_search_lists_nothing_and_sees_what_others_did() {
 }
 
 #[tokio::test]
-async fn what_is_about_a_part_lists_that_part() {
+async fn a_request_for_a_part_lists_only_this_part() {
     let (files, probe) = probed(MemoryStore::new());
     for n in 0..60 {
         files.create_text(&format!("/d{}/s/f{n}.rs", n % 3), "text\n").await.expect("it is new");
@@ -64,11 +64,11 @@ async fn what_is_about_a_part_lists_that_part() {
     assert!(probe.take("list all") > 0);
     assert_eq!(paths(&files, "d1/s/*.rs").await.len(), 20);
     let calls = probe.take_all();
-    assert!(!calls.contains_key("list level") && calls.contains_key("since"), "what is known is used: {calls:?}");
+    assert!(!calls.contains_key("list level") && calls.contains_key("since"), "cached names are used: {calls:?}");
 }
 
 #[tokio::test]
-async fn changes_that_are_forgotten_and_namespaces_that_are_too_large_are_listed_again() {
+async fn names_are_listed_again_if_changes_expired_or_the_namespace_is_too_large() {
     let store = MemoryStore::new();
     let files = StoreBackend::new(store.clone());
     let small = StoreBackend::with_config(store.clone(), StoreConfig::new().index_entries(5));
@@ -96,7 +96,7 @@ async fn changes_that_are_forgotten_and_namespaces_that_are_too_large_are_listed
     }
 }
 
-/// While one lists, others change: what was acknowledged before a search began is always seen.
+/// Names that are listed while others change the files include every change that was acknowledged before the search.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn loading_misses_no_change() {
     for round in 0..20 {
@@ -130,7 +130,7 @@ async fn loading_misses_no_change() {
     }
 }
 
-/// Two handles of one store and a map, after any changes.
+/// Compares two handles of one store with a store without an index, after any changes.
 #[test]
 fn any_changes_of_another_handle_are_seen() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -140,7 +140,7 @@ fn any_changes_of_another_handle_are_seen() {
         runtime.block_on(async {
             let store = MemoryStore::new();
             let (files, reader) = (StoreBackend::new(store.clone()), StoreBackend::new(store));
-            let model = vfs_memory_model();
+            let model = model_without_index();
             for (kind, from, to) in steps {
                 let (a, b) = (change(&files, kind, &from, &to).await, change(&model, kind, &from, &to).await);
                 assert_eq!(a, b, "{kind} {from} {to}");
@@ -155,8 +155,8 @@ fn any_changes_of_another_handle_are_seen() {
     outcome.expect("every sequence of changes is seen");
 }
 
-/// The other way to have the same files: a store that keeps no index.
-fn vfs_memory_model() -> StoreBackend<MemoryStore> {
+/// Returns the model: a backend over a store without a change log.
+fn model_without_index() -> StoreBackend<MemoryStore> {
     StoreBackend::new(MemoryStore::single_valued())
 }
 
@@ -172,7 +172,7 @@ async fn change(files: &dyn Backend, kind: u8, from: &str, to: &str) -> Option<v
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_was_too_large_is_looked_at_again_after_a_while() {
+async fn a_namespace_that_was_too_large_is_listed_again_after_a_while() {
     let probe = Arc::new(Probe::new(MemoryStore::new()));
     let files = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
     for n in 0..9 {
@@ -195,7 +195,7 @@ async fn a_namespace_that_was_too_large_is_looked_at_again_after_a_while() {
 }
 
 #[tokio::test]
-async fn searches_that_find_their_changes_forgotten_list_once_together() {
+async fn concurrent_searches_whose_changes_expired_list_once() {
     let store = MemoryStore::new();
     let (files, probe) = probed(store.clone());
     let other = StoreBackend::new(store);

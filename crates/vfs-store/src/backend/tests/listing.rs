@@ -1,4 +1,4 @@
-//! Listings of one level that are limited.
+//! Limited listings of one level.
 
 use bytes::Bytes;
 use futures::executor::block_on;
@@ -38,9 +38,9 @@ fn a_limited_listing_reads_what_it_needs() {
 }
 
 proptest! {
-    /// A directory comes after those of the names that begin with its own in one order, and before them in the other.
+    /// Directories sort after files that start with their name by key, and before them by path.
     #[test]
-    fn the_first_entries_are_those_of_the_whole_listing(
+    fn a_limited_listing_has_the_first_entries_of_the_whole_one(
         paths in prop::collection::btree_set("/d(/[ab .-]{0,3}[ab]){1,2}", 0..40),
         limit in 0..30_u64,
     ) {

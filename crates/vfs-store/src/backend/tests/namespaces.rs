@@ -1,4 +1,4 @@
-//! No namespace sees another.
+//! Isolation of namespaces.
 
 use futures::StreamExt as _;
 use futures::future::poll_immediate;
@@ -8,11 +8,11 @@ use vfs_core::{Backend, BackendExt, DeleteRequest, GlobRequest, GrepRequest, Ren
 use super::{cx, in_namespace, path};
 use crate::{MemoryStore, NamespaceSource, StoreBackend, StoreConfig};
 
-/// A namespace, those around it and those that are called alike.
-const ALIKE: [&str; 9] = ["", "a", "a/b", "a/b/c", "a/b2", "a/", "ab", "a/B", "b/a"];
+/// Names of namespaces with parents, children and similar names.
+const SIMILAR_NAMES: [&str; 9] = ["", "a", "a/b", "a/b/c", "a/b2", "a/", "ab", "a/B", "b/a"];
 
 fn namespaces() -> impl Iterator<Item = &'static str> {
-    ALIKE.into_iter().filter(|name| !name.ends_with('/'))
+    SIMILAR_NAMES.into_iter().filter(|name| !name.ends_with('/'))
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn every_namespace_has_files_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_change_of_one_is_none_of_the_others() {
+async fn a_change_in_one_namespace_does_not_affect_others() {
     for store in [MemoryStore::new(), MemoryStore::single_valued()] {
         for name in namespaces() {
             in_namespace(&store, name).create_text("/b/c/f", "text\n").await.expect("it is new here");
@@ -82,9 +82,9 @@ async fn each_call_has_the_namespace_of_its_caller() {
         let found = files.grep(caller, GrepRequest::literal("needle")).await.expect("a search");
         assert_eq!(found.matches.iter().map(|found| found.text.as_str()).collect::<Vec<_>>(), [text]);
     }
-    let error = files.grep(&cx(), GrepRequest::literal("needle")).await.expect_err("nobody asks");
+    let error = files.grep(&cx(), GrepRequest::literal("needle")).await.expect_err("the call has no actor");
     assert_eq!((error.kind(), error.path()), (vfs_core::ErrorKind::InvalidArgument, Some("/")));
     let mut events = files.watch(ann.clone(), WatchRequest::default());
     files.write(&bob, write("again\n").mode(vfs_core::WriteMode::Overwrite)).await.expect("it is written");
-    assert!(poll_immediate(events.next()).await.is_none(), "what bob does is not told to ann");
+    assert!(poll_immediate(events.next()).await.is_none(), "changes of bob are not reported to ann");
 }

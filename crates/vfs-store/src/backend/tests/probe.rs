@@ -17,17 +17,17 @@ use crate::store::{
 };
 use crate::{Key, MemoryStore, Namespace};
 
-/// Something that is done before the call of a name.
+/// Function that runs before a call, with its name and number.
 type Hook = Arc<dyn Fn(&str, usize) + Send + Sync>;
 
-/// What becomes of the answer of a change that is made.
+/// Replacement of the response of an applied change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// An error says that the outcome is unknown.
+pub(super) enum LostResponse {
+    /// An error that the outcome is unknown.
     Unavailable,
-    /// An error says that the change took too long.
+    /// An error that the change took too long.
     Timeout,
-    /// It never comes.
+    /// No response at all.
     Forever,
 }
 
@@ -35,18 +35,18 @@ pub(super) struct Probe {
     pub(super) store: MemoryStore,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     hook: Mutex<Option<Hook>>,
-    /// The call that fails, and as what.
+    /// Name of the call that fails, and the kind of its error.
     failing: Mutex<Option<(&'static str, ErrorKind)>>,
-    /// How many more changes succeed.
+    /// Number of changes that still succeed.
     changes_left: AtomicUsize,
-    /// Of which call the answer is lost.
-    lost: Mutex<Option<(&'static str, usize, Lost)>>,
+    /// Name and number of the call whose response is lost.
+    lost: Mutex<Option<(&'static str, usize, LostResponse)>>,
     page: usize,
     /// Maximum number of bytes that a read may request.
     max_read: AtomicU64,
     /// Whether the store stages contents.
     has_staging: AtomicBool,
-    /// What every call takes a permit of.
+    /// Semaphore of which every call acquires a permit.
     gate: Semaphore,
 }
 
@@ -66,23 +66,23 @@ impl Probe {
         }
     }
 
-    /// How often `name` was called since this was last asked.
+    /// Returns and resets the number of calls of `name`.
     pub(super) fn take(&self, name: &str) -> usize {
         self.calls.lock().expect("no panic").remove(name).unwrap_or_default()
     }
 
-    /// All calls since this was last asked.
+    /// Returns and resets the numbers of all calls.
     pub(super) fn take_all(&self) -> BTreeMap<&'static str, usize> {
         std::mem::take(&mut *self.calls.lock().expect("no panic"))
     }
 
-    /// Does `hook` before each call, with its name and how many of it there were, and again after a put or delete was made and
-    /// before its outcome is returned, with `made` after its name.
+    /// Runs `hook` before each call, with the name and number of the call. After a change was applied, the hook runs
+    /// again before the outcome is returned, with `made` after the name.
     pub(super) fn before(&self, hook: impl Fn(&str, usize) + Send + Sync + 'static) {
         *self.hook.lock().expect("no panic") = Some(Arc::new(hook));
     }
 
-    /// Lets no call through until [`open`](Self::open).
+    /// Blocks all calls until [`open`](Self::open).
     pub(super) fn close(&self) {
         self.gate.forget_permits(Semaphore::MAX_PERMITS);
     }
@@ -106,13 +106,13 @@ impl Probe {
         self.max_read.store(bytes, Ordering::SeqCst);
     }
 
-    /// Fails every change after so many more.
+    /// Fails every change after the next `changes` ones.
     pub(super) fn fail_after(&self, changes: usize) {
         self.changes_left.store(changes, Ordering::SeqCst);
     }
 
-    /// Makes the change that is the call `count` of `name`, and loses its outcome.
-    pub(super) fn lose(&self, name: &'static str, count: usize, lost: Lost) {
+    /// Applies the change of call number `count` of `name`, and loses its response.
+    pub(super) fn lose(&self, name: &'static str, count: usize, lost: LostResponse) {
         *self.lost.lock().expect("no panic") = Some((name, count, lost));
     }
 
@@ -125,13 +125,13 @@ impl Probe {
         let lost = *self.lost.lock().expect("no panic");
         match lost.filter(|(lost, at, _)| (*lost, *at) == (name, count)) {
             None => Ok(made),
-            Some((_, _, Lost::Unavailable)) => Err(Error::of(ErrorKind::Unavailable)),
-            Some((_, _, Lost::Timeout)) => Err(Error::of(ErrorKind::Timeout)),
-            Some((_, _, Lost::Forever)) => futures::future::pending().await,
+            Some((_, _, LostResponse::Unavailable)) => Err(Error::of(ErrorKind::Unavailable)),
+            Some((_, _, LostResponse::Timeout)) => Err(Error::of(ErrorKind::Timeout)),
+            Some((_, _, LostResponse::Forever)) => futures::future::pending().await,
         }
     }
 
-    async fn called(&self, name: &'static str) -> Result<usize> {
+    async fn record_call(&self, name: &'static str) -> Result<usize> {
         let count = {
             let mut calls = self.calls.lock().expect("no panic");
             let count = calls.entry(name).or_default();
@@ -151,7 +151,7 @@ impl Probe {
         Ok(count)
     }
 
-    fn change(&self) -> Result<()> {
+    fn record_change(&self) -> Result<()> {
         let left = self.changes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         left.map(|_| ()).map_err(|_| Error::of(ErrorKind::Unavailable))
     }
@@ -176,12 +176,12 @@ impl Store for Probe {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
-        self.called("head").await?;
+        self.record_call("head").await?;
         self.store.head(key).await
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
-        self.called("get").await?;
+        self.record_call("get").await?;
         let requested = range.as_ref().map_or(u64::MAX, |range| range.end - range.start);
         if requested > self.max_read.load(Ordering::SeqCst) {
             return Err(Error::of(ErrorKind::Internal));
@@ -190,7 +190,7 @@ impl Store for Probe {
     }
 
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
-        self.called("stat many").await?;
+        self.record_call("stat many").await?;
         self.store.stat_many(namespace, paths).await
     }
 
@@ -200,26 +200,26 @@ impl Store for Probe {
         paths: &[VfsPath],
         max_size: u64,
     ) -> Result<Vec<Option<StoredValue>>> {
-        self.called("get many").await?;
+        self.record_call("get many").await?;
         self.store.get_many(namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
-        let count = self.called("put").await?;
-        self.change()?;
+        let count = self.record_call("put").await?;
+        self.record_change()?;
         let made = self.store.put(key, value, expected).await?;
         self.outcome("put", count, made).await
     }
 
     async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
-        let count = self.called("delete").await?;
-        self.change()?;
+        let count = self.record_call("delete").await?;
+        self.record_change()?;
         let made = self.store.delete(key, expected).await?;
         self.outcome("delete", count, made).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-        self.called(if request.depth == ListDepth::All { "list all" } else { "list level" }).await?;
+        self.record_call(if request.depth == ListDepth::All { "list all" } else { "list level" }).await?;
         let request = request.clone().limit(request.limit.min(self.page));
         self.store.list(namespace, &request).await
     }
@@ -248,8 +248,8 @@ impl Store for Probe {
 #[async_trait]
 impl Batch for Probe {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        let count = self.called("batch").await?;
-        self.change()?;
+        let count = self.record_call("batch").await?;
+        self.record_change()?;
         let made = self.store.batch(namespace, conditions, writes).await?;
         self.outcome("batch", count, made).await
     }
@@ -258,17 +258,17 @@ impl Batch for Probe {
 #[async_trait]
 impl Changes for Probe {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
-        self.called("position").await?;
+        self.record_call("position").await?;
         self.store.last_sequence(namespace).await
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
-        self.called("since").await?;
+        self.record_call("since").await?;
         self.store.since(namespace, seen, limit.min(self.page)).await
     }
 
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
-        self.called("changed").await?;
+        self.record_call("changed").await?;
         self.store.changed(namespace, seen).await
     }
 }
@@ -281,7 +281,7 @@ impl Search for Probe {
         prefix: &VfsPath,
         query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
-        self.called("candidates").await?;
+        self.record_call("candidates").await?;
         self.store.candidates(namespace, prefix, query).await
     }
 }

@@ -1,4 +1,4 @@
-//! Many at once, through handles that know nothing of one another, as processes do not.
+//! Concurrent changes through independent handles, as of several processes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use vfs_core::{Backend, BackendExt, ErrorKind, WriteMode, WriteRequest};
 use super::{Probe, cx, path};
 use crate::{MemoryStore, StoreBackend};
 
-/// Backends over one store, each as if in a process of its own.
+/// Returns backends over one store, each as if in a process of its own.
 fn processes(store: &MemoryStore, count: usize) -> Vec<StoreBackend<Arc<Probe>>> {
     (0..count).map(|_| StoreBackend::new(Arc::new(Probe::new(store.clone())))).collect()
 }
@@ -18,7 +18,7 @@ fn stores() -> [MemoryStore; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_edits_of_one_file_are_in_it() {
+async fn no_edit_of_a_file_is_lost() {
     for store in stores() {
         let processes = processes(&store, 4);
         let lines: Vec<_> = (0..64).map(|n| format!("line {n}.\n")).collect();
@@ -36,7 +36,7 @@ async fn all_edits_of_one_file_are_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_that_is_appended_is_there_once() {
+async fn every_append_is_stored_once() {
     for store in stores() {
         let processes = processes(&store, 4);
         let appends = (0..64).map(|n| {
@@ -78,7 +78,11 @@ async fn a_file_and_a_directory_never_share_a_path() {
                 let files = processes[0].clone();
                 async move { crate::Store::head(files.store(), &files_key(&at)).await.expect("memory is there").is_some() }
             };
-            assert_eq!([is_there(file).await, is_there(below).await], made, "{round}: what is told is what is there");
+            assert_eq!(
+                [is_there(file).await, is_there(below).await],
+                made,
+                "{round}: the results match the stored files"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ fn words() -> GrepRequest {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_files_of_a_directory_are_fetched_in_blocks_from_the_second_one_on() {
-    // Each with what is uploaded, what is searched, and the expected calls of `get` and `get_many`.
+    // The uploaded files, the search, and the expected numbers of calls of `get` and `get_many`.
     let cases: [(Vec<_>, _, _); 7] = [
         (files("rs", 1).collect(), words(), (1, 0)),
         (files("rs", 2).collect(), words(), (1, 1)),

@@ -1,4 +1,4 @@
-//! Large files, block by block.
+//! Reads of large files in blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ fn requests() -> Vec<ReadRequest> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn windows_of_large_files_are_those_of_files_in_memory() {
+async fn windows_of_large_files_are_equal_to_windows_of_bytes_in_memory() {
     let (files, probe) = probed(MemoryStore::new());
     let (text, binary) = (log(), Bytes::from([0xe9_u8, 0, 1, 2].repeat(2 << 20)));
     for content in [text, binary] {
@@ -50,13 +50,13 @@ async fn windows_of_large_files_are_those_of_files_in_memory() {
         let request = ReadRequest::new(path("/log")).bytes(5_000_000, Some(5_000_100));
         let expected_gets = if content[0] == 0xe9 { 2 } else { 1 };
         files.read(&cx(), request).await.expect("it is there");
-        assert_eq!(probe.take("get"), expected_gets, "the range, and what a binary file begins with");
+        assert_eq!(probe.take("get"), expected_gets, "the range, and the start of a binary file");
         assert_eq!(files.download_files(&cx(), vec![path("/log")]).await.remove(0).content, Some(content));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_changes_meanwhile_is_read_as_it_was_or_as_it_is() {
+async fn a_file_that_changes_meanwhile_is_read_at_one_version() {
     for changes in [1, 2, usize::MAX] {
         let store = MemoryStore::new();
         let probe = Arc::new(Probe::new(store.clone()));
@@ -106,7 +106,7 @@ fn large_reads_leave_threads_to_a_store_that_needs_them() {
             let request = ReadRequest::new(path("/log")).lines(190_000 + n, 10);
             tokio::spawn(async move { files.read(&cx(), request).await.map(|read| read.start_line) })
         });
-        // Where threads and reads wait for one another this never ends; the time only ends the test.
+        // If threads and reads wait for each other, this never completes; the timeout only ends the test.
         let reads = futures::future::join_all(reads);
         tokio::time::timeout(std::time::Duration::from_secs(120), reads).await
     });
@@ -117,7 +117,7 @@ fn large_reads_leave_threads_to_a_store_that_needs_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_is_dropped_asks_for_nothing_more() {
+async fn a_read_that_is_dropped_sends_no_more_requests() {
     let (files, probe) = probed(MemoryStore::new());
     files
         .upload_files(&cx(), vec![UploadRequest::new(path("/log"), Bytes::from(vec![b'x'; 64 << 20]))])
@@ -131,18 +131,18 @@ async fn a_read_that_is_dropped_asks_for_nothing_more() {
             if let Some(probe) = gate.upgrade() {
                 probe.close();
             }
-            // Whoever was dropped has nobody to tell.
+            // The receiver no longer exists after the test.
             let _ = send.send(());
         }
     });
     let cx = cx();
     let mut read = Box::pin(files.read(&cx, ReadRequest::new(path("/log")).lines(10, 10)));
     tokio::select! {
-        read = &mut read => panic!("the second block does not come: {read:?}"),
-        asked = receive.recv() => assert!(asked.is_some()),
+        read = &mut read => panic!("the second block cannot be read: {read:?}"),
+        signal = receive.recv() => assert!(signal.is_some()),
     }
     drop(read);
-    // The thread that reads holds the backend, and with it the store, until it ends.
+    // The thread of the read references the backend and its store until it ends.
     let left = Arc::downgrade(&probe);
     drop((files, probe));
     while left.strong_count() > 0 {

@@ -1,4 +1,4 @@
-//! The change feed.
+//! Change feeds.
 
 use futures::StreamExt as _;
 use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
@@ -7,8 +7,8 @@ use vfs_core::{Backend, BackendExt, DeleteRequest, OpContext, RenameRequest, Wat
 use super::{cx, in_namespace, path};
 use crate::{MemoryStore, StoreBackend};
 
-/// The next `count` events, in short.
-async fn told(files: &StoreBackend<MemoryStore>, req: WatchRequest, count: usize) -> Vec<(String, WatchEvent)> {
+/// Returns the next `count` events, each with a short text.
+async fn next_events(files: &StoreBackend<MemoryStore>, req: WatchRequest, count: usize) -> Vec<(String, WatchEvent)> {
     let events = files.watch(OpContext::new(), req).take(count);
     events
         .map(|event| {
@@ -26,12 +26,12 @@ async fn told(files: &StoreBackend<MemoryStore>, req: WatchRequest, count: usize
         .await
 }
 
-fn texts(told: &[(String, WatchEvent)]) -> Vec<&str> {
-    told.iter().map(|(text, _)| text.as_str()).collect()
+fn texts(events: &[(String, WatchEvent)]) -> Vec<&str> {
+    events.iter().map(|(text, _)| text.as_str()).collect()
 }
 
 #[tokio::test]
-async fn changes_of_every_handle_are_told_in_order_and_can_be_gone_on_from() {
+async fn changes_of_every_handle_are_reported_in_order_and_can_be_continued_from() {
     let store = MemoryStore::new();
     let (files, other) = (StoreBackend::new(store.clone()), StoreBackend::new(store));
     files.create_text("/before", "x").await.expect("it is new");
@@ -45,13 +45,13 @@ async fn changes_of_every_handle_are_told_in_order_and_can_be_gone_on_from() {
     assert_eq!(first.change, Change::Created { path: path("/d/a"), version: other_version(b"x") });
 
     let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
-    let rest = told(&other, since(&first.cursor), 4).await;
+    let rest = next_events(&other, since(&first.cursor), 4).await;
     assert_eq!(texts(&rest), ["~/d/a", "/d/a>/e/a", "+/d/b", "-/e/a"]);
-    assert_eq!(texts(&told(&files, since(&rest[1].1.cursor), 2).await), ["+/d/b", "-/e/a"]);
+    assert_eq!(texts(&next_events(&files, since(&rest[1].1.cursor), 2).await), ["+/d/b", "-/e/a"]);
     let of_e = WatchRequest::new(path("/e")).since(first.cursor.clone());
-    assert_eq!(texts(&told(&files, of_e, 2).await), ["+/e/a", "-/e/a"], "a rename into it, and a removal");
+    assert_eq!(texts(&next_events(&files, of_e, 2).await), ["+/e/a", "-/e/a"], "a rename into it, and a removal");
     let of_d = WatchRequest::new(path("/d")).since(first.cursor);
-    assert_eq!(texts(&told(&files, of_d, 3).await), ["~/d/a", "-/d/a", "+/d/b"]);
+    assert_eq!(texts(&next_events(&files, of_d, 3).await), ["~/d/a", "-/d/a", "+/d/b"]);
 }
 
 fn other_version(content: &[u8]) -> Option<vfs_core::Version> {
@@ -59,7 +59,7 @@ fn other_version(content: &[u8]) -> Option<vfs_core::Version> {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_and_what_never_was_is_an_overflow() {
+async fn an_expired_or_unknown_cursor_is_an_overflow() {
     let store = MemoryStore::new();
     let files = StoreBackend::new(store);
     for n in 0..4200 {
@@ -68,13 +68,13 @@ async fn what_is_forgotten_and_what_never_was_is_an_overflow() {
     let since = |text: &str| WatchRequest::default().since(Cursor::new(text));
     let mut live = files.watch(OpContext::new(), WatchRequest::default());
     files.write_text("/f", "last").await.expect("it is written");
-    let known = live.next().await.expect("it goes on").expect("an event").cursor;
-    let (here, _) = known.as_str().rsplit_once('-').expect("a number at its end");
+    let last = live.next().await.expect("it goes on").expect("an event").cursor;
+    let (here, _) = last.as_str().rsplit_once('-').expect("a number at its end");
     for old in ["0", "17", "999999"].map(|number| format!("{here}-{number}")) {
-        let overflow = told(&files, since(&old), 1).await;
+        let overflow = next_events(&files, since(&old), 1).await;
         assert_eq!(texts(&overflow), ["overflow"], "{old}");
         files.write_text("/g", "x").await.expect("it is written");
-        let next = told(&files, since(overflow[0].1.cursor.as_str()), 1).await;
+        let next = next_events(&files, since(overflow[0].1.cursor.as_str()), 1).await;
         assert!(["+/g", "~/g"].contains(&texts(&next)[0]), "it goes on from there");
     }
     let mut refused = files.watch(OpContext::new(), since("nonsense"));
@@ -95,9 +95,9 @@ async fn a_cursor_of_another_namespace_is_an_overflow() {
     }
     let cursor = live.next().await.expect("it goes on").expect("an event").cursor;
     let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
-    assert_eq!(texts(&told(&ann, since(&cursor), 1).await), ["+/b"]);
-    let overflow = told(&bob, since(&cursor), 1).await;
+    assert_eq!(texts(&next_events(&ann, since(&cursor), 1).await), ["+/b"]);
+    let overflow = next_events(&bob, since(&cursor), 1).await;
     assert_eq!(texts(&overflow), ["overflow"]);
     bob.create_text("/c", "x").await.expect("it is new");
-    assert_eq!(texts(&told(&bob, since(&overflow[0].1.cursor), 1).await), ["+/c"]);
+    assert_eq!(texts(&next_events(&bob, since(&overflow[0].1.cursor), 1).await), ["+/c"]);
 }

@@ -1,4 +1,4 @@
-//! Directory index of the candidates of a search alone.
+//! Names of the candidates of a search, for namespaces that are too large to list.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,18 @@ use super::namespace_view::NamespaceView;
 use super::path_entry::above;
 use crate::store::{CandidateKeys, Entry, ListRequest, Page, Store};
 
-/// The most paths that are looked up, after which a listing is cheaper.
+/// Maximum number of paths that are looked up. Beyond it a listing is cheaper.
 const MAX_LOOKUPS: usize = 4096;
-/// How many paths are looked up in one request.
+/// Number of paths that are looked up by one request.
 const LOOKUP_BATCH_SIZE: usize = 1024;
-/// The files below a directory with the rules of what a search leaves out.
+/// Paths of ignore files below a directory.
 const RULE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// Looks up the `candidates` at and below `below`, with the files that decide what a search sees of them.
+/// Looks up the `candidates` at and below `below`, with the files that decide which of them a search shows.
 ///
-/// Those are the rules in each directory on the way, and files that share a path with such a directory and hide it. `None` where
-/// that takes too many lookups, or one of them fails: a listing reports such a file as a problem.
+/// These are the ignore files in each directory above a candidate, and files that share the path of such a directory
+/// and hide it. Returns `None` if there are too many paths, or a lookup fails: a listing reports the file of such a
+/// failure as a problem.
 pub(crate) async fn lookup_candidates<S: Store>(
     view: &NamespaceView<S>,
     below: &VfsPath,
@@ -59,7 +60,8 @@ pub(crate) async fn lookup_candidates<S: Store>(
     Some(names)
 }
 
-/// Returns a file in `repository`, the `.git` of a directory: what makes that a repository, where the rules in `.gitignore` apply.
+/// Returns a file below `repository`, the `.git` of a directory, if there is one: it makes the directory a repository,
+/// in which `.gitignore` applies.
 async fn any_below<S: Store>(view: &NamespaceView<S>, repository: &VfsPath) -> Result<Option<Entry>> {
     let mut request = ListRequest::all(repository.clone()).limit(1);
     loop {

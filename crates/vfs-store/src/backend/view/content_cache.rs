@@ -9,12 +9,12 @@ use vfs_core::Version;
 
 use crate::store::Key;
 
-/// What an entry is taken to weigh beside its content and path, in bytes.
+/// Assumed overhead of an entry beside its content and path, in bytes.
 const ENTRY_WEIGHT: u64 = 256;
 
-/// The newest known content of each file, as far as there is room.
+/// LRU cache of the last fetched content of each file, limited by bytes.
 pub(crate) struct ContentCache {
-    most: u64,
+    capacity: u64,
     entries: Mutex<CacheEntries>,
 }
 
@@ -23,11 +23,11 @@ struct CacheEntries {
     weight: u64,
 }
 
-/// The content of a file.
+/// Content of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) bytes: Bytes,
-    /// Whether a search takes it for binary.
+    /// `true` if a search treats the content as binary.
     pub(crate) is_binary: bool,
 }
 
@@ -43,39 +43,40 @@ fn weight(key: &Key, content: &Content) -> u64 {
 }
 
 impl ContentCache {
-    /// Keeps at most `max_candidates` bytes.
-    pub(crate) fn new(most: u64) -> Self {
-        Self { most, entries: Mutex::new(CacheEntries { by_key: LruCache::unbounded(), weight: 0 }) }
+    /// Returns a cache of at most `capacity` bytes.
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self { capacity, entries: Mutex::new(CacheEntries { by_key: LruCache::unbounded(), weight: 0 }) }
     }
 
-    /// How many bytes are kept at most.
-    pub(crate) fn most(&self) -> u64 {
-        self.most
+    /// Returns the maximum number of cached bytes.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
     }
 
-    /// Whether a content of the file is kept, of whatever version.
+    /// Returns `true` if any version of the file is cached.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.lock().by_key.contains(key)
     }
 
-    /// The content of this version, where it is kept.
+    /// Returns the content of this version, if it is cached.
     pub(crate) fn get(&self, key: &Key, version: &Version) -> Option<Content> {
         let mut entries = self.lock();
-        let (kept, content) = entries.by_key.get(key)?;
-        (kept == version).then(|| content.clone())
+        let (cached_version, content) = entries.by_key.get(key)?;
+        (cached_version == version).then(|| content.clone())
     }
 
-    /// Keeps a content.
+    /// Caches a content in place of the cached version of the file, and evicts the least recently used files if
+    /// necessary.
     pub(crate) fn insert(&self, key: Key, version: Version, content: Content) {
         let added = weight(&key, &content);
         let mut entries = self.lock();
         if let Some((_, old)) = entries.by_key.pop(&key) {
             entries.weight -= weight(&key, &old);
         }
-        if added > self.most {
+        if added > self.capacity {
             return;
         }
-        while entries.weight + added > self.most {
+        while entries.weight + added > self.capacity {
             let Some((key, (_, old))) = entries.by_key.pop_lru() else { break };
             entries.weight -= weight(&key, &old);
         }
@@ -103,7 +104,7 @@ mod tests {
     use crate::store::Namespace;
 
     #[test]
-    fn the_least_used_goes_first_and_an_old_version_is_never_given() {
+    fn the_least_recently_used_is_evicted_first_and_an_old_version_is_never_returned() {
         let contents = ContentCache::new(3 * 300);
         let key = |name: &str| Key::new(Namespace::default(), VfsPath::parse(name).expect("a valid path"));
         let put = |name: &str, version: &str| {
@@ -120,6 +121,9 @@ mod tests {
         other.namespace = Namespace::parse("x").expect("a namespace");
         assert!(contents.get(&other, &"2".into()).is_none());
         contents.insert(key("/a"), "3".into(), Content::new(Bytes::from(vec![0; 4000])));
-        assert!(!has("/a", "2") && !has("/a", "3"), "what is too large is not kept, nor what it replaces");
+        assert!(
+            !has("/a", "2") && !has("/a", "3"),
+            "neither a content over the capacity nor the one that it replaces is cached"
+        );
     }
 }

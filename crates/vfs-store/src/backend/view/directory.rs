@@ -8,12 +8,12 @@ use vfs_core::{Error, ErrorKind, Problem, VfsPath};
 use super::path_entry::PathEntry;
 use crate::store::{ChangeRecord, Entry, Page, StoredMeta};
 
-/// What one directory holds. A clone costs nothing and never changes with the original.
+/// Entries of one directory. A clone takes constant time and does not change with the original.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
     files: RedBlackTreeMapSync<Arc<str>, StoredMeta>,
     directories: RedBlackTreeMapSync<Arc<str>, ()>,
-    /// What is there and cannot be read.
+    /// Problems of entries that cannot be read.
     problems: Arc<Vec<Problem>>,
 }
 
@@ -49,7 +49,7 @@ impl Directory {
         self.files.is_empty() && self.directories.is_empty() && self.problems.is_empty()
     }
 
-    /// How many entries there are.
+    /// Returns the number of files and directories.
     pub(crate) fn len(&self) -> usize {
         self.files.size() + self.directories.size()
     }
@@ -58,51 +58,53 @@ impl Directory {
         self.files.get(name)
     }
 
-    /// The files by their names, in order.
+    /// Returns the files, sorted by name.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &StoredMeta)> {
         self.files.iter().map(|(name, stored)| (&**name, stored))
     }
 
-    /// The directories by their names, in order, without those that stand behind a file of the same name.
+    /// Returns the names of the directories in order, without those that a file of the same name shadows.
     pub(crate) fn directories(&self) -> impl Iterator<Item = &str> {
         self.directories.keys().map(|name| &**name).filter(|name| !self.files.contains_key(*name))
     }
 
-    /// Whether it has more than `max_candidates` entries, and none of the first `max_candidates` can be missing where all keys up to `last` were listed.
+    /// Returns `true` if there are more than `count` entries, and none of the first `count` is missing, after all keys
+    /// up to `last` were listed.
     ///
-    /// A directory `a`, whose key is `a/`, is listed after a file `a-b`, and its name comes before: it is one with which the
-    /// last key begins.
-    pub(crate) fn has_first(&self, most: usize, last: &str) -> bool {
+    /// A directory `a`, whose key is `a/`, is listed after a file `a-b` although its name sorts before. A missing
+    /// directory that sorts before a listed entry is therefore a prefix of the last key.
+    pub(crate) fn has_first(&self, count: usize, last: &str) -> bool {
         let mut names: Vec<&str> = self.files().map(|(name, _)| name).chain(self.directories()).collect();
-        if names.len() <= most {
+        if names.len() <= count {
             return false;
         }
-        let (_, beyond, _) = names.select_nth_unstable(most);
+        let (_, beyond, _) = names.select_nth_unstable(count);
         let mut missing =
             last.char_indices().filter(|(end, letter)| *end > 0 && *letter < '/').map(|(end, _)| &last[..end]);
         missing.all(|name| name >= *beyond || self.has_directory(name) || self.files.contains_key(name))
     }
 
-    /// Whether it has the directory `name`, which may stand behind a file.
+    /// Returns `true` if there is a directory `name`, which a file may shadow.
     pub(crate) fn has_directory(&self, name: &str) -> bool {
         self.directories.contains_key(name)
     }
 
-    /// What is the matter with some of its entries, as the directory `path`.
+    /// Returns the problems of entries; `path` is that of this directory.
     pub(crate) fn problems(&self, path: &VfsPath) -> Vec<Problem> {
-        let hidden = self.directories.keys().filter(|name| self.files.contains_key(&***name));
-        hidden.map(|name| shadowed(path, name)).chain(self.problems.iter().cloned()).collect()
+        let shadowed_names = self.directories.keys().filter(|name| self.files.contains_key(&***name));
+        shadowed_names.map(|name| shadowed(path, name)).chain(self.problems.iter().cloned()).collect()
     }
 }
 
-/// What a listing says of a directory behind a file of the same name.
+/// Returns the problem of a directory that a file of the same name shadows.
 pub(crate) fn shadowed(directory: &VfsPath, name: &str) -> Problem {
     let path = format!("{}/{name}", directory.as_str().trim_end_matches('/'));
     let message = "a file and a directory share this path; rename or delete the file to see what lies below it";
     Problem::from(Error::new(ErrorKind::NotADirectory, message).with_path_text(&path))
 }
 
-/// The files at and below a path, or all of a namespace. A clone costs nothing and never changes with the original.
+/// Files of a namespace, or below a path of it, by directory. A clone takes constant time and does not change with the
+/// original.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
     directories: HashTrieMapSync<VfsPath, Directory>,
@@ -116,17 +118,17 @@ impl Default for Directories {
 }
 
 impl Directories {
-    /// How many files there are.
+    /// Returns the number of files.
     pub(crate) fn files(&self) -> usize {
         self.files
     }
 
-    /// What `path` holds, where there is something.
+    /// Returns the entries of the directory `path`, if there are any.
     pub(crate) fn get(&self, path: &VfsPath) -> Option<&Directory> {
         self.directories.get(path)
     }
 
-    /// What is at `path`.
+    /// Returns the entry at `path`.
     pub(crate) fn find(&self, path: &VfsPath) -> Option<PathEntry> {
         let parent = path.parent().and_then(|parent| self.get(&parent));
         let file = parent.zip(path.name()).and_then(|(parent, name)| parent.file(name));
@@ -142,7 +144,7 @@ impl Directories {
         while let Some(Entry { path, stored }) = entries.next() {
             let Some(parent) = path.parent() else { continue };
             let mut added = 0;
-            // The directory is looked up once for all files of it that follow one another, as they mostly do.
+            // Consecutive files of the same directory, the common case, share one lookup of it.
             self.change(&parent, |directory| {
                 added += usize::from(directory.insert(&path, stored));
                 while let Some(Entry { path, stored }) = entries.next_if(|next| is_in(&parent, &next.path)) {
@@ -160,7 +162,7 @@ impl Directories {
         self.change(&parent, |directory| Arc::make_mut(&mut directory.problems).push(problem));
     }
 
-    /// Makes what is told.
+    /// Applies a change of the change log.
     pub(crate) fn apply(&mut self, record: ChangeRecord) {
         match record {
             ChangeRecord::Created(path, stored) | ChangeRecord::Changed(path, stored) => self.insert(&path, stored),
@@ -176,7 +178,7 @@ impl Directories {
         }
     }
 
-    /// Puts a file in the place of what was known of its path.
+    /// Inserts a file, replacing the entry at its path.
     fn insert(&mut self, path: &VfsPath, stored: StoredMeta) {
         let Some(parent) = path.parent() else { return };
         let mut is_new = false;
@@ -188,11 +190,11 @@ impl Directories {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return };
         let Some(directory) = self.directories.get_mut(&parent) else { return };
         self.files -= usize::from(directory.files.remove_mut(name));
-        directory.forget_problem(path);
+        directory.remove_problem(path);
         self.remove_empty(parent);
     }
 
-    /// Changes the directory `path`, which is made where it is not there.
+    /// Changes the directory `path`, and creates it with its parents if it is missing.
     fn change(&mut self, path: &VfsPath, change: impl FnOnce(&mut Directory)) {
         if let Some(directory) = self.directories.get_mut(path) {
             return change(directory);
@@ -213,7 +215,7 @@ impl Directories {
         }
     }
 
-    /// Removes the directory `path` and those above it, as far as they are empty.
+    /// Removes the directory `path` and its parents, up to the first that is not empty.
     fn remove_empty(&mut self, mut path: VfsPath) {
         while self.directories.get(&path).is_some_and(Directory::is_empty) {
             self.directories.remove_mut(&path);
@@ -226,25 +228,25 @@ impl Directories {
     }
 }
 
-/// Whether `path` is one of the files of `directory`.
+/// Returns `true` if `path` is an entry of `directory`.
 fn is_in(directory: &VfsPath, path: &VfsPath) -> bool {
-    let beginning = directory.as_str().trim_end_matches('/');
-    let name = path.as_str().strip_prefix(beginning).and_then(|rest| rest.strip_prefix('/'));
+    let prefix = directory.as_str().trim_end_matches('/');
+    let name = path.as_str().strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
     name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 impl Directory {
-    /// Puts the file at `path` in the place of what was known of it, and says whether that is new.
+    /// Inserts the file at `path`, replacing its entry or problem, and returns `true` if there was no file.
     fn insert(&mut self, path: &VfsPath, stored: StoredMeta) -> bool {
         let Some(name) = path.name() else { return false };
-        self.forget_problem(path);
+        self.remove_problem(path);
         let before = self.files.size();
         self.files.insert_mut(name.into(), stored);
         self.files.size() > before
     }
 
-    /// What is told of a path goes for what was wrong with it.
-    fn forget_problem(&mut self, path: &VfsPath) {
+    /// Removes the problem of `path`, which a change of the path resolves or replaces.
+    fn remove_problem(&mut self, path: &VfsPath) {
         if self.problems.iter().any(|problem| problem.path == path.as_str()) {
             Arc::make_mut(&mut self.problems).retain(|problem| problem.path != path.as_str());
         }
@@ -269,8 +271,8 @@ mod tests {
         VfsPath::parse(text).expect("a valid path")
     }
 
-    /// Every directory with its names, and every file, as the index has them.
-    fn shown(index: &Directories) -> (BTreeSet<String>, BTreeMap<String, u64>) {
+    /// Returns the paths of all directories, and all files with their sizes.
+    fn contents(index: &Directories) -> (BTreeSet<String>, BTreeMap<String, u64>) {
         let (mut directories, mut files) = (BTreeSet::new(), BTreeMap::new());
         let mut pending = vec![VfsPath::root()];
         while let Some(at) = pending.pop() {
@@ -316,22 +318,22 @@ mod tests {
                 .flat_map(|path| path.match_indices('/').skip(1).map(|(at, _)| path[..at].to_owned()))
                 .collect();
             prop_assert_eq!(index.files(), files.len());
-            prop_assert_eq!(shown(&index), (implied, files));
+            prop_assert_eq!(contents(&index), (implied, files));
         }
     }
 
     proptest! {
         #[test]
         fn pages_and_changes_arrange_the_same(paths in prop::collection::btree_set("(/[ab]){1,4}", 0..20)) {
-            let (mut listed, mut told) = (Directories::default(), Directories::default());
+            let (mut listed, mut applied) = (Directories::default(), Directories::default());
             let mut page = Page::default();
             for (size, text) in (0..).zip(&paths) {
                 page.entries.push(Entry { path: path(text), stored: stored(size) });
-                told.apply(ChangeRecord::Created(path(text), stored(size)));
+                applied.apply(ChangeRecord::Created(path(text), stored(size)));
             }
             listed.add_page(page);
             prop_assert_eq!(listed.files(), paths.len());
-            prop_assert_eq!(shown(&listed), shown(&told));
+            prop_assert_eq!(contents(&listed), contents(&applied));
         }
     }
 

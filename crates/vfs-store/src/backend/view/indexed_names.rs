@@ -7,16 +7,16 @@ use super::name_index::NameIndex;
 use super::namespace_view::NamespaceView;
 use crate::store::{ChangePage, Changes, ListRequest, Sequence, Store};
 
-/// Number of changes that are requested at once.
+/// Maximum number of changes in one request.
 const CHANGE_PAGE_SIZE: usize = 1000;
 
-/// Number of names that are listed at once.
+/// Maximum number of names in one request.
 const LIST_PAGE_SIZE: usize = 10_000;
 
 /// Extent of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchExtent {
-    /// Some directories: cached names are used, but the namespace is not listed for them.
+    /// Some directories: cached names are used, but the namespace is not listed.
     Part,
     /// The whole namespace.
     All,
@@ -51,7 +51,7 @@ impl<S: Store> NamespaceView<S> {
 
     /// Lists all names, and applies the changes since the sequence before the listing.
     ///
-    /// A listing may include some of these changes; to apply them again has no effect.
+    /// The listing may already include some of these changes; applying them again has no effect.
     async fn load_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<Directories>> {
         let root = VfsPath::root();
         let position = self.ask(&root, changes.last_sequence(&self.namespace)).await?;

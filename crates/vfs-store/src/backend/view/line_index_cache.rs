@@ -10,10 +10,10 @@ use vfs_core::window::LineIndex;
 
 use crate::store::Key;
 
-/// Most files of which something is kept.
+/// Maximum number of files whose line index is cached.
 const CACHE_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
-/// What is known of the newest version of some files.
+/// Line indexes of the last read version of some files.
 pub(crate) struct LineIndexCache(Mutex<LruCache<Key, (Version, LineIndex)>>);
 
 impl Default for LineIndexCache {
@@ -23,20 +23,21 @@ impl Default for LineIndexCache {
 }
 
 impl LineIndexCache {
-    /// What is known of `version`; nothing of any other.
+    /// Returns the cached index of `version`, or an empty one.
     pub(crate) fn get(&self, key: &Key, version: &Version) -> LineIndex {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(key).filter(|(of, _)| of == version).map(|(_, known)| known.clone()).unwrap_or_default()
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(key).filter(|(of, _)| of == version).map(|(_, index)| index.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn keep(&self, key: Key, version: Version, known: LineIndex) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (version, known));
+    /// Caches the index of `version` in place of that of another version.
+    pub(crate) fn insert(&self, key: Key, version: Version, index: LineIndex) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (version, index));
     }
 }
 
 impl fmt::Debug for LineIndexCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("LineIndexCache").field("files", &kept.len()).finish()
+        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("LineIndexCache").field("files", &cache.len()).finish()
     }
 }

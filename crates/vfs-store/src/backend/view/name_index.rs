@@ -16,7 +16,7 @@ use crate::store::{Namespace, Sequence};
 /// Time for which a directory that had too many files is not listed again for the index.
 const TOO_LARGE_TTL: Duration = Duration::from_secs(60);
 
-/// Indexes of the least recently searched namespaces are evicted first.
+/// Name indexes of the most recently searched namespaces.
 pub(crate) struct NameIndexes {
     /// Upper bound on the number of files of one index.
     max_entries: usize,
@@ -27,7 +27,7 @@ pub(crate) struct NameIndexes {
 #[derive(Default)]
 pub(super) struct NameIndex {
     state: Mutex<NameIndexState>,
-    /// Held while all names are listed: other searches wait for the result.
+    /// Locked while all names are listed: other searches wait for the result.
     pub(super) loading: tokio::sync::Mutex<()>,
 }
 
@@ -51,7 +51,7 @@ impl NameIndexes {
         self.index(namespace).is_too_large_below(path)
     }
 
-    /// Returns `true` if the names are cached, which may be out of date.
+    /// Returns `true` if names are cached, even if they are out of date.
     pub(crate) fn has_names(&self, namespace: &Namespace) -> bool {
         matches!(*lock(&self.index(namespace).state), NameIndexState::Loaded(..))
     }

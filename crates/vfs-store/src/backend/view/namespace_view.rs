@@ -70,7 +70,7 @@ impl<S: Store> NamespaceView<S> {
         run_until_cancelled(&self.cx, path, answer).await.flatten().map_err(|error| error.or_path(path))
     }
 
-    /// Returns `false` for the root and for paths that are too long for the store, which is not asked then.
+    /// Returns `false` for the root and for paths that are too long for the store, for which no request is sent.
     fn can_hold(&self, path: &VfsPath) -> bool {
         !path.is_root() && path.as_str().len() <= self.store().capabilities().max_path
     }
@@ -107,13 +107,14 @@ impl<S: Store> NamespaceView<S> {
     pub(crate) async fn stat_many(&self, path: &VfsPath, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         let mut stats = vec![PathStat::default(); paths.len()];
         let max = self.store().capabilities().max_path;
-        let (places, short): (Vec<_>, Vec<_>) = paths
+        let (indexes, short): (Vec<_>, Vec<_>) = paths
             .iter()
             .enumerate()
             .filter(|(_, path)| path.as_str().len() <= max)
             .map(|(at, path)| (at, path.clone()))
             .unzip();
-        for (at, stat) in places.into_iter().zip(self.ask(path, self.store().stat_many(&self.namespace, &short)).await?)
+        for (at, stat) in
+            indexes.into_iter().zip(self.ask(path, self.store().stat_many(&self.namespace, &short)).await?)
         {
             stats[at] = stat;
         }
@@ -146,7 +147,7 @@ impl<S: Store> NamespaceView<S> {
         writes: Vec<Write>,
     ) -> Result<BatchOutcome> {
         let Some(batches) = self.batches() else {
-            return Err(Error::new(ErrorKind::Internal, "the store makes no batches").with_path(path));
+            return Err(Error::new(ErrorKind::Internal, "internal: the store does not support batches").with_path(path));
         };
         self.ask(path, batches.batch(&self.namespace, conditions, writes)).await
     }
@@ -176,11 +177,11 @@ impl<S: Store> NamespaceView<S> {
                 let message = format!("the file has {} bytes, over the limit of {max}; read a part of it", stored.size);
                 return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
             }
-            let have = content.len() as u64;
-            if have >= stored.size {
+            let received = content.len() as u64;
+            if received >= stored.size {
                 return Ok(Some(StoredValue::new(stored, content)));
             }
-            let Some(rest) = self.get(path, Some(have..stored.size)).await? else { return Ok(None) };
+            let Some(rest) = self.get(path, Some(received..stored.size)).await? else { return Ok(None) };
             if rest.stored.version == stored.version {
                 return Ok(Some(StoredValue::new(stored, [content, rest.content].concat().into())));
             }
@@ -199,7 +200,7 @@ impl<S: Store> NamespaceView<S> {
         Err(keeps_changing(path))
     }
 
-    /// Fails with the reason why no file is at `path`; succeeds if one was created since the last look.
+    /// Fails with the reason why no file is at `path`; succeeds if one was created meanwhile.
     pub(crate) async fn check_no_file(&self, path: &VfsPath) -> Result<()> {
         match self.look_up(path).await? {
             Some(PathEntry::File(_)) => Ok(()),
@@ -269,20 +270,20 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// One level of `path`, or as much of it as has its first `max_candidates` entries and more; and whether it is all of it.
-    pub(crate) async fn level_up_to(&self, path: &VfsPath, most: usize) -> Result<(Directory, bool)> {
+    /// Lists one level of `path`, at least its first `max_entries` entries; the flag is `true` if the level is complete.
+    pub(crate) async fn level_up_to(&self, path: &VfsPath, max_entries: usize) -> Result<(Directory, bool)> {
         if self.store().capabilities().level_order != LevelOrder::Keys {
             return Ok((self.level(path).await?, true));
         }
         let (mut directory, mut last) = (Directory::default(), None);
         let mut request =
-            ListRequest::level(path.clone()).limit(most.saturating_add(1).min(ListRequest::DEFAULT_LIMIT));
+            ListRequest::level(path.clone()).limit(max_entries.saturating_add(1).min(ListRequest::DEFAULT_LIMIT));
         loop {
             let page = self.page(&request).await?;
             directory.add_page(path, &page);
             last = last.max(last_key(&page));
             let Some(next) = page.next else { return Ok((directory, true)) };
-            if last.as_deref().is_some_and(|last| directory.has_first(most, last)) {
+            if last.as_deref().is_some_and(|last| directory.has_first(max_entries, last)) {
                 return Ok((directory, false));
             }
             request = request.from(next);
@@ -322,8 +323,8 @@ impl Subtree {
 
     /// Returns the paths of all files, also of unreadable ones that a path can name.
     pub(crate) fn into_paths(self) -> Vec<VfsPath> {
-        let unread = self.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
-        self.entries.into_iter().map(|entry| entry.path).chain(unread).collect()
+        let unreadable = self.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
+        self.entries.into_iter().map(|entry| entry.path).chain(unreadable).collect()
     }
 }
 
@@ -336,5 +337,5 @@ fn last_key(page: &Page) -> Option<String> {
 
 /// Returns the error for a file that changed during every attempt to read it.
 pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Busy, "others keep changing it; try again").with_path(path)
+    Error::new(ErrorKind::Busy, "other writers keep changing the file; try again").with_path(path)
 }

@@ -15,7 +15,7 @@ use crate::store::{Store, StoredMeta};
 const MAX_BLOCK_FILES: usize = 64;
 /// Maximum size of a file that is prefetched, in bytes: a larger one is fetched on its own.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
-/// Size in bytes at which a block of files whose sizes are known is full.
+/// Size in bytes at which a block is full; files that were not listed count as empty.
 const MAX_BLOCK_BYTES: u64 = 1 << 20;
 /// Number of blocks that are fetched beyond the one that is read, from the second block on: a search may end with the first.
 const BLOCKS_AHEAD: usize = 2;
@@ -42,12 +42,12 @@ struct PrefetchBlock {
 }
 
 impl Prefetcher {
-    /// Arranges `files` in blocks; the metadata of a file is known if it was listed.
+    /// Arranges `files` in blocks; a file has metadata if it was listed.
     pub(crate) fn new<'a, S: Store>(
         view: &NamespaceView<S>,
         files: impl IntoIterator<Item = (VfsPath, Option<&'a StoredMeta>)>,
     ) -> Self {
-        let has_room = view.shared.contents.most() >= 4 * MAX_BLOCK_FILES as u64 * MAX_FILE_BYTES;
+        let has_room = view.shared.contents.capacity() >= 4 * MAX_BLOCK_FILES as u64 * MAX_FILE_BYTES;
         let mut files: Vec<_> = files.into_iter().filter(|_| has_room).collect();
         files.sort_unstable_by(|(a, _), (b, _)| sort_key(a).cmp(&sort_key(b)));
         let mut blocks = Vec::with_capacity(files.len() / MAX_BLOCK_FILES + 1);
@@ -68,8 +68,8 @@ impl Prefetcher {
 
     /// Returns a future that completes once the block of `path` has been fetched, or `None` if the file is in no block.
     ///
-    /// Also starts to fetch the next blocks in the `runtime`. If a fetch fails, the caller gets the file on its own, and reports
-    /// the error.
+    /// Also starts to fetch the next blocks in the `runtime`. If a fetch fails, the caller fetches the file on its own,
+    /// and reports the error.
     pub(crate) fn fetch_block<S: Store>(
         &self,
         view: &NamespaceView<S>,
@@ -132,7 +132,7 @@ fn sort_key(path: &VfsPath) -> (&str, &str, &str) {
     (directory, extension, name)
 }
 
-/// Fetches the small ones of `files` that are not cached, and caches their contents.
+/// Fetches the small files among `files` that are not cached, and caches their contents.
 async fn fetch<S: Store>(view: &NamespaceView<S>, files: Vec<ExpectedFile>) -> Result<()> {
     let contents = &view.shared.contents;
     let is_cached = |file: &ExpectedFile| match &file.version {

@@ -5,41 +5,46 @@ use vfs_search::required_literals;
 
 use crate::store::TextQuery;
 
-/// The shortest text that is worth asking a store for, in characters.
+/// Minimum length of a literal that is looked up in the search index of a store, in characters.
 const MIN_TEXT_CHARS: usize = 3;
 
-/// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
+/// Returns literals of which every file that matches `req` contains at least one, or `None` if there are none.
 pub(crate) fn text_query(req: &GrepRequest) -> Option<TextQuery> {
-    // A smart search may turn out to be either; what holds a text in its own case holds it in any.
+    // A smart search may be of either kind; the case-insensitive query also finds the case-sensitive matches.
     let case = if req.case == CaseMode::Sensitive { CaseMode::Sensitive } else { CaseMode::Insensitive };
-    let texts: Option<Vec<String>> = required_literals(req)?.into_iter().map(|text| surely_found(text, case)).collect();
+    let texts: Option<Vec<String>> =
+        required_literals(req)?.into_iter().map(|text| portable_literal(text, case)).collect();
     let mut texts = texts?;
     texts.sort_unstable();
     texts.dedup();
     Some(TextQuery::new(texts, case))
 }
 
-/// The size of the largest file of which nothing but its matches is reported.
+/// Upper bound of [`max_skipped_size`].
 pub(crate) const MAX_SKIPPED_BYTES: u64 = 64 << 20;
 
-/// The largest file of which nothing but its matches is told, whatever its lines are: 64 MiB, and less where an expression
-/// repeats, as that takes only shorter lines.
-pub(crate) fn largest_silent(req: &GrepRequest) -> u64 {
+/// Returns the size in bytes up to which a file without matches can be skipped unread, as no line of it is too long for
+/// the search.
+///
+/// The size is 64 MiB, and less for an expression with counted repetitions, for which a search accepts only shorter
+/// lines.
+pub(crate) fn max_skipped_size(req: &GrepRequest) -> u64 {
     match &req.pattern {
         Pattern::Regex(regex) if regex.contains('{') => 100 << 10,
         _ => MAX_SKIPPED_BYTES,
     }
 }
 
-/// The longest part of `text` that every store finds wherever a search does.
+/// Returns the longest part of `text` that the index of every store finds wherever a search does, or `None` if it is
+/// too short.
 ///
-/// Stores agree on the cases of ASCII letters alone, and of those `k` and `s` have a third one beyond ASCII.
-fn surely_found(text: String, case: CaseMode) -> Option<String> {
+/// Stores agree only on the case folding of ASCII letters, of which `k` and `s` also fold with a letter beyond ASCII.
+fn portable_literal(text: String, case: CaseMode) -> Option<String> {
     let text = match case {
         CaseMode::Sensitive => text,
         _ => {
-            let is_sure = |c: char| c.is_ascii() && !"kKsS".contains(c);
-            text.split(|c| !is_sure(c)).max_by_key(|part| part.len())?.to_owned()
+            let is_portable = |c: char| c.is_ascii() && !"kKsS".contains(c);
+            text.split(|c| !is_portable(c)).max_by_key(|part| part.len())?.to_owned()
         }
     };
     (text.chars().count() >= MIN_TEXT_CHARS).then_some(text)
@@ -54,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_text_it_is_the_part_that_is_found_however_it_is_spelled() {
+    fn a_literal_is_the_longest_part_that_every_index_finds() {
         let literal = GrepRequest::literal;
         for (req, expected) in [
             (literal("needle"), Some("needle")),

@@ -22,52 +22,53 @@ use super::path_entry::{PathEntry, above, file_info};
 use super::prefetch::{self, Prefetcher};
 use crate::store::{CandidateKeys, PathStat, Store, StoredMeta, StoredValue};
 
-/// Names of files that a search may read for the rules in them, whatever it looks for.
-const RULES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
+/// Names of ignore files, which a search may read although they are not candidates.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
 
-/// The files of one call's namespace, for one search.
+/// Tree of the files in the namespace of a call, for one search.
 ///
-/// It waits for the store on the thread that asks: those of a search pool, which may block. Where the search was begun in a
-/// tokio runtime, what the store does runs in it, and is cancelled when that ends.
+/// Requests to the store block the calling thread, which belongs to a search pool. If the search was started in a tokio
+/// runtime, the requests run in this runtime and are cancelled at its shutdown.
 #[derive(Debug)]
 pub(crate) struct StoreTree<S> {
     view: NamespaceView<S>,
     runtime: Option<Arc<Runtime>>,
-    /// The names of now, as far as they are known.
+    /// Names that were listed in advance; other directories are listed when the search reaches them.
     names: Option<ListedNames>,
-    /// What is at some paths above the start, where it was looked up beforehand.
+    /// Entries above the start of the search that were looked up in advance.
     above: HashMap<VfsPath, PathStat>,
-    /// The files that may hold what is looked for, where that is known.
-    hopes: Arc<OnceLock<SearchCandidates>>,
-    /// What asks for them while the search has begun.
-    asking: Option<CandidateTask>,
+    /// Files that may match, once the store has returned them.
+    candidates: Arc<OnceLock<SearchCandidates>>,
+    /// Task that requests the candidates while the search runs.
+    candidate_task: Option<CandidateTask>,
     /// Prefetching of the candidates.
-    ahead: OnceLock<Prefetcher>,
-    /// Ends fetches that run when the tree is dropped.
+    prefetcher: OnceLock<Prefetcher>,
+    /// Cancels running requests when the tree is dropped.
     drop_guard: Option<DropGuard>,
-    /// Files over so many bytes are not searched.
+    /// Maximum size in bytes of a file that is searched.
     max_file_size: u64,
 }
 
-/// The names of all that is below a directory.
+/// Names of all files below a directory.
 #[derive(Debug)]
 pub(crate) struct ListedNames {
     pub(crate) below: VfsPath,
     pub(crate) directories: Directories,
 }
 
-/// Where a search may find something.
+/// Files that may match a search.
 #[derive(Debug)]
 pub(crate) struct SearchCandidates {
-    /// Where that is known.
+    /// Path at and below which the candidates are complete.
     pub(crate) below: VfsPath,
-    /// The only files that may hold it, and all that are not text.
-    pub(crate) candidates: CandidateKeys,
-    /// Larger files are looked at all the same, as the search may have something to say of their lines.
-    pub(crate) up_to: u64,
+    /// Paths of all files that may match, and of all that are not text.
+    pub(crate) keys: CandidateKeys,
+    /// Maximum size in bytes of a file that is skipped if it is not a candidate. A larger one is read, as the search
+    /// may report that one of its lines is too long.
+    pub(crate) max_skipped_size: u64,
 }
 
-/// A task that ends with this.
+/// Handle that aborts its task when it is dropped.
 #[derive(Debug)]
 struct CandidateTask(AbortHandle);
 
@@ -77,72 +78,74 @@ impl Drop for CandidateTask {
     }
 }
 
-/// A directory, with its entries once it was listed.
+/// Directory, with its entries once it was listed.
 #[derive(Debug)]
 struct StoreDir<S> {
     tree: Arc<StoreTree<S>>,
     path: VfsPath,
     listed: OnceLock<Directory>,
-    /// Whether the search has read one of its files.
+    /// `true` once the search has read one of its files.
     has_read_file: AtomicBool,
     /// Prefetching of its small files.
-    ahead: OnceLock<Prefetcher>,
+    prefetcher: OnceLock<Prefetcher>,
 }
 
 impl<S: Store> StoreTree<S> {
-    /// A tree whose names are `names`, or else those that the store lists when they are asked for.
+    /// Returns a tree with `names`; other directories are listed when the search reaches them.
     pub(crate) fn new(view: NamespaceView<S>, names: Option<ListedNames>) -> Self {
         Self {
             view,
             runtime: Runtime::current().map(Arc::new),
             names,
             above: HashMap::new(),
-            hopes: Arc::default(),
-            asking: None,
-            ahead: OnceLock::new(),
+            candidates: Arc::default(),
+            candidate_task: None,
+            prefetcher: OnceLock::new(),
             drop_guard: None,
             max_file_size: u64::MAX,
         }
     }
 
-    /// This tree, for a search that finds something where there are `hopes` only: other files are shown empty.
-    pub(crate) fn hopes(mut self, hopes: Option<SearchCandidates>) -> Self {
-        self.hopes = Arc::new(hopes.map_or_else(OnceLock::new, OnceLock::from));
+    /// Sets the `candidates` of the search. Files that can be skipped are opened as empty files.
+    pub(crate) fn candidates(mut self, candidates: Option<SearchCandidates>) -> Self {
+        self.candidates = Arc::new(candidates.map_or_else(OnceLock::new, OnceLock::from));
         self
     }
 
-    /// As [`hopes`](Self::hopes), of which the search hears on its way.
-    pub(crate) fn hopes_later(
+    /// Sets [candidates](Self::candidates) that the store returns while the search runs.
+    pub(crate) fn pending_candidates(
         mut self,
         runtime: &Handle,
-        hopes: impl Future<Output = Result<Option<SearchCandidates>>> + Send + 'static,
+        candidates: impl Future<Output = Result<Option<SearchCandidates>>> + Send + 'static,
     ) -> Self {
-        let known = Arc::clone(&self.hopes);
+        let result = Arc::clone(&self.candidates);
         let task = runtime.spawn(async move {
-            match hopes.await {
-                Ok(Some(hopes)) => drop(known.set(hopes)),
+            match candidates.await {
+                Ok(Some(candidates)) => drop(result.set(candidates)),
                 Ok(None) => {}
-                // The search goes on without the answer, and meets whatever keeps the store from one.
-                Err(error) => tracing::debug!(%error, "a search reads files that may hold nothing"),
+                // The search goes on without candidates; an error of the store that persists fails its next request.
+                Err(error) => {
+                    tracing::debug!(%error, "the search index of the store failed; the search reads all files")
+                }
             }
         });
-        self.asking = Some(CandidateTask(task.abort_handle()));
+        self.candidate_task = Some(CandidateTask(task.abort_handle()));
         self
     }
 
-    /// This tree, which need not look up what is `above` its start.
+    /// Sets the entries `above` the start of the search that were looked up in advance.
     pub(crate) fn above(mut self, above: HashMap<VfsPath, PathStat>) -> Self {
         self.above = above;
         self
     }
 
-    /// This tree, whose fetches are cancelled by `guard` when it is dropped.
+    /// Cancels requests by `guard` when the tree is dropped.
     pub(crate) fn drop_guard(mut self, guard: DropGuard) -> Self {
         self.drop_guard = Some(guard);
         self
     }
 
-    /// This tree, for a search that leaves out files over `bytes`.
+    /// Sets the maximum size of a file that is searched.
     pub(crate) fn max_file_size(mut self, bytes: Option<u64>) -> Self {
         self.max_file_size = bytes.unwrap_or(u64::MAX);
         self
@@ -155,16 +158,17 @@ impl<S: Store> StoreTree<S> {
         }
     }
 
-    /// The names in the directory `path`, where they are known.
+    /// Returns the listed names, if they include those in the directory `path`.
     fn names_in(&self, path: &VfsPath) -> Option<&Directories> {
         self.names.as_ref().filter(|names| path.starts_with(&names.below)).map(|names| &names.directories)
     }
 
     fn find(&self, path: &VfsPath) -> Result<PathEntry> {
-        // What a path is, its parent says; the names below a directory do not say whether it is one.
+        // The entry of a path is in the listing of its parent: the names below a path do not show whether the path is a
+        // directory.
         let Some(names) = path.parent().and_then(|parent| self.names_in(&parent)) else {
             return match self.above.get(path) {
-                Some(stat) => self.found_above(path, stat),
+                Some(stat) => self.entry_above(path, stat),
                 None => self.wait(self.view.find(path)),
             };
         };
@@ -176,8 +180,8 @@ impl<S: Store> StoreTree<S> {
         Err(Error::at(kind, path))
     }
 
-    /// What is at a path that was looked up beforehand, with all that is above it.
-    fn found_above(&self, path: &VfsPath, stat: &PathStat) -> Result<PathEntry> {
+    /// Returns the entry at a path that was looked up in advance, with all paths above it.
+    fn entry_above(&self, path: &VfsPath, stat: &PathStat) -> Result<PathEntry> {
         if let Some(stored) = &stat.stored {
             return Ok(PathEntry::File(stored.clone()));
         }
@@ -189,10 +193,13 @@ impl<S: Store> StoreTree<S> {
         Err(Error::at(kind, path))
     }
 
-    /// Whether the content of a file need not be looked at: it is text, and holds nothing that is looked for.
-    fn is_hopeless(&self, path: &VfsPath, name: &str, size: u64) -> bool {
-        let hopes = self.hopes.get().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
-        hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
+    /// Returns `true` if the search can skip the content of a file, which is text without a match.
+    fn can_skip(&self, path: &VfsPath, name: &str, size: u64) -> bool {
+        let candidates = self
+            .candidates
+            .get()
+            .filter(|candidates| size <= candidates.max_skipped_size && !IGNORE_FILES.contains(&name));
+        candidates.is_some_and(|candidates| path.starts_with(&candidates.below) && !candidates.keys.contains(path))
     }
 }
 
@@ -209,8 +216,8 @@ impl<S: Store> Tree for StoreTree<S> {
 
 impl<S: Store> StoreDir<S> {
     fn new(tree: &Arc<StoreTree<S>>, path: VfsPath) -> Arc<Self> {
-        let (listed, has_read_file, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
-        Arc::new(Self { tree: Arc::clone(tree), path, listed, has_read_file, ahead })
+        let (listed, has_read_file, prefetcher) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
+        Arc::new(Self { tree: Arc::clone(tree), path, listed, has_read_file, prefetcher })
     }
 
     fn stored(&self, name: &str) -> Option<&StoredMeta> {
@@ -232,15 +239,15 @@ impl<S: Store> StoreDir<S> {
     /// Returns the files to prefetch when a file is read: the candidates of the search, or else the small files of the
     /// directory from the second one on, as the first may be an ignore file or all that the search needs.
     fn prefetcher(&self) -> Option<&Prefetcher> {
-        if let Some(hopes) = self.tree.hopes.get() {
-            let candidates = || hopes.candidates.iter().map(|path| (path.clone(), None));
-            return Some(self.tree.ahead.get_or_init(|| Prefetcher::new(&self.tree.view, candidates())));
+        if let Some(candidates) = self.tree.candidates.get() {
+            let files = || candidates.keys.iter().map(|path| (path.clone(), None));
+            return Some(self.tree.prefetcher.get_or_init(|| Prefetcher::new(&self.tree.view, files())));
         }
         let listed = self.listed.get().filter(|_| self.tree.view.store().capabilities().bulk_reads)?;
         if !self.has_read_file.swap(true, Ordering::Relaxed) {
             return None;
         }
-        Some(self.ahead.get_or_init(|| {
+        Some(self.prefetcher.get_or_init(|| {
             let max = prefetch::MAX_FILE_BYTES.min(self.tree.max_file_size);
             let small = listed.files().filter(|(_, stored)| stored.size <= max);
             Prefetcher::new(
@@ -250,17 +257,19 @@ impl<S: Store> StoreDir<S> {
         }))
     }
 
-    /// The content of the file at `path`, which is likely to be `stored`.
+    /// Returns the content of the file at `path`, from the cache if it has the version of `stored`.
     fn content(&self, path: &VfsPath, stored: &StoredMeta) -> Result<Content> {
         let (key, contents) = (self.tree.view.key(path), &self.tree.view.shared.contents);
-        if let Some(kept) = contents.get(&key, &stored.version) {
-            return Ok(kept);
+        if let Some(cached) = contents.get(&key, &stored.version) {
+            return Ok(cached);
         }
         let runtime = self.tree.runtime.as_deref().map(Runtime::handle);
-        if let Some(fetch) = self.prefetcher().and_then(|ahead| ahead.fetch_block(&self.tree.view, runtime, path)) {
+        if let Some(fetch) =
+            self.prefetcher().and_then(|prefetcher| prefetcher.fetch_block(&self.tree.view, runtime, path))
+        {
             self.tree.wait(fetch.map(Ok))?;
-            if let Some(kept) = contents.get(&key, &stored.version) {
-                return Ok(kept);
+            if let Some(cached) = contents.get(&key, &stored.version) {
+                return Ok(cached);
             }
         }
         let max = self.tree.view.shared.max_file_size().max(stored.size);
@@ -284,7 +293,7 @@ impl<S: Store> tree::Directory for StoreDir<S> {
     fn list_only(&self, names: &[String]) -> Result<Listing> {
         if self.tree.names_in(&self.path).is_some() || self.listed.get().is_some() {
             let directory = self.directory()?;
-            return Ok(only(directory, &self.path, names));
+            return Ok(filter_entries(directory, &self.path, names));
         }
         let looked_up =
             names.iter().filter_map(|name| Some((name, self.path.child(name).ok()?))).map(|(name, path)| async move {
@@ -295,7 +304,7 @@ impl<S: Store> tree::Directory for StoreDir<S> {
         let looked_up = stream::iter(looked_up).buffered(self.tree.view.fetches()).try_collect::<Vec<_>>();
         let mut listing = Listing::default();
         for (name, is_file, is_directory) in self.tree.wait(looked_up)? {
-            push(&mut listing, &self.path, name, is_file, is_directory);
+            push_entry(&mut listing, &self.path, name, is_file, is_directory);
         }
         Ok(listing)
     }
@@ -313,7 +322,7 @@ impl<S: Store> tree::Directory for StoreDir<S> {
     }
 
     fn follow_link(&self, _name: &str) -> Result<ChildKind> {
-        Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
+        Err(Error::new(ErrorKind::Unsupported, "a store has no links"))
     }
 
     fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
@@ -333,10 +342,10 @@ impl<S: Store> tree::Directory for StoreDir<S> {
             },
         };
         let size = stored.size;
-        if size <= self.tree.max_file_size && self.tree.is_hopeless(&path, name, size) {
+        if size <= self.tree.max_file_size && self.tree.can_skip(&path, name, size) {
             return Ok(Bytes::new().into());
         }
-        // What is too large is not read, only told.
+        // The search skips a file over its limit by the size alone, without reading it.
         if size > self.tree.max_file_size || size > BLOCK_BYTES {
             let tree = Arc::clone(&self.tree);
             let reader = BlockReader { tree, path, version: None, at: 0, block: Bytes::new() };
@@ -351,20 +360,20 @@ impl<S: Store> tree::Directory for StoreDir<S> {
     }
 }
 
-/// Those entries of `directory` that have one of the `names`.
-fn only(directory: &Directory, path: &VfsPath, names: &[String]) -> Listing {
+/// Returns the entries of `directory` with one of `names`.
+fn filter_entries(directory: &Directory, path: &VfsPath, names: &[String]) -> Listing {
     let mut listing = Listing::default();
     for name in names {
-        push(&mut listing, path, name, directory.file(name).is_some(), directory.has_directory(name));
+        push_entry(&mut listing, path, name, directory.file(name).is_some(), directory.has_directory(name));
     }
     listing
 }
 
-fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, is_directory: bool) {
+fn push_entry(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, is_directory: bool) {
     match (is_file, is_directory) {
-        (true, is_hidden) => {
+        (true, is_shadowed) => {
             listing.push(name, ChildKind::File);
-            if is_hidden {
+            if is_shadowed {
                 listing.problems.push(shadowed(directory, name));
             }
         }
@@ -373,11 +382,11 @@ fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, i
     }
 }
 
-/// A large file, read block by block as it is searched.
+/// Reader of a large file, which fetches one block at a time.
 struct BlockReader<S> {
     tree: Arc<StoreTree<S>>,
     path: VfsPath,
-    /// Of the first block; all others must have the same.
+    /// Version of the first block, which all others must have.
     version: Option<Version>,
     at: u64,
     block: Bytes,

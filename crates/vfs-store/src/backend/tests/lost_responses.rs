@@ -1,4 +1,4 @@
-//! Changes that a store makes one at a time, and does not tell of.
+//! Changes whose response is lost, in a store that changes one value at a time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use vfs_core::{
     WriteRequest,
 };
 
-use super::probe::Lost;
-use super::taken_back::{contents, stage};
+use super::probe::LostResponse;
+use super::rollback::{contents, stage};
 use super::{Probe, cx, path, probed};
 use crate::{
     Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Store as _, StoreBackend,
@@ -26,15 +26,15 @@ fn texts(found: Vec<(String, String)>) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn what_may_have_been_made_is_taken_back() {
+async fn a_rename_that_may_have_been_applied_is_rolled_back() {
     let ways = [("/d/a", "/n"), ("/d/a", "/t"), ("/d", "/n")];
     for (way, call) in ways.iter().flat_map(|way| ["put", "delete"].map(|call| (way, call))) {
         for count in 1..=(if way.0 == "/d" { 3 } else { 1 }) {
             let (files, probe, store) = stage().await;
             let before = contents(&store).await;
             probe.take_all();
-            probe.lose(call, count, Lost::Unavailable);
-            let error = rename(&files, &cx(), *way).await.expect_err("nobody knows what became of it");
+            probe.lose(call, count, LostResponse::Unavailable);
+            let error = rename(&files, &cx(), *way).await.expect_err("the outcome is unknown");
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{way:?} {call} {count}");
             assert_eq!(contents(&store).await, before, "{way:?} {call} {count}");
         }
@@ -43,7 +43,7 @@ async fn what_may_have_been_made_is_taken_back() {
 
 #[tokio::test]
 async fn a_rename_over_a_large_file_is_rolled_back_without_holding_the_files_in_memory() {
-    for (call, lost) in [("put", Lost::Unavailable), ("delete", Lost::Unavailable), ("delete", Lost::Timeout)] {
+    for (call, lost) in [("put", LostResponse::Unavailable), ("delete", LostResponse::Unavailable), ("delete", LostResponse::Timeout)] {
         let (files, probe, store) = stage().await;
         for (at, letter) in [("/d/a", "a"), ("/t", "t")] {
             files.write_text(at, &letter.repeat(2 * STAGED_PART_BYTES)).await.expect("it is there");
@@ -60,21 +60,22 @@ async fn a_rename_over_a_large_file_is_rolled_back_without_holding_the_files_in_
 }
 
 #[tokio::test]
-async fn a_copy_that_may_have_been_made_is_taken_back() {
+async fn a_copy_that_may_have_been_applied_is_rolled_back() {
     for count in 1..=3 {
         let (files, probe, store) = stage().await;
         let before = contents(&store).await;
         probe.take_all();
-        probe.lose("put", count, Lost::Unavailable);
-        let error = files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect_err("nobody knows");
+        probe.lose("put", count, LostResponse::Unavailable);
+        let error =
+            files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect_err("the outcome is unknown");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert_eq!(contents(&store).await, before, "{count}");
     }
 }
 
 #[tokio::test]
-async fn an_upload_that_may_have_been_made_overwrites_no_later_edit() {
-    for lost in [Lost::Unavailable, Lost::Timeout] {
+async fn an_upload_that_may_have_been_applied_overwrites_no_later_edit() {
+    for lost in [LostResponse::Unavailable, LostResponse::Timeout] {
         let (files, probe) = probed(MemoryStore::new());
         let other = StoreBackend::new(probe.store.clone());
         probe.take_all();
@@ -86,8 +87,8 @@ async fn an_upload_that_may_have_been_made_overwrites_no_later_edit() {
             }
         });
         let upload = ["/u/1", "/u/2"].map(|at| UploadRequest::new(path(at), "uploaded\n"));
-        for answer in files.upload_files(&cx(), upload.to_vec()).await {
-            let error = answer.cause.expect("nobody knows what became of it");
+        for response in files.upload_files(&cx(), upload.to_vec()).await {
+            let error = response.cause.expect("the outcome is unknown");
             assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{lost:?}: {error}");
         }
         assert_eq!(files.read_text("/u/1").await.expect("it is there"), "edited\n", "{lost:?}");
@@ -95,40 +96,40 @@ async fn an_upload_that_may_have_been_made_overwrites_no_later_edit() {
 }
 
 #[tokio::test]
-async fn what_another_wrote_in_the_place_of_a_doubtful_copy_stays() {
+async fn a_file_of_another_writer_in_place_of_a_doubtful_copy_stays() {
     let (files, probe, store) = stage().await;
     let other = StoreBackend::new(store.clone());
     probe.take_all();
-    probe.lose("put", 1, Lost::Unavailable);
+    probe.lose("put", 1, LostResponse::Unavailable);
     probe.before(move |name, count| {
         if name == "get" && count == 2 {
             futures::executor::block_on(other.write_text("/n", "another\n")).expect("it is written");
         }
     });
-    rename(&files, &cx(), ("/d/a", "/n")).await.expect_err("nobody knows what became of it");
+    rename(&files, &cx(), ("/d/a", "/n")).await.expect_err("the outcome is unknown");
     assert_eq!(files.read_text("/n").await.expect("it is another's"), "another\n");
     assert_eq!(files.read_text("/d/a").await.expect("it is not moved"), "of /d/a\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_is_never_told_of_keeps_nobody_beyond_the_deadline_and_loses_nothing() {
+async fn a_change_that_is_never_acknowledged_ends_at_the_deadline_and_loses_nothing() {
     for (call, count) in [("put", 1), ("put", 2), ("delete", 1), ("delete", 2), ("delete", 3)] {
         let (files, probe, store) = stage().await;
         let before = texts(contents(&store).await);
         probe.take_all();
-        probe.lose(call, count, Lost::Forever);
+        probe.lose(call, count, LostResponse::Forever);
         let error = rename(&files, &cx().with_timeout(Duration::from_secs(3)), ("/d", "/n")).await;
-        assert_eq!(error.expect_err("nobody knows").kind(), ErrorKind::Timeout, "{call} {count}");
+        assert_eq!(error.expect_err("the outcome is unknown").kind(), ErrorKind::Timeout, "{call} {count}");
         assert_eq!(texts(contents(&store).await), before, "{call} {count}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_while_the_only_copy_is_made_loses_nothing() {
+async fn cancellation_while_the_only_copy_is_moved_loses_nothing() {
     let (files, probe, store) = stage().await;
     let before = texts(contents(&store).await);
     probe.take_all();
-    probe.lose("delete", 1, Lost::Forever);
+    probe.lose("delete", 1, LostResponse::Forever);
     let cx = cx();
     let token = cx.cancel_token().clone();
     probe.before(move |name, _| {
@@ -142,12 +143,12 @@ async fn cancelling_while_the_only_copy_is_made_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_file_that_may_have_been_made_where_it_has_no_room_is_taken_back() {
+async fn a_new_file_that_may_have_been_stored_below_another_file_is_removed() {
     let (files, probe, store) = stage().await;
     let key = |at| Key::new(Namespace::default(), path(at));
     let (other, above) = (store.clone(), key("/x"));
     probe.take_all();
-    probe.lose("put", 1, Lost::Unavailable);
+    probe.lose("put", 1, LostResponse::Unavailable);
     probe.before(move |name, count| {
         if name == "put" && count == 1 {
             let value = NewValue::new("x\n".into(), chrono::Utc::now());
@@ -155,7 +156,7 @@ async fn a_new_file_that_may_have_been_made_where_it_has_no_room_is_taken_back()
             assert!(matches!(put, Ok(PutOutcome::Applied(_))));
         }
     });
-    let error = files.write(&cx(), WriteRequest::new(path("/x/y"), "y\n")).await.expect_err("nobody knows");
+    let error = files.write(&cx(), WriteRequest::new(path("/x/y"), "y\n")).await.expect_err("the outcome is unknown");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(store.head(&key("/x")).await.expect("memory is there").is_some());
     assert_eq!(store.head(&key("/x/y")).await.expect("memory is there"), None);

@@ -1,4 +1,4 @@
-//! Renames and copies in a store that changes one value at a time, ended at each of their steps.
+//! Rollback of renames and copies that fail or are cancelled at any step, in a store that changes one value at a time.
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ pub(super) async fn stage() -> (StoreBackend<Arc<Probe>>, Arc<Probe>, MemoryStor
 }
 
 #[tokio::test]
-async fn a_delete_that_fails_in_the_middle_says_how_many_files_are_gone_and_which_could_not_go() {
-    for gone in 0..3 {
+async fn a_delete_that_fails_midway_reports_the_number_of_removed_files_and_one_that_failed() {
+    for removed in 0..3 {
         let (files, probe, store) = stage().await;
-        // The first looks for a file at the path itself.
-        probe.fail_after(1 + gone);
+        // The first delete is for a file at the path itself.
+        probe.fail_after(1 + removed);
         let delete = DeleteRequest::new(path("/d")).recursive();
-        let error = files.delete(&cx(), delete).await.expect_err("the store is gone in the middle");
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{gone}");
-        let expected = (gone > 0).then_some(ErrorDetail::PartialDelete { files: gone as u64 });
+        let error = files.delete(&cx(), delete).await.expect_err("the store becomes unavailable");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{removed}");
+        let expected = (removed > 0).then_some(ErrorDetail::PartialDelete { files: removed as u64 });
         assert_eq!(error.detail(), expected.as_ref(), "{error:?}");
         let left: Vec<_> = contents(&store).await.into_iter().map(|(at, _)| at).collect();
-        assert_eq!(left.len(), 4 - gone);
+        assert_eq!(left.len(), 4 - removed);
         assert!(left.iter().any(|at| Some(at.as_str()) == error.path()), "{error:?}");
     }
 }
@@ -51,7 +51,7 @@ async fn a_transfer_that_fails_at_any_step_never_loses_a_file() {
         let before = contents(&store).await;
         probe.fail_after(step);
         let rename = RenameRequest::new(path("/d"), path("/n"));
-        let error = files.rename(&cx(), rename).await.expect_err("the store is gone in the middle");
+        let error = files.rename(&cx(), rename).await.expect_err("the store becomes unavailable");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{step}");
         let texts = |found: Vec<(String, String)>| {
             found.into_iter().map(|(_, text)| text).collect::<std::collections::BTreeSet<_>>()
@@ -59,13 +59,13 @@ async fn a_transfer_that_fails_at_any_step_never_loses_a_file() {
         assert_eq!(
             texts(contents(&store).await),
             texts(before),
-            "{step}: nothing can be taken back, and nothing is lost"
+            "{step}: nothing can be rolled back, and nothing is lost"
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_refused_or_cancelled_in_the_middle_is_taken_back() {
+async fn a_transfer_that_is_cancelled_midway_is_rolled_back() {
     for (at, is_copy) in [(1, false), (2, false), (3, false), (5, false), (1, true), (3, true)] {
         let (files, probe, store) = stage().await;
         let before = contents(&store).await;
@@ -89,7 +89,7 @@ async fn what_is_refused_or_cancelled_in_the_middle_is_taken_back() {
 }
 
 #[tokio::test]
-async fn what_others_write_to_the_source_meanwhile_is_moved_too() {
+async fn changes_of_the_source_by_other_writers_are_moved_too() {
     let (files, probe, store) = stage().await;
     let other = StoreBackend::new(store.clone());
     probe.take_all();
@@ -105,7 +105,7 @@ async fn what_others_write_to_the_source_meanwhile_is_moved_too() {
 }
 
 #[tokio::test]
-async fn a_transfer_keeps_the_times_of_what_moves() {
+async fn a_transfer_preserves_the_times_of_files() {
     for store in [MemoryStore::new(), MemoryStore::single_valued()] {
         let files = StoreBackend::new(store);
         files.create_text("/a", "one\n").await.expect("it is new");

@@ -1,4 +1,4 @@
-//! Transfers and writes that meet others, in a store that changes one value at a time.
+//! Transfers and writes that collide with other writers, most in a store that changes one value at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use futures::future::join_all;
 use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, RenameRequest, WriteMode, WriteRequest};
 
-use super::taken_back::{contents, stage};
+use super::rollback::{contents, stage};
 use super::{Probe, cx, path};
 use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store, StoreBackend};
 
@@ -16,7 +16,7 @@ fn key(at: &str) -> Key {
     Key::new(Namespace::default(), path(at))
 }
 
-/// Puts a value, as a program does that knows nothing of directories.
+/// Puts a value without checking for directories, as other programs do.
 fn put(store: &MemoryStore, at: &str, text: &'static str) {
     let value = NewValue::new(Bytes::from_static(text.as_bytes()), chrono::Utc::now());
     assert!(matches!(block_on(store.put(&key(at), value, &Precondition::Any)), Ok(PutOutcome::Applied(_))));
@@ -31,7 +31,7 @@ fn owned(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_source_that_vanishes_is_not_found_and_what_was_to_be_replaced_stays() {
+async fn a_source_that_vanishes_is_not_found_and_the_target_stays() {
     for (call, to) in [("get", "/n"), ("get", "/t"), ("put", "/n"), ("delete", "/n"), ("put", "/t"), ("delete", "/t")] {
         let (files, probe, store) = stage().await;
         let other = store.clone();
@@ -60,7 +60,8 @@ async fn a_copy_whose_source_vanishes_is_not_found() {
             remove(&store, "/d/a");
         }
     });
-    let error = files.copy(&cx(), CopyRequest::new(path("/d/a"), path("/n"))).await.expect_err("it is gone");
+    let error =
+        files.copy(&cx(), CopyRequest::new(path("/d/a"), path("/n"))).await.expect_err("the source was removed");
     assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
 }
 
@@ -87,17 +88,17 @@ async fn one_of_many_renames_of_a_source_wins() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_made_meanwhile_is_not_merged_into() {
-    for (met, is_copy) in [("/n/x", false), ("/n/b", false), ("/n/a/x", false), ("/n", true), ("/n/b", true)] {
+async fn a_directory_that_is_created_meanwhile_is_not_merged_into() {
+    for (created, is_copy) in [("/n/x", false), ("/n/b", false), ("/n/a/x", false), ("/n", true), ("/n/b", true)] {
         let (files, probe, store) = stage().await;
         let other = store.clone();
         let mut expected = contents(&store).await;
-        expected.push((met.to_owned(), "another\n".to_owned()));
+        expected.push((created.to_owned(), "another\n".to_owned()));
         expected.sort();
         probe.take_all();
         probe.before(move |name, count| {
             if name == "put" && count == 2 {
-                put(&other, met, "another\n");
+                put(&other, created, "another\n");
             }
         });
         let outcome = if is_copy {
@@ -105,8 +106,12 @@ async fn a_directory_that_is_made_meanwhile_is_not_merged_into() {
         } else {
             files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.map(drop)
         };
-        assert_eq!(outcome.expect_err("somebody else is there").kind(), ErrorKind::AlreadyExists, "{met}");
-        assert_eq!(contents(&store).await, expected, "{met} {is_copy}");
+        assert_eq!(
+            outcome.expect_err("another writer created the target").kind(),
+            ErrorKind::AlreadyExists,
+            "{created}"
+        );
+        assert_eq!(contents(&store).await, expected, "{created} {is_copy}");
     }
 }
 
@@ -146,7 +151,7 @@ async fn a_file_that_shares_its_path_with_a_directory_can_be_overwritten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_one_of_many_overwrites_is_made() {
+async fn all_of_many_overwrites_succeed() {
     for store in [MemoryStore::new(), MemoryStore::single_valued()] {
         let writes = (0..64).map(|n| {
             let files = StoreBackend::new(Arc::new(Probe::new(store.clone())));
@@ -169,26 +174,26 @@ async fn large_files_are_copied_a_few_at_a_time() {
         assert!(matches!(put, Ok(PutOutcome::Applied(_))));
     }
     probe.take_all();
-    let (held, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let seen = Arc::clone(&most);
+    let (open, max_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&max_open);
     probe.before(move |name, _| match name {
-        "get" => _ = seen.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst),
-        "put" => _ = held.fetch_sub(1, Ordering::SeqCst),
+        "get" => _ = seen.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst),
+        "put" => _ = open.fetch_sub(1, Ordering::SeqCst),
         _ => {}
     });
     let copied = files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect("it is there");
     assert_eq!(copied.files, 8);
-    assert_eq!(probe.take("get"), 8, "each comes in one answer");
-    assert_eq!(most.load(Ordering::SeqCst), 3, "64 MiB at once");
+    assert_eq!(probe.take("get"), 8, "each file is read by one request");
+    assert_eq!(max_open.load(Ordering::SeqCst), 3, "64 MiB at once");
 }
 
 #[tokio::test]
-async fn a_file_that_is_made_between_two_looks_is_read_and_edited() {
+async fn a_file_that_is_created_between_two_lookups_is_read_and_edited() {
     for is_edited in [false, true] {
         let (files, probe, store) = stage().await;
         probe.take_all();
         let other = store.clone();
-        // The first look found none; the second is for the reason.
+        // The first lookup found no file; the second one determines the reason.
         probe.before(move |name, count| {
             if name == "head" && count == 1 {
                 put(&other, "/new", "made\n");
@@ -204,7 +209,7 @@ async fn a_file_that_is_made_between_two_looks_is_read_and_edited() {
 }
 
 #[tokio::test]
-async fn what_comes_to_the_target_of_an_overwrite_meanwhile_is_replaced() {
+async fn a_file_created_meanwhile_at_the_target_of_an_overwrite_is_replaced() {
     for is_copy in [false, true] {
         let (files, probe, store) = stage().await;
         let other = store.clone();
@@ -247,12 +252,12 @@ async fn a_file_that_shares_its_path_with_a_directory_can_be_the_target_of_an_ov
 }
 
 #[tokio::test]
-async fn a_transfer_that_cannot_be_rolled_back_whole_says_so_and_loses_nothing() {
+async fn an_incomplete_rollback_is_reported_and_loses_nothing() {
     let (files, probe, store) = stage().await;
     let other = store.clone();
     probe.take_all();
     probe.before(move |name, count| {
-        // The first source is gone, its copy is edited, and the second source has another content.
+        // The first source is removed, its copy is edited, and the second source has different content.
         if name == "delete" && count == 2 {
             put(&other, "/n/a", "edited\n");
             put(&other, "/n/b/c", "edited, too\n");
