@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_encrypted_unless_said_otherwise() {
+    fn an_endpoint_is_encrypted_unless_http_is_allowed() {
         for (endpoint, allow_http, is_right) in [
             (None, None, true),
             (Some("https://h"), None, true),

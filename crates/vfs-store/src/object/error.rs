@@ -90,7 +90,8 @@ impl BucketError {
 
     /// Returns whether the precondition of the request does not hold.
     pub(super) fn is_refusal(&self) -> bool {
-        (self.cause == BucketErrorCause::Refused || self.cause == BucketErrorCause::Missing) && !self.is_missing_bucket()
+        (self.cause == BucketErrorCause::Refused || self.cause == BucketErrorCause::Missing)
+            && !self.is_missing_bucket()
     }
 
     /// Returns whether the requested range may begin after the end of the value.

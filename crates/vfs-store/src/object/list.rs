@@ -308,7 +308,8 @@ impl PageReader<'_> {
 
     /// Returns the prefix of the keys of other namespaces, if the listing covers them.
     fn hidden_prefix(&self) -> Option<String> {
-        (self.namespace.as_str().is_empty() && self.request.below.is_root()).then(|| self.store.inner.layout.named_prefix())
+        (self.namespace.as_str().is_empty() && self.request.below.is_root())
+            .then(|| self.store.inner.layout.named_prefix())
     }
 
     /// Returns the start of the page after `listing`.
@@ -327,7 +328,8 @@ impl PageReader<'_> {
     /// Returns the start of the next page if `key` is of another namespace: the listing skips all other namespaces in
     /// one step.
     fn skip_namespaces(&self, key: &str) -> Option<ListStart> {
-        let hidden = self.hidden_prefix().filter(|hidden| key.starts_with(hidden) && self.request.depth == ListDepth::All);
+        let hidden =
+            self.hidden_prefix().filter(|hidden| key.starts_with(hidden) && self.request.depth == ListDepth::All);
         hidden.map(|hidden| ListStart::After(format!("{hidden}{}", char::MAX)))
     }
 

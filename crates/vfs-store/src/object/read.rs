@@ -90,8 +90,11 @@ impl MetadataNames {
     /// Returns the metadata of a value whose content is sent later.
     pub(super) fn without_hash(self, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, id: WriteId) -> Attributes {
         let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
-        let labels =
-            [(self.created_at, time(created_at)), (self.modified_at, time(modified_at)), (self.write_id, format_id(id))];
+        let labels = [
+            (self.created_at, time(created_at)),
+            (self.modified_at, time(modified_at)),
+            (self.write_id, format_id(id)),
+        ];
         labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect()
     }
 }
@@ -212,7 +215,9 @@ impl ObjectService {
     ) -> Result<Option<ReadObject>, BucketError> {
         let range = range.map_or(0..MAX_RANGE_END, |range| range.start..range.end.min(MAX_RANGE_END));
         for _ in 0..MAX_READ_ATTEMPTS {
-            let Some(first) = self.read_piece(location, piece_range(&range, range.start), None).await? else { return Ok(None) };
+            let Some(first) = self.read_piece(location, piece_range(&range, range.start), None).await? else {
+                return Ok(None);
+            };
             let rest = range.start + first.content.len() as u64..range.end.min(first.found.stored.size);
             if rest.is_empty() {
                 return Ok(Some(first));
@@ -234,7 +239,8 @@ impl ObjectService {
         // A weak tag never matches a condition; comparing the version detects changes all the same.
         let tag = tag(&first.found.stored.version).filter(|tag| !tag.starts_with("W/"));
         let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
-        let pieces: Vec<_> = starts.map(|start| self.read_piece(location, piece_range(&rest, start), tag.clone())).collect();
+        let pieces: Vec<_> =
+            starts.map(|start| self.read_piece(location, piece_range(&rest, start), tag.clone())).collect();
         let mut pieces = stream::iter(pieces).buffered(MAX_CONCURRENT_PIECES);
         let whole = first.content.len() as u64 + (rest.end - rest.start).min(MAX_VALUE);
         let mut content = BytesMut::with_capacity(usize::try_from(whole).unwrap_or_default());

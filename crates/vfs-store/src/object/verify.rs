@@ -26,7 +26,8 @@ impl Inspect for BucketStore {
         let mut files = EnclosingFiles::default();
         while let Some(objects) = scan.next().await? {
             report.problems.extend(objects.iter().filter_map(|object| files.enter(&self.inner.layout, &object.key)));
-            let mut results = stream::iter(objects).map(|object| self.verify_object(object)).buffered(MAX_CONCURRENT_READS);
+            let mut results =
+                stream::iter(objects).map(|object| self.verify_object(object)).buffered(MAX_CONCURRENT_READS);
             while let Some(result) = results.next().await {
                 match result {
                     Ok(None) => {}

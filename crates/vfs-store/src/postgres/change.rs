@@ -37,7 +37,7 @@ const STAGE: &str = "INSERT INTO chunks (namespace, content, part, is_text, data
 
 const TRANSACTION_STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
 
-// The second column tells whether old changes were removed from the log, which may include the requested one.
+// The second column shows whether old changes were removed from the log, which may include the requested one.
 const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = namespaces.id AND write_id = $2), \
                             coalesce((SELECT min(sequence) FROM changes WHERE namespace = namespaces.id), 1) > 1 \
                         FROM namespaces WHERE name = $1";
@@ -144,8 +144,8 @@ impl PostgresChange<'_> {
         let work = async {
             let status: Option<String> =
                 match self.server.sending.query_autocommit(&connection, TRANSACTION_STATUS, &[&transaction]).await {
-                    // The id is in the future: the server crashed before the transaction was durable, and will assign the
-                    // id again.
+                    // The id is in the future: the server crashed before the transaction was durable, and will assign
+                    // the id again.
                     Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
                         return Ok(Some(TransactionOutcome::NotApplied));
                     }

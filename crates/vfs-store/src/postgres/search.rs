@@ -65,9 +65,9 @@ pub(super) async fn candidates(
 /// Predicate on a content.
 #[derive(Debug, Clone, Copy)]
 enum TextPredicate {
-    /// Its folded text matches a pattern; the trigram index finds those.
+    /// The folded text matches a pattern; the trigram index finds such contents.
     Like,
-    /// It contains some bytes; every content is scanned for them.
+    /// The content contains some bytes; every content is scanned for them.
     Contains,
 }
 

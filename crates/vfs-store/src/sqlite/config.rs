@@ -8,7 +8,7 @@ use vfs_core::{Error, Result};
 
 use crate::admin::url::{StoreUrl, percent_decoded};
 
-/// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
+/// Maximum [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Allowed numbers of [`readers`](SqliteConfig::readers).
 const READERS: RangeInclusive<usize> = 1..=64;

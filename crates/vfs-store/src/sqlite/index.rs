@@ -207,7 +207,7 @@ pub(super) fn candidates(
             return Ok(None);
         }
     }
-    // The range also contains paths that are not below the prefix; `add` skips them.
+    // The range also contains paths that are neither the prefix nor below it; `add` skips them.
     let sql = "SELECT path FROM files WHERE indexed <> 1 AND namespace = ?1 AND path >= ?2 AND path < ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let mut others = statement.query((namespace, prefix.as_str(), rows::range_below(prefix).1))?;
