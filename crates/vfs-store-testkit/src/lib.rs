@@ -1,9 +1,10 @@
-//! The contract of a [`Store`](vfs_store::Store), as code.
+//! Executable contract of a [`Store`](vfs_store::Store).
 //!
-//! [`STORE`] is the table of laws: each checks one numbered behaviour of `docs/contract.md` on any store. [`store_trials`] runs
-//! them as named tests, `store::subject::law`. The laws of backends and shells are in [`vfs_testkit`].
+//! [`STORE`] is the table of laws: each checks one numbered behaviour of `docs/contract.md` on any store.
+//! [`store_trials`] runs them as named tests, `store::subject::law`. The laws of backends and shells are in
+//! [`vfs_testkit`].
 //!
-//! A test target without a harness that checks a store of yours:
+//! The following test target without a harness checks your own store:
 //!
 //! ```no_run
 //! use vfs_store::MemoryStore as MyStore;

@@ -10,13 +10,13 @@ use vfs_store::{STAGED_PART_BYTES, Store, StoreCapabilities, TimestampSource};
 
 use crate::laws::StoreLaw;
 
-/// One empty store that a law has for itself, and the facts about it that the trait does not show.
+/// Empty store for one law, with properties that the trait does not show.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoreTarget {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// The same values through another handle, opened as another process would.
+    /// Another handle of the same values, opened as by another process.
     pub second: Option<Arc<dyn Store>>,
     /// The events that change a version. Default [`Versions::OfContent`].
     pub versions: Versions,
@@ -24,17 +24,17 @@ pub struct StoreTarget {
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The events that change the version of a value.
+/// Kind of events that change the version of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Versions {
-    /// Content: with the same content at the same path comes the same version.
+    /// Changes of the content: the same content at the same path has the same version.
     OfContent,
-    /// A change: the same content put again may have another version.
+    /// All changes: the same content may have another version if it is put again.
     OfChange,
 }
 
 impl StoreTarget {
-    /// A fresh and empty `store`.
+    /// Creates a target of a fresh and empty `store`.
     pub fn new(store: impl Store) -> Self {
         Self {
             store: Arc::new(store),
@@ -45,7 +45,7 @@ impl StoreTarget {
         }
     }
 
-    /// Lets the laws of two handles run, and every race go over both.
+    /// Sets a second handle, so that laws of two handles run, and races use both.
     #[must_use]
     pub fn with_second(mut self, second: impl Store) -> Self {
         self.second = Some(Arc::new(second));
@@ -59,7 +59,7 @@ impl StoreTarget {
         self
     }
 
-    /// Leaves the law `number` out, for a `reason` that lies in the server and not in the store.
+    /// Excludes the law `number`, for a `reason` that is due to the server and not to the store.
     #[must_use]
     pub fn except(mut self, number: &'static str, reason: &'static str) -> Self {
         self.exceptions.push((number, reason));
@@ -73,7 +73,7 @@ impl StoreTarget {
         self
     }
 
-    /// Why `law` does not apply; `None` where it does.
+    /// Returns why `law` does not apply, or `None` if it applies.
     pub(crate) fn exception_of(&self, law: &StoreLaw) -> Option<&'static str> {
         let excepted = self.exceptions.iter().find(|(number, _)| *number == law.number);
         law.need.missing_in(self).or(excepted.map(|(_, reason)| *reason))
@@ -92,7 +92,7 @@ impl fmt::Debug for StoreTarget {
     }
 }
 
-/// The features that a law needs from a store, beside the trait.
+/// Features that a law needs from a store, in addition to the trait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreNeed {
@@ -100,13 +100,13 @@ pub enum StoreNeed {
     Nothing,
     /// Batches.
     Batch,
-    /// A record of changes.
+    /// A change log.
     Changes,
-    /// Batches, and a record of changes.
+    /// Batches, and a change log.
     BatchAndChanges,
-    /// A search for the values that may hold a text.
+    /// A search for the values that may contain a text.
     Search,
-    /// Batches, and a search for the values that may hold a text.
+    /// Batches, and a search for the values that may contain a text.
     BatchAndSearch,
     /// Contents that are staged in parts.
     Staging,
@@ -116,26 +116,26 @@ pub enum StoreNeed {
     Second,
     /// Another handle, and batches.
     BatchAndSecond,
-    /// Another handle, and a record of changes.
+    /// Another handle, and a change log.
     ChangesAndSecond,
-    /// Times that are stored as the caller gives them.
+    /// Times that are stored as the caller sets them.
     KeptTimes,
-    /// Versions that are those of the content.
+    /// Versions that depend on the content only.
     VersionsOfContent,
-    /// A limit of values that is small enough to go over it.
+    /// A maximum size of values that is small enough to exceed it in a test.
     SmallValues,
-    /// A limit of paths under that of all paths.
+    /// A maximum length of paths below that of all paths.
     ShortPaths,
 }
 
-/// The largest limit of values that a law goes over, in bytes.
+/// Largest maximum size of values in bytes that a law exceeds.
 pub(crate) const MAX_SMALL_VALUE: u64 = 16 * 1024 * 1024;
 
 /// Size in bytes of the contents that laws stage: more than a part, so that there are two.
 pub(crate) const STAGED_BYTES: usize = STAGED_PART_BYTES + 12_345;
 
 impl StoreNeed {
-    /// Why `target` does not have it; `None` where it does.
+    /// Returns why `target` lacks these features, or `None` if it has them.
     pub fn missing_in(self, target: &StoreTarget) -> Option<&'static str> {
         let StoreCapabilities { max_value, max_path, .. } = target.store.capabilities();
         let batch = (target.store.as_batch().is_some(), "this store makes one change at a time");
@@ -172,27 +172,28 @@ impl StoreNeed {
                 vec![(max_path < vfs_core::VfsPath::MAX_LEN, "values may have any path")]
             }
         };
-        needs.into_iter().find_map(|(met, reason)| (!met).then_some(reason))
+        needs.into_iter().find_map(|(is_fulfilled, reason)| (!is_fulfilled).then_some(reason))
     }
 }
 
-/// Makes fresh stores of one kind.
+/// Factory of fresh stores of one kind.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoreFactory {
-    /// The first part of its trials' names.
+    /// The first part of the names of the trials.
     pub name: &'static str,
-    /// Why there are none here, such as a server whose address is not known: every law is then ignored.
+    /// The reason why there is no such store here, such as a server without a configured address. If set, every law is
+    /// ignored.
     pub absent: Option<&'static str>,
-    /// Makes a store that no other law has seen, on the law's own runtime.
+    /// Creates a store that no other law has used, on the runtime of the law.
     pub make: Arc<MakeStore>,
 }
 
-/// Makes a store.
+/// Function that creates a store.
 pub type MakeStore = dyn Fn() -> BoxFuture<'static, Result<StoreTarget>> + Send + Sync;
 
 impl StoreFactory {
-    /// Calls `make` for each law.
+    /// Creates a factory that calls `make` for each law.
     pub fn new<F>(name: &'static str, make: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<StoreTarget>> + Send + 'static,
@@ -200,7 +201,7 @@ impl StoreFactory {
         Self { name, absent: None, make: Arc::new(move || Box::pin(make())) }
     }
 
-    /// Says that there are none here, and why.
+    /// Sets the reason why there is no such store here.
     #[must_use]
     pub fn absent(mut self, reason: &'static str) -> Self {
         self.absent = Some(reason);

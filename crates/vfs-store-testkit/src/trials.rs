@@ -1,4 +1,4 @@
-//! The laws of stores as named tests.
+//! Named tests of the laws of stores.
 
 use libtest_mimic::{Completion, Failed, Trial};
 use vfs_testkit::harness::run_law;
@@ -6,9 +6,9 @@ use vfs_testkit::harness::run_law;
 use crate::laws::{STORE, StoreLaw};
 use crate::target::StoreFactory;
 
-/// Every law of a store as a trial `store::subject::law`, each on a fresh store and a runtime of its own.
+/// Returns every law of a store as a trial `store::subject::law`, each on a fresh store and a runtime of its own.
 ///
-/// A law that needs what the store does not have is shown as ignored, with the reason. One that has not ended after
+/// A law that needs a feature that the store lacks is shown as ignored, with the reason. A law that has not ended after
 /// ten minutes fails.
 pub fn store_trials(factory: StoreFactory) -> Vec<Trial> {
     STORE
@@ -25,9 +25,9 @@ fn try_law(factory: &StoreFactory, law: StoreLaw) -> Result<Completion, Failed> 
     if let Some(reason) = factory.absent {
         return Ok(Completion::ignored_with(reason));
     }
-    let made = (factory.make)();
+    let target = (factory.make)();
     let ignored = run_law(law.number, async move {
-        let target = made.await?;
+        let target = target.await?;
         let exception = target.exception_of(&law);
         if exception.is_none() {
             (law.run)(&target).await?;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_have_names_and_numbers_of_their_own() {
+    fn laws_have_unique_names_and_numbers() {
         let count = |mut words: Vec<String>| {
             words.sort_unstable();
             words.dedup();

@@ -1,4 +1,4 @@
-//! Store of objects in a bucket.
+//! Store in a bucket of an object storage service.
 
 mod change;
 mod config;
@@ -36,39 +36,43 @@ use crate::store::{
     StoredMeta, StoredValue, TimestampSource, ValueContent,
 };
 
-/// Files in a bucket of Amazon S3, of what speaks its language, or of any other object store.
+/// Store in a bucket of Amazon S3, of a compatible service, or of any other object store.
 ///
 /// # Behaviour
 ///
-/// * **Other tools read the files.** The object at `<prefix>/path/to/file` holds exactly the bytes of the file, for the namespace
-///   without components; those of the namespace `org/user` are at `<prefix>/=/org/user/=/path/to/file`. A path component made of
-///   `=` only gets one more. A control character of a path is written `%0A` in the key, and `%` is written `%25` where it would
-///   be read as one of those; every other character is itself. A key has at most 1,024 bytes; a longer path is `invalid_path`.
-/// * **Other tools write files.** An object whose key no path has (an empty part, `.`, over 255 bytes between two `/`) is a problem
-///   of the listing. An object whose key ends in `/`, as tools make them for empty folders, is passed over.
-/// * **Conditions** are checked by the service, with the entity tag as the version: a service must support `If-Match` and
-///   `If-None-Match` on puts, as S3, R2, MinIO, Google Cloud Storage and Azure do. A put that expects anything looks first at what
-///   is there. A removal looks first too, and then says `If-Match`: services that do not know it there (of S3's relatives; and all
-///   others) may remove what was put in the few milliseconds between.
-/// * **Lost answers.** A request is tried again by [`BucketConfig::max_retries`]. Each value carries its
-///   [`WriteId`](crate::WriteId), by which a put finds out that an attempt whose answer was lost was made. Where somebody else has
-///   changed the file since, this cannot be known, and the error says so.
-/// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. S3 checks the condition when it puts them together;
-///   for other services it is checked just before that. Parts of an upload that a crash ended stay in the bucket: let a lifecycle
-///   rule remove incomplete uploads.
-/// * **A dead network** ends an operation after 35 s, with the defaults of [`BucketConfig`].
-/// * **Large values are read** in pieces of 8 MiB, four at a time, each with its own time and attempts, and all of one version: a
-///   value that others change meanwhile is begun again.
-/// * **Times** are in the metadata `vfs-created-at` and `vfs-modified-at` of an object, to the microsecond (with `_` on Azure).
-///   [`head`](Store::head) and [`get`](Store::get) read them; listings know only when an object was put, to the second or
-///   millisecond, and not when the file was made.
-/// * **[Staged](Staging) values** are multipart uploads, of up to 64 GiB. Their times are those at which the upload was begun. An upload
-///   that another writer got ahead of while it was completed is a `conflict`, and is discarded.
-/// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) compares; staged values have none, as
-///   metadata comes before the content.
-/// * **Listings** are sorted as paths are, but for names with control characters or made of `=` only: beyond 1,000 values they may
-///   come later than their place. Folders without files, as other tools make them, are directories.
-/// * There are no changes of several files as one, no change notifications and no search.
+/// * **Other tools can read the files.** In the namespace without components, the object at `<prefix>/path/to/file` has
+///   exactly the bytes of the file; objects of the namespace `org/user` are at `<prefix>/=/org/user/=/path/to/file`. A
+///   path component that consists of `=` gets one more `=`. A control character of a path is encoded in the key, such
+///   as a line break as `%0A`, and `%` is encoded as `%25` if it would begin such a code. A key has at most 1,024
+///   bytes; a longer path is `invalid_path`.
+/// * **Other tools can write files.** An object whose key is not that of any path (an empty part, `.`, over 255 bytes
+///   between two `/`) is a problem of the listing. An object whose key ends in `/`, as tools create for empty folders,
+///   is ignored.
+/// * **Conditions** are checked by the service, with the entity tag as the version: a service must support `If-Match`
+///   and `If-None-Match` on puts, as S3, R2, MinIO, Google Cloud Storage and Azure do. A put without a precondition
+///   first reads the current entity tag. A removal does so too, and then sends `If-Match`; a service that does not
+///   support it on removals (some compatible with S3, and all others) may remove an object that was put in the few
+///   milliseconds between.
+/// * **Lost responses.** A request is retried up to [`BucketConfig::max_retries`] times. Each value carries its
+///   [`WriteId`](crate::WriteId), by which a put recognises that an attempt without a response was applied. If another
+///   writer has changed the file since, this cannot be determined, and the error says so.
+/// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. S3 checks the condition when it joins the
+///   parts; for other services the store checks it just before that. Parts of an upload that was interrupted by a crash
+///   remain in the bucket: configure a lifecycle rule that removes incomplete uploads.
+/// * **Without a network** an operation fails after 35 s, with the defaults of [`BucketConfig`].
+/// * **Large values are read** in pieces of 8 MiB, four at a time, each with its own timeout and retries. All pieces
+///   are of one version: if the value changes in the meantime, the read is restarted.
+/// * **Times** are in the metadata `vfs-created-at` and `vfs-modified-at` of an object, to the microsecond (with `_` on
+///   Azure). [`head`](Store::head) and [`get`](Store::get) return them; listings return only the time at which an
+///   object was put, to the second or millisecond, and no creation time.
+/// * **[Staged](Staging) values** are multipart uploads of up to 64 GiB. Their times are those of the beginning of the
+///   upload. If another writer changes the file while the upload is completed, the upload is a `conflict` and is
+///   discarded.
+/// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) verifies. Staged
+///   values have no hash, because the metadata is sent before the content.
+/// * **Listings** are sorted by path, except for names with control characters or names that consist of `=`: beyond
+///   1,000 values, these may come later. Empty folders that other tools created are directories.
+/// * There are no atomic changes of several files, no change notifications and no search.
 ///
 /// A clone is another handle of the same connections.
 ///
@@ -99,26 +103,26 @@ struct BucketShared {
     layout: KeyLayout,
     service: ObjectService,
     source: ListSource,
-    alone: Alone,
+    write_lock: WriteLock,
     uploads: OpenUploads,
 }
 
-/// Whether removals must keep puts of this process away, as nothing else does.
-enum Alone {
-    /// The service checks, and all attempts are seen.
-    No,
-    /// An object store of any kind: puts go together, removals alone.
-    Yes(RwLock<()>),
+/// Lock that excludes puts of this process during removals, if the service does not check conditions of removals.
+enum WriteLock {
+    /// The service checks conditions, and the store sees all attempts.
+    NotNeeded,
+    /// Any other object store: puts share the lock, removals lock it exclusively.
+    PerStore(RwLock<()>),
 }
 
 impl BucketStore {
-    /// Connects to a bucket, and makes sure that it is there and may be listed.
+    /// Connects to a bucket, and checks that it exists and can be listed.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where there is no such bucket, it is in another region, or the endpoint is not usable as it is;
-    /// `permission_denied` for missing, wrong or expired credentials; `unavailable` where the service does not answer, after the
-    /// retries of the configuration.
+    /// `invalid_argument` if there is no such bucket, it is in another region, or the endpoint is not usable;
+    /// `permission_denied` for missing, wrong or expired credentials; `unavailable` if the service does not respond,
+    /// after the retries of the configuration.
     pub async fn open(config: BucketConfig) -> Result<Self> {
         let (service, source) = connection::connect(&config)?;
         let name = config.to_string();
@@ -128,26 +132,28 @@ impl BucketStore {
                 layout: config.layout,
                 service,
                 source,
-                alone: Alone::No,
+                write_lock: WriteLock::NotNeeded,
                 uploads: OpenUploads::default(),
             }),
         };
-        store.is_reachable().await?;
+        store.check_reachable().await?;
         Ok(store)
     }
 
-    /// The objects of any object store below `prefix`, or all where it is empty.
+    /// Creates a store of the objects below `prefix` in any object store, or of all its objects if `prefix` is empty.
     ///
     /// # Behaviour
     ///
     /// * The object store must support [`PutMode::Create`](object_store::PutMode::Create) and
     ///   [`PutMode::Update`](object_store::PutMode::Update) with entity tags.
-    /// * It is listed as a whole for each page. For the services that [`open`](Self::open) knows, that is what to use.
-    /// * A removal is checked against puts of this process only.
+    /// * Each page of a listing lists the whole object store. Use [`open`](Self::open) for the services that it
+    ///   supports.
+    /// * The precondition of a removal is checked against puts of this process only.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a prefix with an empty part, `.`, `..`, a control character, or a part made of `=` only.
+    /// `invalid_argument` for a prefix with an empty part, `.`, `..`, a control character, or a part that consists of
+    /// `=`.
     pub fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
         let layout = KeyLayout::new(prefix)?;
         let name = match layout.prefix() {
@@ -167,7 +173,7 @@ impl BucketStore {
                 layout,
                 service,
                 source,
-                alone: Alone::Yes(RwLock::new(())),
+                write_lock: WriteLock::PerStore(RwLock::new(())),
                 uploads: OpenUploads::default(),
             }),
         })
@@ -175,7 +181,7 @@ impl BucketStore {
 
     fn location(&self, key: &Key) -> Result<Path> {
         if key.path.is_root() {
-            return Err(Error::new(ErrorKind::InvalidPath, "the root is no file").with_path(&key.path));
+            return Err(Error::new(ErrorKind::InvalidPath, "the root is not a file").with_path(&key.path));
         }
         self.inner.layout.key(key)
     }
@@ -188,22 +194,22 @@ impl BucketStore {
         fault.error(&self.inner.name)
     }
 
-    /// Whether it is known of every attempt how it ended.
+    /// Returns whether the store sees the outcome of every attempt.
     fn sees_attempts(&self) -> bool {
-        matches!(self.inner.alone, Alone::No)
+        matches!(self.inner.write_lock, WriteLock::NotNeeded)
     }
 
-    async fn together(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        match &self.inner.alone {
-            Alone::No => None,
-            Alone::Yes(turns) => Some(turns.read().await),
+    async fn lock_shared(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        match &self.inner.write_lock {
+            WriteLock::NotNeeded => None,
+            WriteLock::PerStore(lock) => Some(lock.read().await),
         }
     }
 
-    async fn alone(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        match &self.inner.alone {
-            Alone::No => None,
-            Alone::Yes(turns) => Some(turns.write().await),
+    async fn lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        match &self.inner.write_lock {
+            WriteLock::NotNeeded => None,
+            WriteLock::PerStore(lock) => Some(lock.write().await),
         }
     }
 }
@@ -232,25 +238,25 @@ impl Store for BucketStore {
             && content.len() as u64 > MAX_VALUE
         {
             let reason =
-                format!("the file has {} bytes, and an object of this store at most {MAX_VALUE}", content.len());
+                format!("{} bytes are more than the {MAX_VALUE} that an object of this store can hold", content.len());
             return Err(Error::new(ErrorKind::TooLarge, reason).with_path(&key.path));
         }
-        let _turn = self.together().await;
+        let _guard = self.lock_shared().await;
         self.put_value(&location, &value, expected).await
     }
 
     async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
         let location = self.location(key)?;
-        let _turn = self.alone().await;
+        let _guard = self.lock_exclusive().await;
         self.delete_value(&location, expected).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-        self.page(namespace, request).await
+        self.list_page(namespace, request).await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
-        self.walk_namespaces().await
+        self.find_namespaces().await
     }
 
     fn as_staging(&self) -> Option<&dyn Staging> {
@@ -262,7 +268,7 @@ impl Store for BucketStore {
     }
 }
 
-/// The bucket and the prefix.
+/// Writes the bucket and the prefix.
 impl fmt::Display for BucketStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.inner.name)

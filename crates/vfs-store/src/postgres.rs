@@ -45,16 +45,19 @@ pub use self::config::{PostgresConfig, PostgresTls};
 /// # Behaviour
 ///
 /// * A clone is another handle of the same connections.
-/// * Each change is a transaction that locks its namespace from its first write to its commit: changes of one namespace are
-///   serialised and numbered without gaps; those of different namespaces do not wait for each other.
-/// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied twice, or
-///   acknowledged without being applied. This takes up to 45 s if the server does not notice that its client is gone.
-/// * Values have at most 256 MiB, or 1 TiB if they are [staged](Staging) in parts; paths at most 2,048 bytes. Times have microsecond precision.
+/// * Each change is a transaction that locks its namespace from its first write to its commit: changes of one namespace
+///   are serialised and numbered without gaps; those of different namespaces do not wait for each other.
+/// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied
+///   twice, or acknowledged without being applied. This takes up to 45 s if the server does not notice that its client
+///   has disconnected.
+/// * Values have at most 256 MiB, or 1 TiB if they are [staged](Staging) in parts; paths at most 2,048 bytes. Times
+///   have microsecond precision.
 /// * Copies and moves share the content of their source.
 /// * Behind a pooler such as PgBouncer, set `pooled=true` in the URL, whatever its mode.
-/// * A change feed uses an additional connection. Commits in namespaces with a feed wait for each other, because of `NOTIFY`.
-/// * If the extension `pg_trgm` exists or can be created by this user, [`Search`] indexes UTF-8 files of at most 128 KiB for literals
-///   of at least three letters; all other files are always candidates.
+/// * A change feed uses an additional connection. Commits in namespaces with a feed wait for each other, because of
+///   `NOTIFY`.
+/// * If the extension `pg_trgm` exists or can be created by this user, [`Search`] indexes UTF-8 files of at most 128
+///   KiB for literals of at least three letters; all other files are always candidates.
 ///
 /// ```no_run
 /// use vfs_store::{Inspect, PostgresConfig, PostgresStore};
@@ -71,7 +74,7 @@ pub struct PostgresStore(Arc<PostgresShared>);
 struct PostgresShared {
     server: Server,
     listener: Listener,
-    /// What notifications are sent to.
+    /// Channel of `NOTIFY` and `LISTEN`.
     channel: Arc<str>,
     can_search: bool,
 }
@@ -81,16 +84,17 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// `unavailable` where no server answers; `permission_denied` for wrong credentials and missing rights; `invalid_argument`
-    /// where the database is missing, is not encoded in UTF-8, holds tables of others or of a newer version.
+    /// `unavailable` if no server answers; `permission_denied` for wrong credentials and missing rights;
+    /// `invalid_argument` if the database is missing, is not encoded in UTF-8, or has tables of another program or of a
+    /// newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
         let server = Server::new(config)?;
-        let mut patience = RetryPolicy::new(server.config.retry_for);
+        let mut retries = RetryPolicy::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
                 Ok(can_search) => break can_search,
-                // A server that is not there is most likely one that was never started: whoever does so wants to know now.
-                Err(fault) if fault.may_pass() && !fault.is_of_connecting() && patience.again().await => {}
+                // A server that cannot be reached was probably never started, so report that at once.
+                Err(fault) if fault.is_transient() && !fault.is_connect_failure() && retries.wait().await => {}
                 Err(fault) => return Err(fault.describe(&server.config)),
             }
         };
@@ -101,16 +105,16 @@ impl PostgresStore {
 
     async fn prepare(server: &Server) -> PostgresResult<bool> {
         let mut connection = server.connection().await?;
-        let prepared = schema::prepare(server, &mut connection).await;
-        connection.finish(prepared)
+        let result = schema::prepare(server, &mut connection).await;
+        connection.finish(result)
     }
 
     async fn change(&self, namespace: &Namespace, conditions: &[Condition], writes: &[Write]) -> Result<BatchOutcome> {
         let outcome = change::change(&self.0.server, &self.0.channel, namespace, conditions, writes, None).await?;
-        outcome.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no answer; report it"))
+        outcome.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no result; report it"))
     }
 
-    /// A change of one value at a path, on what is expected there.
+    /// Applies one write if the value at `key` is as `expected`.
     async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         let outcome = self.change(&key.namespace, &[condition], &[write]).await;
@@ -118,7 +122,7 @@ impl PostgresStore {
     }
 }
 
-/// Where it is, without user and password.
+/// Writes the location of the store, without user and password.
 impl fmt::Display for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let config = &self.0.server.config;
@@ -223,7 +227,7 @@ impl Batch for PostgresStore {
 #[async_trait]
 impl Changes for PostgresStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
-        log::position(&self.0.server, namespace).await
+        log::last_sequence(&self.0.server, namespace).await
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
@@ -249,7 +253,7 @@ impl Search for PostgresStore {
 
 #[async_trait]
 impl Inspect for PostgresStore {
-    /// All of it at one moment, while others go on.
+    /// Verifies one snapshot while the store is in use.
     async fn check(&self) -> Result<CheckReport> {
         verify::verify(&self.0.server).await
     }

@@ -36,30 +36,32 @@ use crate::store::{
 
 pub use self::config::RedisConfig;
 
-/// The oldest server whose commands are enough.
-const OLDEST: (u32, u32) = (6, 2);
-/// How many namespaces are asked at once.
+/// Version of the oldest server that has all commands of the store.
+const MIN_SERVER_VERSION: (u32, u32) = (6, 2);
+/// Maximum number of namespaces that are queried at the same time.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// Store in a Redis server, or a compatible one, of version 6.2 or later.
 ///
 /// # Behaviour
 ///
-/// * A change with its conditions, and likewise a batch, is one atomic script. A server executes one script at a time: while it moves
-///   10,000 files, all other clients wait.
-/// * A change whose connection was lost is repeated with the same id for at most five minutes. The server stores the outcomes of the
-///   last ten minutes, about 200 bytes each, so that it applies the change once.
-/// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
-///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
-///   moment later.
-/// * A server that reaches its `maxmemory` must refuse changes (`maxmemory-policy noeviction`, the default). With another policy it
-///   removes files, and with them what makes repeated changes safe; opening such a server logs a warning.
-/// * Listing a directory costs what it shows, however much is below it.
-/// * The log has at least the last 4,096 changes of a namespace. A server that lost its last changes in a crash may reuse their
-///   sequence numbers.
-/// * All keys begin with the [`prefix`](RedisConfig::prefix). A user of the server needs `~prefix:* +@all -@admin -@dangerous +info`.
-///   Only the verification of the whole store ([`Inspect::check`]) scans all keys of the server, in small steps, to find files that
-///   are missing in the index. It reports index entries without a file only if this handle has no expiry.
+/// * A change with its conditions, and likewise a batch, is one atomic script. A server executes one script at a time:
+///   while it moves 10,000 files, all other clients wait.
+/// * A change whose connection was lost is repeated with the same id for at most five minutes. The server stores the
+///   outcomes of the last ten minutes, about 200 bytes each, so that it applies the change once.
+/// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its
+///   disk, with `everysec` a crash of the machine may lose the last second, without either all since the last snapshot.
+///   Replicas follow a moment later.
+/// * A server that reaches its `maxmemory` must refuse changes (`maxmemory-policy noeviction`, the default). With
+///   another policy it removes files, and with them what makes repeated changes safe; opening such a server logs a
+///   warning.
+/// * The cost of listing a directory depends on the number of its entries, not on the number of files below them.
+/// * The log has at least the last 4,096 changes of a namespace. A server that lost its last changes in a crash may
+///   reuse their sequence numbers.
+/// * All keys begin with the [`prefix`](RedisConfig::prefix). A user of the server needs `~prefix:* +@all -@admin
+///   -@dangerous +info`. Only the verification of the whole store ([`Inspect::check`]) scans all keys of the server, in
+///   small steps, to find files that are missing in the index. It reports index entries without a file only if this
+///   handle has no expiry.
 /// * A foreign value at the key of a file is an error for that file, and a problem in a listing.
 ///
 /// # Example
@@ -81,11 +83,11 @@ pub struct RedisStore {
 
 #[derive(Debug)]
 struct RedisShared {
-    link: RedisClient,
+    client: RedisClient,
     names: KeyNames,
-    /// In milliseconds; 0 for ever.
+    /// Expiry of a file in milliseconds; 0 if files do not expire.
     ttl: u64,
-    waiting: BlockingConnections,
+    blocking: BlockingConnections,
 }
 
 impl RedisStore {
@@ -96,27 +98,27 @@ impl RedisStore {
     /// Without retries: `unavailable` if no server answers, `permission_denied` for a wrong user or password and
     /// for a read-only replica, `unsupported` for a server that is too old.
     pub async fn open(config: RedisConfig) -> Result<Self> {
-        let link = RedisClient::new(&config)?;
+        let client = RedisClient::new(&config)?;
         let ttl = config.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         let store = Self {
-            inner: Arc::new(RedisShared { link, names: config.names, ttl, waiting: BlockingConnections::default() }),
+            inner: Arc::new(RedisShared { client, names: config.names, ttl, blocking: BlockingConnections::default() }),
         };
-        store.meet().await?;
+        store.check_server().await?;
         Ok(store)
     }
 
-    /// Finds out whether the server will do.
-    async fn meet(&self) -> Result<()> {
+    /// Checks that the server is suitable for a store.
+    async fn check_server(&self) -> Result<()> {
         let info = self.link().ask_once(Request::Command(::redis::cmd("INFO"))).await?;
         let info = String::from_utf8_lossy(&reply::bytes(info)?).into_owned();
         let find = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
         let address = self.link().address();
         let version = find("redis_version").unwrap_or_default();
         let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-        if numbers.next().zip(numbers.next()).is_some_and(|found| found < OLDEST) {
+        if numbers.next().zip(numbers.next()).is_some_and(|found| found < MIN_SERVER_VERSION) {
             let message = format!(
                 "the server at {address} is Redis {version}; version {}.{} or later is needed",
-                OLDEST.0, OLDEST.1
+                MIN_SERVER_VERSION.0, MIN_SERVER_VERSION.1
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
@@ -132,27 +134,27 @@ impl RedisStore {
     }
 
     fn link(&self) -> &RedisClient {
-        &self.inner.link
+        &self.inner.client
     }
 
     fn names(&self) -> &KeyNames {
         &self.inner.names
     }
 
-    async fn one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
+    async fn change_one(&self, key: &Key, expected: &Precondition, write: Write) -> Result<PutOutcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
         let outcome = self.batch(&key.namespace, &conditions, vec![write]).await?;
         outcome.into_single().map_err(|error| reply::unexpected().with_source(error))
     }
 
-    /// The namespaces that were ever written to, as they are named on the server.
-    async fn registered(&self) -> Result<Vec<Vec<u8>>> {
+    /// Returns the names on the server of all namespaces that were ever written to.
+    async fn registered_namespaces(&self) -> Result<Vec<Vec<u8>>> {
         let request = |_| {
             let mut cmd = ::redis::cmd("SMEMBERS");
             cmd.arg(self.names().namespaces());
             Request::Command(cmd)
         };
-        let mut parts = ReplyParts::of(self.link().ask(request).await?)?;
+        let mut parts = ReplyParts::new(self.link().ask(request).await?)?;
         let mut names = Vec::new();
         while !parts.is_empty() {
             names.push(parts.bytes()?);
@@ -160,7 +162,7 @@ impl RedisStore {
         Ok(names)
     }
 
-    async fn holds_a_value(&self, namespace: &Namespace) -> Result<bool> {
+    async fn has_value(&self, namespace: &Namespace) -> Result<bool> {
         let mut request = ListRequest::all(vfs_core::VfsPath::root()).limit(1);
         loop {
             let page = self.list(namespace, &request).await?;
@@ -187,7 +189,7 @@ impl Store for RedisStore {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
-        Ok(self.piece(key, 0..0).await?.map(|value| value.stored))
+        Ok(self.read_piece(key, 0..0).await?.map(|value| value.stored))
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
@@ -208,28 +210,28 @@ impl Store for RedisStore {
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Precondition) -> Result<PutOutcome> {
-        self.one(key, expected, Write::Put(key.path.clone(), value)).await
+        self.change_one(key, expected, Write::Put(key.path.clone(), value)).await
     }
 
     async fn delete(&self, key: &Key, expected: &Precondition) -> Result<PutOutcome> {
-        self.one(key, expected, Write::Delete(key.path.clone())).await
+        self.change_one(key, expected, Write::Delete(key.path.clone())).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-        self.page(namespace, request).await
+        self.list_page(namespace, request).await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         let readable = self
-            .registered()
+            .registered_namespaces()
             .await?
             .into_iter()
             .filter_map(|name| std::str::from_utf8(&name).ok().and_then(|name| Namespace::parse(name).ok()));
-        let asked = futures::stream::iter(readable).map(|namespace| async move {
-            let is_there = self.holds_a_value(&namespace).await?;
-            Ok::<_, Error>(is_there.then_some(namespace))
+        let requests = futures::stream::iter(readable).map(|namespace| async move {
+            let has_value = self.has_value(&namespace).await?;
+            Ok::<_, Error>(has_value.then_some(namespace))
         });
-        let found: Vec<Option<Namespace>> = asked.buffer_unordered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
+        let found: Vec<Option<Namespace>> = requests.buffer_unordered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         let mut namespaces: Vec<Namespace> = found.into_iter().flatten().collect();
         namespaces.sort_unstable();
         Ok(namespaces)

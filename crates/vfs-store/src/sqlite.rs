@@ -7,6 +7,7 @@ mod connect;
 mod content;
 mod error;
 mod index;
+mod interrupt;
 mod list;
 mod log;
 mod operations;
@@ -16,7 +17,6 @@ mod rows;
 mod schema;
 mod staging;
 mod stats;
-mod stop;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -36,9 +36,9 @@ use vfs_search::run_blocking;
 
 use self::config::DatabaseLocation;
 use self::error::SqliteError;
+use self::interrupt::InterruptGuard;
 use self::pool::{Pool, TransactionEnd, within_size_limit};
 use self::reserve::DiskReserve;
-use self::stop::Stop;
 use self::watch::ChangeNotifier;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
@@ -50,21 +50,21 @@ use crate::store::{
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
 pub use self::stats::SqliteStats;
 
-/// The time between two changes that remove files from the search index. It is longer than the longest pause of those who wait for
-/// the file, so that they find it free.
+/// Pause between two transactions that purge the search index. It is longer than the longest pause of a writer that
+/// waits for the file, so that such a writer gets its turn.
 const PURGE_PAUSE: Duration = Duration::from_millis(4);
 
 /// Store in one SQLite file, which any number of processes on one machine can share.
 ///
 /// # Behaviour
 ///
-/// * A clone is another handle of the same connections: one writer and several readers. A read sees a snapshot; readers and the
-///   writer do not block each other.
-/// * Two files with the suffixes `-wal` and `-shm` belong to the database: move or copy all of them together, while no process uses
-///   them. [`backup`](Self::backup) copies a database that is in use.
+/// * A clone is another handle of the same connections: one writer and several readers. A read sees a snapshot; readers
+///   and the writer do not block each other.
+/// * Two files with the suffixes `-wal` and `-shm` belong to the database: move or copy all of them together, while no
+///   process uses them. [`backup`](Self::backup) copies a database that is in use.
 /// * The file must be on a local disk. It never shrinks; free pages are reused.
-/// * On Linux a third file with the suffix `-reserve` reserves three quarters of the free space, 6 MiB at most, so that files can be
-///   removed from a full disk if their removal writes no more than that. It has no data.
+/// * On Linux a third file with the suffix `-reserve` reserves three quarters of the free space, 6 MiB at most, so that
+///   files can be removed from a full disk if their removal writes no more than that. It has no data.
 /// * A value has at most 1 GiB. A change of that size takes seconds, during which other changes wait.
 /// * UTF-8 text without NUL bytes of up to 8 MiB is indexed for [`Search`]. Other values are always candidates.
 /// * Requires a tokio runtime. Each operation makes one hop to its blocking threads.
@@ -103,14 +103,15 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// * `invalid_argument`: the file is not a SQLite database, is another program's, is damaged, or was made by a newer
-    ///   version; its directory does not exist; or the `config` is out of its bounds.
-    /// * `permission_denied`: this user may not write it. `busy`: others hold it for longer than the busy timeout.
+    /// * `invalid_argument`: the file is not a SQLite database, belongs to another program, is damaged, or was created
+    ///   by a newer version; its directory does not exist; or the `config` is out of its bounds.
+    /// * `permission_denied`: this user may not write to the file. `busy`: other connections lock the file for longer
+    ///   than the busy timeout.
     /// * `unsupported`: the file system has no shared memory. `storage_full`: the disk is full.
     pub async fn open(mut config: SqliteConfig) -> Result<Self> {
         config.check()?;
         if let DatabaseLocation::File(path) = &mut config.location {
-            // Readers are opened later, and the working directory may be another one by then.
+            // Readers are opened later, when the working directory may be a different one.
             *path = std::path::absolute(&*path).map_err(|cause| {
                 Error::invalid_argument("the path of the SQLite file cannot be made absolute").with_source(cause)
             })?;
@@ -120,7 +121,7 @@ impl SqliteStore {
         let open = move || {
             let connection = within_size_limit(|| connect::open(&opened))?;
             let reserve = DiskReserve::beside(&opened.location);
-            reserve.set_aside();
+            reserve.allocate();
             Ok::<_, SqliteError>((connection, reserve))
         };
         let (first, reserve) = run_blocking(&Handle::current(), open).await??;
@@ -140,7 +141,7 @@ impl SqliteStore {
         &self.inner.config
     }
 
-    /// Returns the size of the file and of the data besides values.
+    /// Returns the size of the file and of the data other than values.
     ///
     /// # Errors
     ///
@@ -155,12 +156,12 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// `already_exists` where a database is there that is not empty; `cancelled` where the future was dropped; and what
-    /// [`open`](Self::open) has for a file that cannot be made.
+    /// `already_exists` if `to` is a database that is not empty; `cancelled` if the future was dropped; and the errors
+    /// of [`open`](Self::open) for a file that cannot be created.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
-        let stop = Stop::default();
-        let (asked, to) = (stop.asked(), to.as_ref().to_owned());
-        let copy = move |connection: &mut Connection| within_size_limit(|| backup::backup(connection, &to, &asked));
+        let guard = InterruptGuard::default();
+        let (token, to) = (guard.token(), to.as_ref().to_owned());
+        let copy = move |connection: &mut Connection| within_size_limit(|| backup::backup(connection, &to, &token));
         self.inner.readers.run(copy).await
     }
 
@@ -199,7 +200,7 @@ impl SqliteStore {
             }
             Ok(TransactionEnd::Commit(Some(outcome)))
         };
-        // Told where it is made, as nobody may wait here any more by then.
+        // The notification is part of the blocking work: this future may be dropped before the commit.
         let inner = Arc::clone(&self.inner);
         let outcome = self.inner.writer.change(work, reserve, move || inner.watch.notify()).await?;
         if matches!(outcome, Some(BatchOutcome::Applied(_))) {
@@ -208,8 +209,8 @@ impl SqliteStore {
         Ok(outcome)
     }
 
-    /// Removes from the search index what was removed from the files, in up to `passes` changes, between which others may change the
-    /// file. Later changes remove what is left after these, or after a failure.
+    /// Removes deleted files from the search index, in up to `passes` transactions, between which others may change the
+    /// file. Later changes remove the files that are left after these, or after a failure.
     async fn purge_removed(&self, passes: usize) {
         let purge = |connection: &Connection| index::purge_removed(connection).map(TransactionEnd::Commit);
         for pass in 0..passes {
@@ -231,7 +232,7 @@ impl SqliteStore {
         }
     }
 
-    /// A batch that is not recorded.
+    /// Applies a batch without an operation record.
     async fn batch_unrecorded(
         &self,
         namespace: &Namespace,
@@ -242,7 +243,7 @@ impl SqliteStore {
         outcome.ok_or_else(|| Error::of(ErrorKind::Internal))
     }
 
-    /// A batch of one `write` at `path`.
+    /// Applies a batch of one `write` at `key`.
     async fn change_one(&self, key: &Key, write: Write, expected: &Precondition) -> Result<PutOutcome> {
         let condition = Condition::At(key.path.clone(), expected.clone());
         self.batch_unrecorded(&key.namespace, vec![condition], vec![write]).await?.into_single()
@@ -395,7 +396,7 @@ impl Batch for SqliteStore {
 impl Changes for SqliteStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         let namespace = namespace.clone();
-        self.inner.readers.read(move |connection| log::position(connection, &namespace)).await
+        self.inner.readers.read(move |connection| log::last_sequence(connection, &namespace)).await
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
@@ -405,12 +406,12 @@ impl Changes for SqliteStore {
 
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
         loop {
-            // Who listens first and looks then misses nothing that comes in between.
-            let news = self.inner.watch.listen();
+            // Listen before reading the sequence, so that no change in between is missed.
+            let listener = self.inner.watch.listen();
             if self.last_sequence(namespace).await? != seen {
                 return Ok(());
             }
-            self.inner.watch.wait(news).await?;
+            self.inner.watch.wait(listener).await?;
         }
     }
 }
@@ -424,22 +425,24 @@ impl Search for SqliteStore {
         query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
         let (namespace, prefix, query) = (namespace.clone(), prefix.clone(), query.clone());
-        let ask = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
+        let search = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
             Some(id) => index::candidates(connection, id, &prefix, &query),
             None => Ok(Some(CandidateKeys::new())),
         };
-        self.inner.readers.read(ask).await
+        self.inner.readers.read(search).await
     }
 }
 
-/// The verification reads one snapshot while the store is in use: integrity of the file, contents, counts, change log and search
-/// index. Dropping its future cancels it.
+/// The verification reads one snapshot while the store is in use: integrity of the file, contents, counts, change log
+/// and search index. Dropping its future cancels it.
 #[async_trait]
 impl Inspect for SqliteStore {
     async fn check(&self) -> Result<CheckReport> {
-        let stop = Stop::default();
-        let asked = stop.asked();
-        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| verify::verify(it, &asked));
+        let guard = InterruptGuard::default();
+        let token = guard.token();
+        let check = move |connection: &mut Connection| {
+            token.run_interruptible(connection, |connection| verify::verify(connection, &token))
+        };
         self.inner.readers.run(check).await
     }
 

@@ -38,23 +38,23 @@ async fn writes_are_made_in_their_order(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// One answer for each, in their order; of a removal, what was there.
+/// The outcome has one result for each write, in order; that of a removal is the removed value.
 async fn a_batch_tells_what_is_there_for_each_write(t: &StoreTarget) -> LawResult {
     let a = t.put("/a", "content of a").await?;
     let b = t.put("/b", "b").await?;
     let writes =
         vec![put("/new", "new"), rename("/a", "/moved"), copy("/b", "/copied"), delete("/b"), put("/moved", "over")];
-    let answers = all_done(t.batch(&[], writes).await?);
-    assert_eq!(answers.iter().map(|stored| stored.size).collect::<Vec<_>>(), [3, 12, 1, 1, 4]);
-    t.assert_same(&answers[0], &t.head("/new").await?.expect("it is there"), "put");
-    t.assert_same(&answers[1], &a, "moved");
-    t.assert_same(&answers[2], &t.head("/copied").await?.expect("it is there"), "copied");
-    t.assert_same(&answers[3], &b, "deleted");
-    t.assert_same(&answers[4], &t.head("/moved").await?.expect("it is there"), "put over");
+    let results = all_done(t.batch(&[], writes).await?);
+    assert_eq!(results.iter().map(|stored| stored.size).collect::<Vec<_>>(), [3, 12, 1, 1, 4]);
+    t.assert_same(&results[0], &t.head("/new").await?.expect("it is there"), "put");
+    t.assert_same(&results[1], &a, "moved");
+    t.assert_same(&results[2], &t.head("/copied").await?.expect("it is there"), "copied");
+    t.assert_same(&results[3], &b, "deleted");
+    t.assert_same(&results[4], &t.head("/moved").await?.expect("it is there"), "put over");
     Ok(())
 }
 
-/// Whichever of the conditions or writes it is: every value stays as it was, with its times and versions.
+/// If any condition or write is refused, every value stays as it was, with its times and version.
 async fn nothing_is_made_where_something_is_refused(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
     let before = t.state().await?;
@@ -88,7 +88,7 @@ async fn nothing_is_made_where_something_is_refused(t: &StoreTarget) -> LawResul
     Ok(())
 }
 
-/// The refusal names the missing source. What an earlier write of the batch took away is missing too.
+/// The refusal names the missing source. A value that an earlier write of the batch removed is missing too.
 async fn what_is_not_there_cannot_be_moved_copied_or_deleted(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/d/x"]).await?;
     let before = t.state().await?;
@@ -112,7 +112,7 @@ async fn what_is_not_there_cannot_be_moved_copied_or_deleted(t: &StoreTarget) ->
     Ok(())
 }
 
-/// Its conditions still count.
+/// The conditions of an empty batch are still checked.
 async fn a_batch_of_nothing_is_made(t: &StoreTarget) -> LawResult {
     assert_eq!(t.batch(&[], vec![]).await?, BatchOutcome::Applied(vec![]));
     let stored = t.put("/a", "x").await?;
@@ -124,7 +124,7 @@ async fn a_batch_of_nothing_is_made(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A thousand conditions and a thousand writes; then all of them moved, and all but one refused.
+/// A thousand conditions and a thousand writes; then a move of all values; then a batch that one write fails.
 async fn a_batch_may_be_large(t: &StoreTarget) -> LawResult {
     let names: Vec<_> = (0..1000).map(|n| format!("/d/{n:04}")).collect();
     let nothing: Vec<_> = names.iter().map(|name| at(name, Precondition::Absent)).collect();
@@ -149,7 +149,7 @@ async fn a_batch_may_be_large(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Several values of more than a MiB come, move and go in one batch.
+/// One batch creates, moves and deletes several values of more than a MiB.
 async fn values_of_a_batch_may_be_large(t: &StoreTarget) -> LawResult {
     let contents: Vec<_> = (0..4).map(|seed| noise((1 << 20) + 1, seed)).collect();
     let puts =
@@ -171,7 +171,7 @@ async fn values_of_a_batch_may_be_large(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// The last one counts.
+/// The last write determines the value.
 async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
     t.put("/a", "old").await?;
     let writes = vec![
@@ -183,15 +183,15 @@ async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
         rename("/b", "/a"),
         put("/b", "c"),
     ];
-    let answers = all_done(t.batch(&[at("/b", Precondition::Absent)], writes).await?);
-    assert_eq!(answers.iter().map(|stored| stored.size).collect::<Vec<_>>(), [3, 3, 3, 5, 1, 1, 1]);
+    let results = all_done(t.batch(&[at("/b", Precondition::Absent)], writes).await?);
+    assert_eq!(results.iter().map(|stored| stored.size).collect::<Vec<_>>(), [3, 3, 3, 5, 1, 1, 1]);
     assert_eq!(t.texts().await?, [("/a", "b"), ("/b", "c")].map(|(at, text)| (at.to_owned(), text.to_owned())));
     all_done(t.batch(&[], vec![delete("/a"), put("/a", "x"), delete("/a"), delete("/b")]).await?);
     assert_eq!(t.texts().await?, []);
     Ok(())
 }
 
-/// A refused batch leaves no record, and the next change has the next number.
+/// A refused batch leaves no record, and the next change has the next sequence number.
 async fn a_refused_batch_is_not_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
     let changes = t.store.as_changes().expect("the law needs it");

@@ -1,4 +1,4 @@
-//! Records of changes.
+//! Records of the change log.
 
 use vfs_core::VfsPath;
 use vfs_store::{ChangePage, ChangeRecord, Precondition, Sequence, StoredMeta, Write};
@@ -29,13 +29,13 @@ async fn a_namespace_begins_at_nought(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-fn words(record: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
+fn describe(record: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMeta>) {
     match record {
         ChangeRecord::Created(path, stored) => ("created", path, Some(stored)),
         ChangeRecord::Changed(path, stored) => ("changed", path, Some(stored)),
         ChangeRecord::Removed(path) => ("removed", path, None),
         ChangeRecord::Moved { to, stored, .. } => ("moved", to, Some(stored)),
-        other => panic!("{other:?} is no change that there is"),
+        other => panic!("{other:?} is not a kind of change"),
     }
 }
 
@@ -55,7 +55,7 @@ async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
         ("created", "/d/a", Some(&again)),
     ];
     for ((_, record), (what, path, stored)) in records.iter().zip(expected) {
-        assert_eq!(words(record), (what, &super::steps::path(path), stored));
+        assert_eq!(describe(record), (what, &super::steps::path(path), stored));
     }
     assert_eq!(records.len(), expected.len(), "{records:?}");
     Ok(())
@@ -74,13 +74,13 @@ async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
     t.put("/b", "x").await?;
     let records = records_after(&*t.store, &home(), 0, 10).await?;
     assert_eq!(
-        records.iter().map(|(position, record)| (position.0, words(record).1.as_str())).collect::<Vec<_>>(),
+        records.iter().map(|(sequence, record)| (sequence.0, describe(record).1.as_str())).collect::<Vec<_>>(),
         [(1, "/a"), (2, "/b")]
     );
     Ok(())
 }
 
-/// One change for each write; a copy is a put, and a move is one change that names both paths.
+/// There is one record for each write; a copy is a put, and a move is one record with both paths.
 async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
     t.put("/a", "a").await?;
     t.put("/b", "b").await?;
@@ -93,7 +93,7 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
         rename("/d/a", "/b"),
         delete("/c"),
     ];
-    let answers = all_done(t.batch(&[], writes).await?);
+    let results = all_done(t.batch(&[], writes).await?);
     let records = records_after(&*t.store, &home(), 2, 3).await?;
     let expected = [
         ("created", "/c"),
@@ -104,10 +104,10 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
         ("moved", "/b"),
         ("removed", "/c"),
     ];
-    for (((_, record), (what, at)), answer) in records.iter().zip(expected).zip(&answers) {
-        let (kind, to, stored) = words(record);
+    for (((_, record), (what, at)), result) in records.iter().zip(expected).zip(&results) {
+        let (kind, to, stored) = describe(record);
         assert_eq!((kind, to), (what, &path(at)));
-        stored.iter().for_each(|stored| t.assert_same(stored, answer, at));
+        stored.iter().for_each(|stored| t.assert_same(stored, result, at));
     }
     assert_eq!(records.len(), expected.len(), "{records:?}");
     let sources = records.iter().filter_map(|(_, record)| {
@@ -117,7 +117,7 @@ async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Each has the number after that of the one before it, whatever was refused between them.
+/// Each change has the sequence number after that of the previous one; refused changes have none.
 async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for n in 1..=40_u64 {
@@ -130,7 +130,7 @@ async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// From every place on, with every limit: the same changes.
+/// From every sequence number and with every limit, the pages have the same changes.
 async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
     for n in 0..12 {
         t.put(&format!("/{n}"), "x").await?;
@@ -153,14 +153,15 @@ async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
             ChangePage::Changes { changes, next, has_more } => {
                 assert_eq!((changes, next, has_more), (vec![], end, false))
             }
-            forgotten => panic!("{forgotten:?} at {end:?}, after {n} changes"),
+            other => panic!("{other:?} at {end:?}, after {n} changes"),
         }
         t.put("/a", "x").await?;
     }
     Ok(())
 }
 
-/// A subscriber that is further behind gets all changes, or the sequence from which to continue. No change is lost silently.
+/// A subscriber that is further behind gets all changes, or the sequence from which to continue. No change is lost
+/// silently.
 async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for round in 0..10 {
@@ -170,26 +171,26 @@ async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
     assert_eq!(changes.last_sequence(&home()).await?, Sequence(5000));
     let rest = records_after(&*t.store, &home(), 5000 - 4096, 1000).await?;
     assert_eq!(rest.len(), 4096);
-    let go_on = match changes.since(&home(), Sequence(0), 1000).await? {
-        ChangePage::Expired(position) => position,
+    let resume_at = match changes.since(&home(), Sequence(0), 1000).await? {
+        ChangePage::Expired(sequence) => sequence,
         ChangePage::Changes { changes, .. } => {
-            assert_eq!(changes.first().map(|(position, _)| *position), Some(Sequence(1)), "the first are left out");
+            assert_eq!(changes.first().map(|(sequence, _)| *sequence), Some(Sequence(1)), "the first are missing");
             assert_eq!(records_after(&*t.store, &home(), 0, 1000).await?.len(), 5000);
             Sequence(5000)
         }
-        other => panic!("{other:?} is no page that there is"),
+        other => panic!("{other:?} is not a kind of page"),
     };
-    assert_eq!(go_on, Sequence(5000), "what is listed from here on holds all before");
+    assert_eq!(resume_at, Sequence(5000), "a listing from here on includes all earlier changes");
     t.put("/new", "x").await?;
-    assert_eq!(records_after(&*t.store, &home(), go_on.0, 10).await?.len(), 1);
+    assert_eq!(records_after(&*t.store, &home(), resume_at.0, 10).await?.len(), 1);
     Ok(())
 }
 
-/// A put of what is there already may change its times.
+/// A put of the same content may change the times of the value.
 async fn the_same_content_again_is_told(t: &StoreTarget) -> LawResult {
     t.put("/a", "same").await?;
     t.put("/a", "same").await?;
     let records = records_after(&*t.store, &home(), 0, 10).await?;
-    assert_eq!(records.iter().map(|(_, record)| words(record).0).collect::<Vec<_>>(), ["created", "changed"]);
+    assert_eq!(records.iter().map(|(_, record)| describe(record).0).collect::<Vec<_>>(), ["created", "changed"]);
     Ok(())
 }

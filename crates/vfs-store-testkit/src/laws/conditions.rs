@@ -15,7 +15,7 @@ store_laws! { "conditions":
     "SD5" Batch the_same_path_may_be_named_again,
 }
 
-/// Whatever is written: the path of a condition need not be one of those.
+/// The path of a condition need not be one that the batch writes.
 async fn each_condition_holds_or_refuses(t: &StoreTarget) -> LawResult {
     let there = t.put("/there", "content").await?;
     let other = t.put("/other", "other").await?;
@@ -48,7 +48,7 @@ async fn each_condition_holds_or_refuses(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Neither the value at the path itself counts, nor what only begins like it.
+/// Neither the value at the path itself counts, nor paths that only share its beginning.
 async fn nothing_below_is_about_what_is_below(t: &StoreTarget) -> LawResult {
     t.put_each(&[
         "/d", "/dx/a", "/d-/a", "/d.a", "/d0/a", "/D/a", "/e/f/g", "/a_b", "/axb/c", "/%/y", "/p/q", "/p/q/r",
@@ -76,13 +76,13 @@ async fn nothing_below_is_about_what_is_below(t: &StoreTarget) -> LawResult {
         } else {
             let (at, found) = all_refused(outcome);
             assert_eq!(at, path(below));
-            assert_eq!(found.is_some(), below == "/p/q", "what is at {below} itself");
+            assert_eq!(found.is_some(), below == "/p/q", "the value at {below} itself");
         }
     }
     Ok(())
 }
 
-/// The batch's own writes neither break nor mend them.
+/// The writes of the batch itself do not affect its conditions.
 async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult {
     t.put("/a", "a").await?;
     let writes = vec![put("/b", "1"), put("/b", "2"), put("/d/x", "x"), rename("/a", "/d/a")];
@@ -97,7 +97,7 @@ async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult
     Ok(())
 }
 
-/// Conditions come before writes whose source is missing.
+/// A failed condition is reported before a write whose source is missing.
 async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
     let wrong = [at("/a", Precondition::Absent), at("/b", Precondition::Absent), nothing_below("/d")];
@@ -110,7 +110,7 @@ async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawR
     Ok(())
 }
 
-/// More than once, in agreement or not, and as both kinds of condition.
+/// One path can have several conditions of both kinds, also contradictory ones.
 async fn the_same_path_may_be_named_again(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "a").await?;
     let version = || Precondition::Version(stored.version.clone());

@@ -19,37 +19,37 @@ use vfs_store::{
 use super::steps::moment;
 use super::{STORE, StoreLaw, StoreTarget};
 
-/// The fault of a store.
+/// Fault of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Nothing,
     IgnoresConditions,
     IgnoresVersions,
     ChecksThenActs,
-    SaysThatMissingIsDeleted,
+    ReportsMissingAsDeleted,
     CutsTimes,
     FoldsNames,
-    TakesRangesToTheirEnd,
+    ReadsPastTheRange,
     DropsTheLastOfAPage,
     RepeatsTheFirstOfAPage,
-    ShowsLookAlikes,
-    ReadsPatterns,
+    ShowsSimilarNamespaces,
+    InterpretsPatterns,
     SortsWithoutCase,
-    MakesBatchesOneByOne,
+    AppliesBatchesOneByOne,
     ChecksConditionsBeforeBatches,
     CountsThePathAsBelow,
     MovesByCopying,
-    TellsOfRefused,
+    LogsRefusedChanges,
     SkipsChanges,
-    ForgetsEarly,
+    ExpiresEarly,
     WakesNobody,
-    MissesOverCuts,
+    MissesTextAcrossChunks,
     MissesNonAsciiCase,
     MissesBinary,
-    MixesUpMany,
+    MixesUpBulkResults,
 }
 
-/// A store in memory with a fault, which yields in every operation.
+/// Store in memory with a fault, which yields in every operation.
 #[derive(Debug, Clone)]
 struct BrokenStore {
     inner: MemoryStore,
@@ -65,21 +65,21 @@ impl BrokenStore {
     }
 
     fn batches(&self) -> &dyn Batch {
-        self.inner.as_batch().expect("a store in memory has them")
+        self.inner.as_batch().expect("the store in memory has this facet")
     }
 
     fn changes(&self) -> &dyn Changes {
-        self.inner.as_changes().expect("a store in memory has them")
+        self.inner.as_changes().expect("the store in memory has this facet")
     }
 
-    /// Whether a change would be made, by a look of its own.
-    async fn would(&self, key: &Key, expected: &Precondition) -> Result<Option<PutOutcome>> {
+    /// Checks a precondition in a separate operation. Returns the outcome of the change if it does not hold.
+    async fn check_precondition(&self, key: &Key, expected: &Precondition) -> Result<Option<PutOutcome>> {
         let found = self.inner.head(key).await?;
         yield_now().await;
         Ok((!expected.holds(found.as_ref())).then_some(PutOutcome::PreconditionFailed(found)))
     }
 
-    fn weakened(&self, expected: &Precondition) -> Precondition {
+    fn weaken(&self, expected: &Precondition) -> Precondition {
         match (self.fault, expected) {
             (Fault::IgnoresConditions | Fault::ChecksThenActs, _)
             | (Fault::IgnoresVersions, Precondition::Version(_)) => Precondition::Any,
@@ -87,8 +87,8 @@ impl BrokenStore {
         }
     }
 
-    /// The values below a path in which `_` is any letter.
-    async fn matching(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+    /// Returns the values below a path in which `_` stands for any byte.
+    async fn list_matching(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let is_below = |path: &VfsPath| {
             let (path, pattern) = (path.as_str().as_bytes(), request.below.as_str().as_bytes());
             path.get(pattern.len()) == Some(&b'/') && path.iter().zip(pattern).all(|(a, b)| a == b || *b == b'_')
@@ -98,7 +98,7 @@ impl BrokenStore {
         Ok(page)
     }
 
-    async fn look_alikes(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+    async fn list_similar_namespaces(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let mut page = self.inner.list(namespace, request).await?;
         for other in self.inner.namespaces().await? {
             if other.as_str().starts_with(namespace.as_str()) {
@@ -131,7 +131,7 @@ impl Store for BrokenStore {
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         yield_now().await;
         let range = match self.fault {
-            Fault::TakesRangesToTheirEnd => range.map(|range| range.start..range.end.saturating_add(1)),
+            Fault::ReadsPastTheRange => range.map(|range| range.start..range.end.saturating_add(1)),
             _ => range,
         };
         self.inner.get(&self.key(key), range).await
@@ -140,7 +140,7 @@ impl Store for BrokenStore {
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         yield_now().await;
         let mut stats = self.inner.stat_many(namespace, paths).await?;
-        if self.fault == Fault::MixesUpMany {
+        if self.fault == Fault::MixesUpBulkResults {
             stats.reverse();
         }
         Ok(stats)
@@ -154,7 +154,7 @@ impl Store for BrokenStore {
     ) -> Result<Vec<Option<StoredValue>>> {
         yield_now().await;
         let mut values = self.inner.get_many(namespace, paths, max_size).await?;
-        if self.fault == Fault::MixesUpMany {
+        if self.fault == Fault::MixesUpBulkResults {
             values.reverse();
         }
         Ok(values)
@@ -168,12 +168,12 @@ impl Store for BrokenStore {
             value.modified_at = value.modified_at.trunc_subsecs(3);
         }
         if self.fault == Fault::ChecksThenActs
-            && let Some(refused) = self.would(&key, expected).await?
+            && let Some(refused) = self.check_precondition(&key, expected).await?
         {
             return Ok(refused);
         }
-        let outcome = self.inner.put(&key, value.clone(), &self.weakened(expected)).await?;
-        if self.fault == Fault::TellsOfRefused && matches!(outcome, PutOutcome::PreconditionFailed(Some(_))) {
+        let outcome = self.inner.put(&key, value.clone(), &self.weaken(expected)).await?;
+        if self.fault == Fault::LogsRefusedChanges && matches!(outcome, PutOutcome::PreconditionFailed(Some(_))) {
             let found = self.inner.get(&key, None).await?;
             value.content = found.map_or_else(Bytes::new, |value| value.content).into();
             drop(self.inner.put(&key, value, &Precondition::Any).await?);
@@ -185,12 +185,12 @@ impl Store for BrokenStore {
         yield_now().await;
         let key = self.key(key);
         if self.fault == Fault::ChecksThenActs
-            && let Some(refused) = self.would(&key, expected).await?
+            && let Some(refused) = self.check_precondition(&key, expected).await?
         {
             return Ok(refused);
         }
-        match self.inner.delete(&key, &self.weakened(expected)).await? {
-            PutOutcome::PreconditionFailed(None) if self.fault == Fault::SaysThatMissingIsDeleted => {
+        match self.inner.delete(&key, &self.weaken(expected)).await? {
+            PutOutcome::PreconditionFailed(None) if self.fault == Fault::ReportsMissingAsDeleted => {
                 Ok(PutOutcome::Applied(StoredMeta::new(0, "none".into(), moment(0))))
             }
             outcome => Ok(outcome),
@@ -199,11 +199,11 @@ impl Store for BrokenStore {
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         yield_now().await;
-        if self.fault == Fault::ReadsPatterns && request.depth == ListDepth::All {
-            return self.matching(namespace, request).await;
+        if self.fault == Fault::InterpretsPatterns && request.depth == ListDepth::All {
+            return self.list_matching(namespace, request).await;
         }
-        if self.fault == Fault::ShowsLookAlikes {
-            return self.look_alikes(namespace, request).await;
+        if self.fault == Fault::ShowsSimilarNamespaces {
+            return self.list_similar_namespaces(namespace, request).await;
         }
         let mut page = self.inner.list(namespace, request).await?;
         match self.fault {
@@ -243,7 +243,7 @@ impl Store for BrokenStore {
 impl Batch for BrokenStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         yield_now().await;
-        if let Fault::ChecksConditionsBeforeBatches | Fault::MakesBatchesOneByOne = self.fault {
+        if let Fault::ChecksConditionsBeforeBatches | Fault::AppliesBatchesOneByOne = self.fault {
             if let refused @ BatchOutcome::PreconditionFailed(..) =
                 self.batches().batch(namespace, conditions, vec![]).await?
             {
@@ -253,7 +253,7 @@ impl Batch for BrokenStore {
         }
         match self.fault {
             Fault::ChecksConditionsBeforeBatches => self.batches().batch(namespace, &[], writes).await,
-            Fault::MakesBatchesOneByOne => {
+            Fault::AppliesBatchesOneByOne => {
                 let mut all = Vec::new();
                 for write in writes {
                     match self.batches().batch(namespace, &[], vec![write]).await? {
@@ -298,12 +298,12 @@ impl Changes for BrokenStore {
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         yield_now().await;
         let newest = self.changes().last_sequence(namespace).await?;
-        if self.fault == Fault::ForgetsEarly && seen.0 + 1000 < newest.0 {
+        if self.fault == Fault::ExpiresEarly && seen.0 + 1000 < newest.0 {
             return Ok(ChangePage::Expired(newest));
         }
         let mut page = self.changes().since(namespace, seen, limit).await?;
         if let (Fault::SkipsChanges, ChangePage::Changes { changes, .. }) = (self.fault, &mut page) {
-            changes.retain(|(position, _)| position.0 % 5 != 3);
+            changes.retain(|(sequence, _)| sequence.0 % 5 != 3);
         }
         Ok(page)
     }
@@ -326,15 +326,15 @@ impl Search for BrokenStore {
         query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
         yield_now().await;
-        let search = self.inner.as_search().expect("a store in memory has it");
+        let search = self.inner.as_search().expect("the store in memory has this facet");
         let Some(found) = search.candidates(namespace, prefix, query).await? else { return Ok(None) };
         let mut retained = CandidateKeys::new();
         for path in found {
             let key = Key::new(namespace.clone(), path);
             let content = self.inner.get(&key, None).await?.map_or_else(Bytes::new, |value| value.content);
             let holds = |part: &[u8], needle: &str| String::from_utf8_lossy(part).contains(needle);
-            let is_kept = match self.fault {
-                Fault::MissesOverCuts => {
+            let is_retained = match self.fault {
+                Fault::MissesTextAcrossChunks => {
                     content.chunks(65_536).any(|part| query.texts.iter().any(|needle| holds(part, needle)))
                 }
                 Fault::MissesNonAsciiCase if query.case != CaseMode::Sensitive => {
@@ -344,7 +344,7 @@ impl Search for BrokenStore {
                 Fault::MissesBinary => std::str::from_utf8(&content).is_ok(),
                 _ => true,
             };
-            if is_kept {
+            if is_retained {
                 retained.insert(key.path);
             }
         }
@@ -352,7 +352,7 @@ impl Search for BrokenStore {
     }
 }
 
-/// Whether `law` holds for a store with the `fault`. Time passes by itself where everyone waits.
+/// Returns whether `law` holds for a store with the `fault`. The clock is paused and advances while all tasks wait.
 fn holds(law: &StoreLaw, fault: Fault) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime can be built").block_on(async {
@@ -364,36 +364,36 @@ fn holds(law: &StoreLaw, fault: Fault) -> bool {
 }
 
 fn law(number: &str) -> &'static StoreLaw {
-    STORE.iter().find(|law| law.number == number).unwrap_or_else(|| panic!("{number} is no law"))
+    STORE.iter().find(|law| law.number == number).unwrap_or_else(|| panic!("there is no law {number}"))
 }
 
 #[test]
-fn a_fault_breaks_the_laws_that_are_about_it() {
+fn every_fault_breaks_the_laws_about_it() {
     let faults: &[(Fault, &[&str])] = &[
         (Fault::IgnoresConditions, &["SE1", "SE2", "SE3", "SR1", "SR2", "SH3", "SO1"]),
         (Fault::IgnoresVersions, &["SE1", "SE4", "SR4", "SR7"]),
         (Fault::ChecksThenActs, &["SR1", "SR2", "SR4"]),
-        (Fault::SaysThatMissingIsDeleted, &["SV3", "SE2", "SR3"]),
+        (Fault::ReportsMissingAsDeleted, &["SV3", "SE2", "SR3"]),
         (Fault::CutsTimes, &["ST1", "ST2"]),
         (Fault::FoldsNames, &["SN1", "SN3", "SL1"]),
-        (Fault::TakesRangesToTheirEnd, &["SV4", "SV5"]),
+        (Fault::ReadsPastTheRange, &["SV4", "SV5"]),
         (Fault::DropsTheLastOfAPage, &["SL2", "SL7", "SP3"]),
         (Fault::RepeatsTheFirstOfAPage, &["SL2", "SP3"]),
-        (Fault::ShowsLookAlikes, &["SA1", "SA2", "SA3"]),
-        (Fault::ReadsPatterns, &["SN4", "SL1"]),
+        (Fault::ShowsSimilarNamespaces, &["SA1", "SA2", "SA3"]),
+        (Fault::InterpretsPatterns, &["SN4", "SL1"]),
         (Fault::SortsWithoutCase, &["SL3"]),
-        (Fault::MakesBatchesOneByOne, &["SB3", "SB4", "SF3", "SY1", "SY4"]),
+        (Fault::AppliesBatchesOneByOne, &["SB3", "SB4", "SF3", "SY1", "SY4"]),
         (Fault::ChecksConditionsBeforeBatches, &["SY2", "SY5", "SY6"]),
         (Fault::CountsThePathAsBelow, &["SD2", "SD5"]),
         (Fault::MovesByCopying, &["SM1", "SC4", "SB2"]),
-        (Fault::TellsOfRefused, &["SC3", "SC5"]),
+        (Fault::LogsRefusedChanges, &["SC3", "SC5"]),
         (Fault::SkipsChanges, &["SC2", "SC5", "SF1", "SF2"]),
-        (Fault::ForgetsEarly, &["SC8"]),
+        (Fault::ExpiresEarly, &["SC8"]),
         (Fault::WakesNobody, &["SW2", "SW3", "SW4"]),
-        (Fault::MissesOverCuts, &["SS2"]),
+        (Fault::MissesTextAcrossChunks, &["SS2"]),
         (Fault::MissesNonAsciiCase, &["SS11", "SS12"]),
         (Fault::MissesBinary, &["SS4"]),
-        (Fault::MixesUpMany, &["SV10", "SV11"]),
+        (Fault::MixesUpBulkResults, &["SV10", "SV11"]),
     ];
     let pairs = faults.iter().flat_map(|(fault, numbers)| numbers.iter().map(move |number| (*fault, *number)));
     let missed: Vec<_> = pairs.filter(|(fault, number)| holds(law(number), *fault)).collect();
@@ -401,7 +401,7 @@ fn a_fault_breaks_the_laws_that_are_about_it() {
 }
 
 #[test]
-fn every_law_holds_where_everyone_comes_in_between() {
+fn every_law_holds_for_a_store_that_yields_in_every_operation() {
     let target = StoreTarget::new(MemoryStore::new()).with_second(MemoryStore::new());
     for law in STORE.iter().filter(|law| target.exception_of(law).is_none()) {
         assert!(holds(law, Fault::Nothing), "{} ({})", law.number, law.name);

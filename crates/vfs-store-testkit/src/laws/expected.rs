@@ -17,7 +17,7 @@ store_laws! { "expected":
     "SE7" Nothing what_is_expected_is_expected_of_that_path_alone,
 }
 
-/// All preconditions, and whether each holds without a value and with one.
+/// Returns all preconditions, with whether each holds without a value and with one.
 async fn table(t: &StoreTarget) -> Result<Vec<(Precondition, bool, bool)>> {
     let there = t.put("/there", "content").await?.version;
     let other = t.put("/other", "other content").await?.version;
@@ -33,22 +33,22 @@ async fn table(t: &StoreTarget) -> Result<Vec<(Precondition, bool, bool)>> {
 async fn a_put_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> LawResult {
     for (expected, on_nothing, on_something) in table(t).await? {
         t.put("/there", "content").await?;
-        // Where each write has a version of its own, the one to expect is the newest.
+        // If each write has a version of its own, expect the newest one.
         let expected = newest(t, expected, on_something).await?;
-        let made = t.store.put(&key("/there"), value("new content"), &expected).await?;
-        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_something, "{expected:?}");
+        let outcome = t.store.put(&key("/there"), value("new content"), &expected).await?;
+        assert_eq!(matches!(outcome, PutOutcome::Applied(_)), on_something, "{expected:?}");
         let now = if on_something { "new content" } else { "content" };
         assert_eq!(t.content("/there").await?.as_deref(), Some(now.as_bytes()), "{expected:?}");
 
-        let made = t.store.put(&key("/d/new"), value("new"), &expected).await?;
-        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_nothing, "{expected:?}");
+        let outcome = t.store.put(&key("/d/new"), value("new"), &expected).await?;
+        assert_eq!(matches!(outcome, PutOutcome::Applied(_)), on_nothing, "{expected:?}");
         assert_eq!(t.head("/d/new").await?.is_some(), on_nothing, "{expected:?}");
         drop(t.store.delete(&key("/d/new"), &Precondition::Any).await?);
     }
     Ok(())
 }
 
-/// As it is, or the version that `/there` has now where that is what was meant.
+/// Returns `expected`, or the current version of `/there` if `expected` is a version that should hold for it.
 async fn newest(t: &StoreTarget, expected: Precondition, is_of_there: bool) -> Result<Precondition> {
     match expected {
         Precondition::Version(_) if is_of_there => {
@@ -63,8 +63,8 @@ async fn a_delete_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> La
     for (expected, _, on_something) in table(t).await? {
         t.put("/there", "content").await?;
         let expected = newest(t, expected, on_something).await?;
-        let made = t.store.delete(&key("/there"), &expected).await?;
-        assert_eq!(matches!(made, PutOutcome::Applied(_)), on_something, "{expected:?}");
+        let outcome = t.store.delete(&key("/there"), &expected).await?;
+        assert_eq!(matches!(outcome, PutOutcome::Applied(_)), on_something, "{expected:?}");
         assert_eq!(t.head("/there").await?.is_none(), on_something, "{expected:?}");
         assert_eq!(refused(t.store.delete(&key("/nowhere"), &expected).await?), None, "{expected:?}");
     }
@@ -80,15 +80,15 @@ async fn an_old_version_is_refused(t: &StoreTarget) -> LawResult {
         t.assert_same(&refused(t.store.delete(&key("/a"), &old).await?).expect("it is there"), &new, "found");
     }
     done(t.store.delete(&key("/a"), &Precondition::Version(new.version.clone())).await?);
-    for gone in [old, Precondition::Version(new.version)] {
-        assert_eq!(refused(t.store.put(&key("/a"), value("x"), &gone).await?), None);
-        assert_eq!(refused(t.store.delete(&key("/a"), &gone).await?), None);
+    for outdated in [old, Precondition::Version(new.version)] {
+        assert_eq!(refused(t.store.put(&key("/a"), value("x"), &outdated).await?), None);
+        assert_eq!(refused(t.store.delete(&key("/a"), &outdated).await?), None);
     }
     assert_eq!(t.list(ListRequest::all(path("/"))).await?.paths(), Vec::<&str>::new());
     Ok(())
 }
 
-/// Texts that a server may read as any version, as several, or as something else altogether.
+/// A server must not interpret these texts as any version, several versions or something else.
 async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "content").await?;
     let version = stored.version.as_str();
@@ -141,7 +141,7 @@ async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A put of what is there already is made as any other, with its times.
+/// A put of the same content is a change like any other, with its times.
 async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "same").await?;
     let again = value("same").created_at(super::steps::moment(7));
@@ -150,7 +150,7 @@ async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> Law
     Ok(())
 }
 
-/// Values above, below and beside do not count.
+/// Values at paths above, below and next to the path do not count.
 async fn what_is_expected_is_expected_of_that_path_alone(t: &StoreTarget) -> LawResult {
     t.put_each(&["/d/x/y", "/dx", "/d-x", "/D", "/d/x2"]).await?;
     for path in ["/d", "/d/x", "/d/x/y/z"] {

@@ -1,4 +1,4 @@
-//! Replicas that follow the records of changes.
+//! Replicas that follow the change log.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ pub(super) async fn records_after(
         let page = store.as_changes().expect("the law needs it").since(namespace, seen, limit).await?;
         let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?} after {seen:?}") };
         assert!(changes.len() <= limit, "{} are more than {limit}", changes.len());
-        assert!(!has_more || !changes.is_empty(), "there is more and nothing of it comes after {seen:?}");
-        for (position, _) in &changes {
-            assert_eq!(position.0, seen.0 + 1, "numbers have no gaps");
-            seen = *position;
+        assert!(!has_more || !changes.is_empty(), "the page after {seen:?} is empty, although there are more changes");
+        for (sequence, _) in &changes {
+            assert_eq!(sequence.0, seen.0 + 1, "sequence numbers have no gaps");
+            seen = *sequence;
         }
-        assert_eq!(next, seen, "where to go on is after the last");
+        assert_eq!(next, seen, "the next page starts after the last change");
         all.extend(changes);
         if !has_more {
             return Ok(all);
@@ -47,23 +47,23 @@ pub(super) async fn records_after(
 fn apply(record: ChangeRecord, state: &mut BTreeMap<VfsPath, StoredMeta>) {
     match record {
         ChangeRecord::Created(path, stored) => {
-            assert!(state.insert(path.clone(), stored).is_none(), "{path} was created and there before");
+            assert!(state.insert(path.clone(), stored).is_none(), "{path} was created but existed before");
         }
         ChangeRecord::Changed(path, stored) => {
-            assert!(state.insert(path.clone(), stored).is_some(), "{path} was changed and not there before");
+            assert!(state.insert(path.clone(), stored).is_some(), "{path} was changed but did not exist before");
         }
         ChangeRecord::Removed(path) => {
-            assert!(state.remove(&path).is_some(), "{path} was removed and not there before")
+            assert!(state.remove(&path).is_some(), "{path} was removed but did not exist before")
         }
         ChangeRecord::Moved { from, to, stored } => {
-            assert_eq!(state.remove(&from).as_ref(), Some(&stored), "what was moved is what was there");
+            assert_eq!(state.remove(&from).as_ref(), Some(&stored), "the moved value is the one at {from}");
             state.insert(to, stored);
         }
-        other => panic!("{other:?} is no change that there is"),
+        other => panic!("{other:?} is not a kind of change"),
     }
 }
 
-async fn listed(t: &StoreTarget) -> Result<BTreeMap<VfsPath, StoredMeta>> {
+async fn list_all(t: &StoreTarget) -> Result<BTreeMap<VfsPath, StoredMeta>> {
     let listing = list(&*t.store, &home(), &ListRequest::all(path("/"))).await?;
     Ok(listing.entries.into_iter().map(|entry| (entry.path, entry.stored)).collect())
 }
@@ -75,7 +75,8 @@ fn assert_leads_to(t: &StoreTarget, replica: BTreeMap<VfsPath, StoredMeta>, ther
     }
 }
 
-/// After any history of puts, deletes, moves and copies, alone and in batches, and from any place in it.
+/// The records lead to the current state after any history of puts, deletes, moves and copies, alone and in batches,
+/// and from any point of it.
 async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
     let mut random = fastrand::Rng::with_seed(17);
     let mut state = BTreeMap::new();
@@ -97,23 +98,23 @@ async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
             let new = records_after(&*t.store, &home(), seen, random.usize(1..9)).await?;
             seen += new.len() as u64;
             new.into_iter().for_each(|(_, record)| apply(record, &mut state));
-            assert_leads_to(t, state.clone(), &listed(t).await?);
+            assert_leads_to(t, state.clone(), &list_all(t).await?);
         }
     }
     let mut whole = BTreeMap::new();
     records_after(&*t.store, &home(), 0, 7).await?.into_iter().for_each(|(_, record)| apply(record, &mut whole));
-    assert_leads_to(t, whole, &listed(t).await?);
+    assert_leads_to(t, whole, &list_all(t).await?);
     Ok(())
 }
 
-/// Follows the changes from the first on while they are made, until there are `count` of them.
+/// Follows the changes from the first one while they are made, until there are `count` of them.
 async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
     let changes = store.as_changes().expect("the law needs it");
     let mut all = Vec::new();
     while all.len() < count {
         let seen = Sequence(all.len() as u64);
-        let waited = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
-        waited.unwrap_or_else(|_| panic!("nothing comes after {seen:?}, and {count} changes were made"))?;
+        let result = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
+        result.unwrap_or_else(|_| panic!("there is no change after {seen:?}, although {count} were made"))?;
         all.extend(records_after(store, &home(), seen.0, 10).await?.into_iter().map(|(_, record)| record));
     }
     Ok(all)
@@ -122,7 +123,7 @@ async fn follow(store: &dyn Store, count: usize) -> Result<Vec<ChangeRecord>> {
 const TASKS: usize = 8;
 const ROUNDS: usize = 25;
 
-/// All subscribers see one order, without gaps at any moment, over each handle.
+/// All subscribers see one order, without gaps at any moment, through each handle.
 async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult {
     let followers: Vec<_> = (0..3)
         .map(|turn| {
@@ -151,11 +152,11 @@ async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult
     let mut state = BTreeMap::new();
     assert_eq!(orders[0].len(), TASKS * ROUNDS);
     orders.swap_remove(0).into_iter().for_each(|record| apply(record, &mut state));
-    assert_leads_to(t, state, &listed(t).await?);
+    assert_leads_to(t, state, &list_all(t).await?);
     Ok(())
 }
 
-/// The changes of one batch come one after another, with none of another batch between them.
+/// The records of one batch are consecutive, with none of another batch between them.
 async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult {
     let writers = (0..TASKS).map(|task| {
         let store = t.handle(task);
@@ -199,12 +200,12 @@ async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
     });
     let mut seen = 0;
     while seen < 100 {
-        let there = listed(t).await?.len() as u64;
-        let position = t.store.as_changes().expect("the law needs it").last_sequence(&home()).await?;
-        assert!(position.0 >= there, "{there} are there and {} have a record", position.0);
-        for (position, record) in records_after(&*t.store, &home(), seen, 10).await? {
-            seen = position.0;
-            let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} was never made") };
+        let there = list_all(t).await?.len() as u64;
+        let sequence = t.store.as_changes().expect("the law needs it").last_sequence(&home()).await?;
+        assert!(sequence.0 >= there, "{there} values exist and {} have a record", sequence.0);
+        for (sequence, record) in records_after(&*t.store, &home(), seen, 10).await? {
+            seen = sequence.0;
+            let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} is not a change of this law") };
             t.assert_same(&t.head(path.as_str()).await?.expect("the record says so"), &stored, "recorded");
         }
     }

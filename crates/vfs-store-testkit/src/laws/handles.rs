@@ -18,7 +18,7 @@ store_laws! { "handles":
     "SH5" ChangesAndSecond both_handles_tell_of_the_same_changes,
 }
 
-/// As soon as it is acknowledged, however large.
+/// An acknowledged value of any size is visible through the other handle at once.
 async fn what_one_handle_put_the_other_gets(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 10, 1_200_000, 10].into_iter().enumerate() {
         let (one, other) = (t.handle(n), t.handle(n + 1));
@@ -77,7 +77,7 @@ async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// In the same order and with the same numbers.
+/// The records have the same order and the same sequence numbers.
 async fn both_handles_tell_of_the_same_changes(t: &StoreTarget) -> LawResult {
     for n in 0..20 {
         done(t.handle(n).put(&key(&format!("/{}", n % 3)), value(format!("{n}")), &Precondition::Any).await?);

@@ -17,24 +17,24 @@ store_laws! { "history":
     "SO2" Batch any_history_of_batches_ends_as_in_memory,
 }
 
-/// Values above, below and beside each other.
+/// Paths above, below and next to each other.
 const PATHS: &[&str] = &["/a", "/a/b", "/a/b/c", "/a-b", "/a0", "/b", "/b/a", "/_/%", "/é"];
 
-/// A store and the reference, which went through the same.
-struct Both<'a> {
+/// Store and reference store with the same history.
+struct StorePair<'a> {
     store: &'a dyn Store,
     reference: MemoryStore,
-    /// Which version of the reference is which of the store, for those that were there.
+    /// Versions of the reference with the corresponding versions of the store.
     versions: BTreeMap<Version, Version>,
     random: Rng,
 }
 
-/// Returns the metadata of a value that can be compared.
-fn sizes(found: Option<&StoredMeta>) -> Option<u64> {
+/// Returns the metadata of a value that is the same in both stores.
+fn size_of(found: Option<&StoredMeta>) -> Option<u64> {
     found.map(|stored| stored.size)
 }
 
-impl<'a> Both<'a> {
+impl<'a> StorePair<'a> {
     fn new(store: &'a dyn Store, seed: u64) -> Self {
         Self { store, reference: MemoryStore::new(), versions: BTreeMap::new(), random: Rng::with_seed(seed) }
     }
@@ -59,25 +59,25 @@ impl<'a> Both<'a> {
                 }
             }
             _ => match self.random.choice(versions) {
-                // Old content may be there again, and then in a store whose versions are those of changes it has another one.
+                // The same content may have been put again, and then has another version if versions depend on changes.
                 Some((one, other)) if one == other => [Precondition::Version(one), Precondition::Version(other)],
                 _ => [Precondition::Version("none".into()), Precondition::Version("none".into())],
             },
         })
     }
 
-    fn learn(&mut self, one: &StoredMeta, other: &StoredMeta) {
+    fn record_versions(&mut self, one: &StoredMeta, other: &StoredMeta) {
         assert_eq!(one.size, other.size);
         self.versions.insert(one.version.clone(), other.version.clone());
     }
 
     fn compare(&mut self, what: &str, reference: PutOutcome, store: PutOutcome) {
         match (reference, store) {
-            (PutOutcome::Applied(one), PutOutcome::Applied(other)) => self.learn(&one, &other),
+            (PutOutcome::Applied(one), PutOutcome::Applied(other)) => self.record_versions(&one, &other),
             (PutOutcome::PreconditionFailed(one), PutOutcome::PreconditionFailed(other)) => {
-                assert_eq!(sizes(one.as_ref()), sizes(other.as_ref()), "{what}")
+                assert_eq!(size_of(one.as_ref()), size_of(other.as_ref()), "{what}")
             }
-            (one, other) => panic!("{what}: {other:?} and not {one:?}"),
+            (one, other) => panic!("{what}: {other:?} instead of {one:?}"),
         }
     }
 
@@ -126,23 +126,23 @@ impl<'a> Both<'a> {
         match (reference, store) {
             (BatchOutcome::Applied(one), BatchOutcome::Applied(other)) => {
                 assert_eq!(one.len(), other.len(), "{what}");
-                one.iter().zip(&other).for_each(|(one, other)| self.learn(one, other));
+                one.iter().zip(&other).for_each(|(one, other)| self.record_versions(one, other));
             }
             (BatchOutcome::PreconditionFailed(one, found), BatchOutcome::PreconditionFailed(other, seen)) => {
-                assert_eq!((one, sizes(found.as_ref())), (other, sizes(seen.as_ref())), "{what}");
+                assert_eq!((one, size_of(found.as_ref())), (other, size_of(seen.as_ref())), "{what}");
             }
-            (one, other) => panic!("{what}: {other:?} and not {one:?}"),
+            (one, other) => panic!("{what}: {other:?} instead of {one:?}"),
         }
         Ok(())
     }
 
-    async fn assert_alike(&mut self) -> LawResult {
+    async fn assert_equal(&mut self) -> LawResult {
         let (one, other) = (
             super::steps::state_of(&self.reference, &home()).await?,
             super::steps::state_of(self.store, &home()).await?,
         );
         let fields = |(path, value): (VfsPath, vfs_store::StoredValue)| (path, value.content, value.stored.created_at);
-        assert!(one.into_iter().map(fields).eq(other.into_iter().map(fields)), "they hold different values");
+        assert!(one.into_iter().map(fields).eq(other.into_iter().map(fields)), "the stores have different values");
         let below = self.path();
         let request = ListRequest::level(below).limit(self.random.usize(1..5));
         let (one, other) =
@@ -153,23 +153,23 @@ impl<'a> Both<'a> {
 }
 
 async fn any_history_of_changes_ends_as_in_memory(t: &StoreTarget) -> LawResult {
-    let mut both = Both::new(&*t.store, 31);
+    let mut pair = StorePair::new(&*t.store, 31);
     for round in 0..200 {
-        both.change_one(round).await?;
+        pair.change_one(round).await?;
         if round % 20 == 0 {
-            both.assert_alike().await?;
+            pair.assert_equal().await?;
         }
     }
-    both.assert_alike().await
+    pair.assert_equal().await
 }
 
 async fn any_history_of_batches_ends_as_in_memory(t: &StoreTarget) -> LawResult {
-    let mut both = Both::new(&*t.store, 37);
+    let mut pair = StorePair::new(&*t.store, 37);
     for round in 0..200 {
-        both.change_many(round).await?;
+        pair.change_many(round).await?;
         if round % 10 == 0 {
-            both.assert_alike().await?;
+            pair.assert_equal().await?;
         }
     }
-    both.assert_alike().await
+    pair.assert_equal().await
 }

@@ -22,7 +22,7 @@ store_laws! { "listing":
     "SL9" Nothing a_listing_tells_of_changes_at_once,
 }
 
-/// Paths whose names begin alike, sort around `/`, and are values and directories at the same time.
+/// Paths whose names share a beginning, sort around `/`, or are values and directories at the same time.
 const TREE: &[&str] = &[
     "/a",
     "/a b/x",
@@ -50,25 +50,25 @@ const TREE: &[&str] = &[
 
 /// Returns the values and directories of one level.
 fn level<'a>(tree: &[&'a str], below: &VfsPath) -> (Vec<&'a str>, Vec<String>) {
-    let beginning = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
-    let rest = |path: &&'a str| path.strip_prefix(beginning.as_str());
+    let prefix = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
+    let rest = |path: &&'a str| path.strip_prefix(prefix.as_str());
     let mut values: Vec<_> =
         tree.iter().copied().filter(|path| rest(path).is_some_and(|rest| !rest.contains('/'))).collect();
     values.sort_unstable();
     let names = tree.iter().filter_map(rest).filter_map(|rest| Some(rest.split_once('/')?.0));
-    let directories: BTreeSet<_> = names.map(|name| format!("{beginning}{name}")).collect();
+    let directories: BTreeSet<_> = names.map(|name| format!("{prefix}{name}")).collect();
     (values, directories.into_iter().collect())
 }
 
 /// Returns all values.
 fn all<'a>(tree: &[&'a str], below: &VfsPath) -> Vec<&'a str> {
-    let beginning = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
-    let mut values: Vec<_> = tree.iter().copied().filter(|path| path.starts_with(&beginning)).collect();
+    let prefix = if below.is_root() { "/".to_owned() } else { format!("{below}/") };
+    let mut values: Vec<_> = tree.iter().copied().filter(|path| path.starts_with(&prefix)).collect();
     values.sort_unstable();
     values
 }
 
-/// Every place to list below: directories, values, and where nothing is.
+/// Returns the paths below which to list: directories, values, and missing paths.
 fn places(tree: &[&str]) -> BTreeSet<VfsPath> {
     let mut places: BTreeSet<_> = ["/", "/nowhere", "/a/b/c/d/e", "/a ", "/%", "/a_"].map(path).into();
     for text in tree {
@@ -93,13 +93,13 @@ async fn assert_listed(t: &StoreTarget, tree: &[&str], limit: usize) -> LawResul
     Ok(())
 }
 
-/// Of every directory, value and missing path: one level and all.
+/// Lists one level and all levels below every directory, value and missing path.
 async fn a_listing_has_what_is_below_and_no_more(t: &StoreTarget) -> LawResult {
     t.put_each(TREE).await?;
     assert_listed(t, TREE, ListRequest::DEFAULT_LIMIT).await
 }
 
-/// From one at once to all at once, with nothing missing and nothing there twice.
+/// With pages from one entry to all entries, no entry is missing or repeated.
 async fn every_page_size_gives_the_same(t: &StoreTarget) -> LawResult {
     t.put_each(TREE).await?;
     for limit in 1..=TREE.len() + 1 {
@@ -114,7 +114,7 @@ async fn every_page_size_gives_the_same(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// The order is that of UTF-8 bytes: neither of a language, nor of components, nor of UTF-16.
+/// The order is that of UTF-8 bytes, not that of a language, of components or of UTF-16.
 async fn entries_are_in_the_order_of_bytes(t: &StoreTarget) -> LawResult {
     let sorted = [
         "/\u{1}",
@@ -163,7 +163,7 @@ async fn entries_are_in_the_order_of_bytes(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Both are listed, whatever page they come on.
+/// Both are listed, whatever page they are on.
 async fn a_directory_may_have_the_path_of_a_value(t: &StoreTarget) -> LawResult {
     let tree = ["/d", "/d/x", "/d/x/y", "/d/x/y/z", "/e/f", "/e/f/g"];
     t.put_each(&tree).await?;
@@ -175,7 +175,7 @@ async fn a_directory_may_have_the_path_of_a_value(t: &StoreTarget) -> LawResult 
     assert_listed(t, &["/d/x", "/d/x/y", "/d/x/y/z", "/e/f"], 2).await
 }
 
-/// An empty store, an empty directory and the place of a value hold nothing.
+/// The listings of an empty store, of a missing directory and below a value are empty.
 async fn a_listing_of_nothing_is_empty(t: &StoreTarget) -> LawResult {
     for places in [&["/", "/d"][..], &["/d", "/a", "/a/b", "/ab"]] {
         for request in places.iter().flat_map(|at| [ListRequest::all(path(at)), ListRequest::level(path(at))]) {
@@ -188,7 +188,7 @@ async fn a_listing_of_nothing_is_empty(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// `-`, `.` and others sort before `/`, `0` and others after it, and none of them is it.
+/// `-`, `.` and others sort before `/`, `0` and others after it, and none of them is a separator.
 async fn names_around_the_separator_are_told_apart(t: &StoreTarget) -> LawResult {
     let mut tree = Vec::new();
     for after in ["", " ", "!", "-", ".", "0", "1", ":", "\\", "~", "\u{7f}", "\u{80}", "\u{10ffff}"] {
@@ -209,7 +209,7 @@ async fn names_around_the_separator_are_told_apart(t: &StoreTarget) -> LawResult
     Ok(())
 }
 
-/// Servers give a thousand names at once; a directory of more is still one directory, and what comes after it is found.
+/// Servers return a thousand names at once. A larger directory is still one directory, and entries after it are found.
 async fn more_than_a_server_gives_at_once_is_listed(t: &StoreTarget) -> LawResult {
     let mut tree: Vec<_> = (0..1050).map(|n| format!("/d/many/{n:04}")).collect();
     tree.extend(["/d/a".to_owned(), "/d/many".to_owned(), "/d/many0".to_owned(), "/d/z/z".to_owned()]);
@@ -239,7 +239,7 @@ async fn more_than_a_server_gives_at_once_is_listed(t: &StoreTarget) -> LawResul
     Ok(())
 }
 
-/// A limit may be larger than any number that a server knows.
+/// A limit may be larger than any number that a server supports.
 async fn any_limit_is_a_limit(t: &StoreTarget) -> LawResult {
     t.put_each(TREE).await?;
     for limit in [1 << 16, 1 << 31, 1 << 32, usize::MAX >> 1, usize::MAX] {

@@ -1,6 +1,6 @@
-//! The laws of stores, by subject.
+//! Laws of stores, by subject.
 //!
-//! Each file holds private functions and the table that lists them: a law that is not listed is dead code, which does not
+//! Each file has private functions and the table that lists them: a law that is not listed is dead code, which does not
 //! compile under `-D warnings`.
 
 use std::fmt;
@@ -15,11 +15,11 @@ use crate::target::{StoreNeed, StoreTarget};
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct StoreLaw {
-    /// Its number: `S`, the letter of its subject, and its place there.
+    /// Number of the law: `S`, the letter of its subject, and its position there.
     pub number: &'static str,
-    /// Its subject.
+    /// Subject of the law.
     pub subject: &'static str,
-    /// Its name, which states the behaviour.
+    /// Name of the law, which states the behaviour.
     pub name: &'static str,
     /// The features that a store must have for the law to apply.
     pub need: StoreNeed,

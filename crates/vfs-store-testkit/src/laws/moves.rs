@@ -17,16 +17,16 @@ store_laws! { "moves":
     "SM8" Batch a_copy_is_a_value_of_its_own,
 }
 
-/// Content, size, version and both times.
+/// The moved value has the same content, size, version and times.
 async fn a_move_keeps_all_that_is_known(t: &StoreTarget) -> LawResult {
     for size in [0, 10, 1_200_000] {
         t.put("/a", noise(size, 1)).await?;
         let before = t.store.get(&super::steps::key("/a"), None).await?.expect("it is there");
-        let answers = all_done(
+        let results = all_done(
             t.batch(&[at("/a", Precondition::Version(before.stored.version.clone()))], vec![rename("/a", "/d/b")])
                 .await?,
         );
-        t.assert_same(&answers[0], &before.stored, "the answer");
+        t.assert_same(&results[0], &before.stored, "the result");
         let after = t.store.get(&super::steps::key("/d/b"), None).await?.expect("it is there");
         assert!(before == after, "{:?} became {:?}", before.stored, after.stored);
         assert_eq!((t.head("/a").await?, t.list(ListRequest::all(path("/"))).await?.paths()), (None, vec!["/d/b"]));
@@ -34,7 +34,7 @@ async fn a_move_keeps_all_that_is_known(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Its content is that of its source, its times are those of the copy.
+/// A copy has the content of its source, and the time of the copy.
 async fn a_copy_is_made_when_it_is_made(t: &StoreTarget) -> LawResult {
     for size in [0, 10, 1_200_000] {
         let source = t.put("/a", noise(size, 1)).await?;
@@ -53,8 +53,8 @@ async fn a_copy_is_made_when_it_is_made(t: &StoreTarget) -> LawResult {
 async fn a_move_onto_itself_changes_nothing(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b"]).await?;
     let before = t.state().await?;
-    let answers = all_done(t.batch(&[], vec![rename("/a", "/a")]).await?);
-    assert_eq!((answers.len(), answers[0].size), (1, 2));
+    let results = all_done(t.batch(&[], vec![rename("/a", "/a")]).await?);
+    assert_eq!((results.len(), results[0].size), (1, 2));
     assert_eq!(t.state().await?, before);
     Ok(())
 }
@@ -62,8 +62,8 @@ async fn a_move_onto_itself_changes_nothing(t: &StoreTarget) -> LawResult {
 async fn a_copy_onto_itself_keeps_the_content(t: &StoreTarget) -> LawResult {
     for content in [noise(10, 1), noise(1_200_000, 2)] {
         t.put("/a", content.clone()).await?;
-        let answers = all_done(t.batch(&[], vec![copy("/a", "/a")]).await?);
-        assert_eq!((answers.len(), answers[0].size), (1, content.len() as u64));
+        let results = all_done(t.batch(&[], vec![copy("/a", "/a")]).await?);
+        assert_eq!((results.len(), results[0].size), (1, content.len() as u64));
         assert!(t.content("/a").await? == Some(content), "another content");
         assert_eq!(t.head("/a").await?.expect("it is there").created_at, Some(moment(3600)));
     }
@@ -84,7 +84,7 @@ async fn two_values_are_swapped_through_a_third_path(t: &StoreTarget) -> LawResu
     Ok(())
 }
 
-/// Nothing is left of it, however large either was.
+/// Nothing is left of the replaced value, whatever the sizes of both.
 async fn what_is_at_the_new_path_is_replaced(t: &StoreTarget) -> LawResult {
     for (from, to) in [(10, 1_200_000), (1_200_000, 10), (0, 10), (2_500_000, 1_200_000)] {
         for write in [rename("/a", "/b"), copy("/a", "/b")] {
@@ -97,7 +97,7 @@ async fn what_is_at_the_new_path_is_replaced(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A store knows nothing of directories: a value may go below its own path, and what is below a path stays where it is.
+/// A store has no directories: a value can be moved below its own path, and values below a path stay where they are.
 async fn a_value_moves_below_itself_and_back(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/a/b"]).await?;
     all_done(t.batch(&[], vec![rename("/a", "/a/c/d")]).await?);
@@ -107,13 +107,13 @@ async fn a_value_moves_below_itself_and_back(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A later change of one of the two does not show in the other.
+/// A later change of one of the two does not affect the other.
 async fn a_copy_is_a_value_of_its_own(t: &StoreTarget) -> LawResult {
     t.put("/a", noise(1_200_000, 1)).await?;
     all_done(t.batch(&[], vec![copy("/a", "/b"), copy("/b", "/c")]).await?);
     t.put("/a", "changed").await?;
     assert!(t.content("/b").await? == Some(noise(1_200_000, 1)), "the copy changed with its source");
-    all_done(t.batch(&[], vec![delete("/b"), put("/a", "gone")]).await?);
-    assert!(t.content("/c").await? == Some(noise(1_200_000, 1)), "the copy went with its source");
+    all_done(t.batch(&[], vec![delete("/b"), put("/a", "replaced")]).await?);
+    assert!(t.content("/c").await? == Some(noise(1_200_000, 1)), "the copy was deleted with its source");
     Ok(())
 }

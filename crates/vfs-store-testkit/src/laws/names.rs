@@ -164,7 +164,7 @@ fn sorted(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Puts a value of each name below `/d`, gets each, and lists all.
+/// Puts a value with each name below `/d`, gets each, and lists all.
 async fn any_name_is_a_name_of_a_value(t: &StoreTarget) -> LawResult {
     for name in NAMES {
         let at = format!("/d/{name}");
@@ -181,7 +181,7 @@ async fn any_name_is_a_name_of_a_value(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A listing below each holds what is below it and nothing of the others; each can be deleted for itself.
+/// A listing of each directory has only the values below it; each value can be deleted individually.
 async fn any_name_is_a_name_of_a_directory(t: &StoreTarget) -> LawResult {
     for name in NAMES {
         t.put(&format!("/{name}/x"), content_of(name)).await?;
@@ -202,15 +202,19 @@ async fn any_name_is_a_name_of_a_directory(t: &StoreTarget) -> LawResult {
             "{name:?}"
         );
     }
-    for (gone, name) in NAMES.iter().enumerate() {
+    for (deleted, name) in NAMES.iter().enumerate() {
         done(t.store.delete(&key(&format!("/{name}/x")), &Precondition::Any).await?);
         done(t.store.delete(&key(&format!("/{name}/{name}/{name}")), &Precondition::Any).await?);
-        assert_eq!(t.list(ListRequest::all(path("/"))).await?.entries.len(), (NAMES.len() - gone - 1) * 2, "{name:?}");
+        assert_eq!(
+            t.list(ListRequest::all(path("/"))).await?.entries.len(),
+            (NAMES.len() - deleted - 1) * 2,
+            "{name:?}"
+        );
     }
     Ok(())
 }
 
-/// Neither case, nor Unicode composition, nor width, nor spaces at the end make two names one.
+/// Names that differ in case, Unicode composition, width or trailing spaces are different names.
 async fn names_are_kept_byte_for_byte(t: &StoreTarget) -> LawResult {
     let pairs = [
         ("/caf\u{e9}", "/cafe\u{301}"),
@@ -236,7 +240,7 @@ async fn names_are_kept_byte_for_byte(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// `%` and `_` of SQL, `*`, `?` and `[` of globs, and `\` before them stand for themselves wherever a prefix is looked for.
+/// `%` and `_` of SQL, `*`, `?` and `[` of globs, and `\` before them stand for themselves in every search by prefix.
 async fn a_pattern_of_the_server_is_a_plain_name(t: &StoreTarget) -> LawResult {
     let plain = ["/abc/x", "/a/x", "/axc/x", "/a\\c/x", "/ABC/x"];
     let patterns = [
@@ -249,8 +253,8 @@ async fn a_pattern_of_the_server_is_a_plain_name(t: &StoreTarget) -> LawResult {
             assert_eq!(t.list(request).await?, super::steps::Listing::default(), "{pattern}");
         }
         if t.store.as_batch().is_some() {
-            let made = t.batch(&[Condition::NothingBelow(path(pattern))], vec![put("/made", "x")]).await?;
-            super::steps::all_done(made);
+            let outcome = t.batch(&[Condition::NothingBelow(path(pattern))], vec![put("/made", "x")]).await?;
+            super::steps::all_done(outcome);
         }
         assert_eq!(t.head(pattern).await?, None, "{pattern}");
         let below = format!("{pattern}/x");
@@ -265,7 +269,7 @@ async fn a_pattern_of_the_server_is_a_plain_name(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Marks, keys, tables, temporary and hidden names that a store may use for itself.
+/// Markers, keys, tables, temporary and hidden names that a store may use internally.
 async fn what_looks_like_a_mark_of_the_store_is_a_plain_name(t: &StoreTarget) -> LawResult {
     let tree = [
         "/=/org/=/x",
@@ -308,7 +312,7 @@ async fn what_looks_like_a_mark_of_the_store_is_a_plain_name(t: &StoreTarget) ->
     Ok(())
 }
 
-/// In letters of one to four bytes, as values and as directories.
+/// Names of characters of one to four bytes, as values and as directories.
 async fn names_may_be_of_255_bytes(t: &StoreTarget) -> LawResult {
     let names =
         ["a".repeat(255), format!("{}b", "é".repeat(127)), "日".repeat(85), format!("{}abc", "\u{1f600}".repeat(63))];
@@ -326,22 +330,22 @@ async fn names_may_be_of_255_bytes(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A path of `bytes` bytes, of long names or of many.
+/// Returns a path of `bytes` bytes, of names of `name` bytes each.
 fn long_path(bytes: usize, name: usize) -> VfsPath {
     let mut text = String::new();
     while text.len() < bytes {
         text.push('/');
-        // The rest is either empty or has room for a separator and a letter.
+        // The rest is either empty or long enough for a separator and a letter.
         let left = bytes - text.len();
         text.push_str(&"x".repeat(if left <= name { left } else { name.min(left - 2) }));
     }
     path(&text)
 }
 
-/// Of few long names and of very many short ones.
+/// Paths of few long names and of many short ones.
 async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
     let max = t.store.capabilities().max_path.min(VfsPath::MAX_LEN);
-    // The limit is that of the namespace without components; the name of another may be part of a server's key.
+    // The limit is that of the namespace without components; the name of another namespace may be part of the key.
     let namespace = vfs_store::Namespace::default();
     let mut all: Vec<_> = [255, 1, 2, 100].map(|name| long_path(max, name)).into();
     all.push(long_path(max - 1, 1));
@@ -362,7 +366,7 @@ async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// With one byte more it is `invalid_path`, wherever something would be put; looking for it finds nothing, or says the same.
+/// A put at a path that is one byte too long is `invalid_path`; a read finds nothing or fails with the same error.
 async fn a_longer_path_is_refused(t: &StoreTarget) -> LawResult {
     let long = long_path(t.store.capabilities().max_path + 1, 200);
     let at = vfs_store::Key::new(vfs_store::Namespace::default(), long);
@@ -376,7 +380,7 @@ async fn a_longer_path_is_refused(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// From each name to another and back.
+/// Values with each name are copied and moved to other directories.
 async fn any_name_is_moved_and_copied(t: &StoreTarget) -> LawResult {
     for name in NAMES {
         t.put(&format!("/from/{name}"), content_of(name)).await?;

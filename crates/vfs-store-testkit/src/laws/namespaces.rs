@@ -1,4 +1,4 @@
-//! Isolation of namespaces, for any of their names.
+//! Isolation of namespaces with any names.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ store_laws! { "namespaces":
     "SA9" Batch a_batch_changes_one_namespace,
 }
 
-/// One inside another, one beside another, and others that only look so.
+/// Namespaces inside and next to each other, and others with similar names.
 const SPACES: &[&str] = &[
     "",
     "org",
@@ -66,7 +66,7 @@ const SPACES: &[&str] = &[
     "null",
 ];
 
-/// Paths that look like parts of other namespaces, and like what a store may put between a namespace and a path.
+/// Paths that look like parts of other namespaces, or like separators that a store may put between namespace and path.
 const PATHS: &[&str] = &[
     "/x",
     "/d/x",
@@ -95,7 +95,7 @@ fn content_of(space: &str, at: &str) -> String {
     format!("{at} of {space:?}")
 }
 
-/// The paths that a namespace is given: those of all, and one that no other has.
+/// Returns the paths that are put in a namespace: those of all namespaces, and one of its own.
 fn paths_of(space: &str) -> Vec<String> {
     let own = format!("/own/{space}/of");
     PATHS.iter().map(|at| (*at).to_owned()).chain([path(&own).to_string()]).collect()
@@ -111,7 +111,7 @@ async fn put_all(t: &StoreTarget) -> Result<()> {
     Ok(())
 }
 
-/// Asserts that a namespace holds what it was given, at these paths and nowhere else.
+/// Asserts that a namespace has its values at exactly these paths.
 async fn assert_has(t: &StoreTarget, space: &str, mut paths: Vec<String>) -> LawResult {
     let state = state_of(&*t.store, &namespace(space)).await?;
     let found: Vec<_> = state.into_iter().map(|(at, value)| (at.to_string(), value.content)).collect();
@@ -121,7 +121,8 @@ async fn assert_has(t: &StoreTarget, space: &str, mut paths: Vec<String>) -> Law
     Ok(())
 }
 
-/// Neither children, nor siblings, nor names that begin alike, nor the one without components show up in another.
+/// No namespace shows values of its children, its siblings, namespaces with a similar name or the one without
+/// components.
 async fn each_namespace_has_its_own_values(t: &StoreTarget) -> LawResult {
     put_all(t).await?;
     for space in SPACES {
@@ -134,7 +135,7 @@ async fn each_namespace_has_its_own_values(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// One value at a time: it is in its namespace, and every other is empty.
+/// Puts one value at a time: it is in its namespace, and all others are empty.
 async fn a_value_is_in_one_namespace_only(t: &StoreTarget) -> LawResult {
     for (space, at) in
         [("org", "/user/x"), ("org/user", "/x"), ("", "/org/user/x"), ("", "/=/org/user/=/x"), ("orgx", "/x")]
@@ -157,19 +158,19 @@ async fn a_value_is_in_one_namespace_only(t: &StoreTarget) -> LawResult {
 
 async fn deleting_in_one_namespace_leaves_the_others(t: &StoreTarget) -> LawResult {
     put_all(t).await?;
-    let gone = ["org", "", "org/user", "a_c"];
-    for space in gone {
+    let cleared = ["org", "", "org/user", "a_c"];
+    for space in cleared {
         for at in paths_of(space) {
             done(t.store.delete(&Key::new(namespace(space), path(&at)), &Precondition::Any).await?);
         }
     }
     for space in SPACES {
-        assert_has(t, space, if gone.contains(space) { vec![] } else { paths_of(space) }).await?;
+        assert_has(t, space, if cleared.contains(space) { vec![] } else { paths_of(space) }).await?;
     }
     Ok(())
 }
 
-/// Sorted, each once, and no longer than they hold a value.
+/// The list is sorted and has each namespace with a value once.
 async fn namespaces_that_hold_a_value_are_listed(t: &StoreTarget) -> LawResult {
     assert_eq!(t.store.namespaces().await?, []);
     let mut there = BTreeSet::new();
@@ -213,7 +214,7 @@ async fn conditions_are_about_one_namespace(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Each namespace counts its own changes from the first on.
+/// Each namespace numbers its own changes from 1.
 async fn changes_are_those_of_one_namespace(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     let spaces = ["", "org", "org/user", "orgx", "org-user"];
@@ -242,13 +243,13 @@ async fn a_search_is_in_one_namespace(t: &StoreTarget) -> LawResult {
             let Some(found) = found else { continue };
             let there = if SPACES.contains(&other) { paths_of(other) } else { vec![] };
             assert!(found.iter().all(|at| there.contains(&at.to_string())), "{found:?} in {other:?}");
-            assert!(other != *space || found.len() == there.len(), "{found:?} in {space:?}, where all hold it");
+            assert!(other != *space || found.len() == there.len(), "{found:?} in {space:?}, where all values match");
         }
     }
     Ok(())
 }
 
-/// 512 bytes of few long components or of very many short ones.
+/// A namespace can have 512 bytes in few long components or in many short ones.
 async fn a_namespace_may_be_long_and_deep(t: &StoreTarget) -> LawResult {
     let deep = vec!["a"; 256].join("/");
     let long = ["x".repeat(128), "y".repeat(128), "z".repeat(128), "w".repeat(125)].join("/");
@@ -266,7 +267,7 @@ async fn a_namespace_may_be_long_and_deep(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Moves and copies stay in it, and a value of the same path elsewhere is no source.
+/// Moves and copies stay in their namespace, and never read a value of the same path elsewhere.
 async fn a_batch_changes_one_namespace(t: &StoreTarget) -> LawResult {
     put_all(t).await?;
     let batch = t.store.as_batch().expect("the law needs it");

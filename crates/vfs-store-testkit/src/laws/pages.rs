@@ -1,4 +1,4 @@
-//! Paged listings beside concurrent changes.
+//! Paged listings during concurrent changes.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ store_laws! { "pages":
     "SP6" Nothing a_page_after_which_all_is_gone_is_empty,
 }
 
-/// A page that holds something, and where the next one begins.
+/// Returns the first page that is not empty, or the last page.
 async fn page(t: &StoreTarget, mut request: ListRequest) -> Result<Page> {
     for _ in 0..1000 {
         let page = t.store.list(&home(), &request).await?;
@@ -30,7 +30,7 @@ async fn page(t: &StoreTarget, mut request: ListRequest) -> Result<Page> {
     panic!("a thousand empty pages: {request:?}");
 }
 
-/// Values before, after and between can be deleted from one page to the next.
+/// The values of a page can be deleted before the next page is requested.
 async fn a_page_goes_on_where_its_last_entry_is_gone(t: &StoreTarget) -> LawResult {
     for request in [ListRequest::all(path("/d")), ListRequest::level(path("/d"))] {
         t.put_each(&["/d/a", "/d/b", "/d/c", "/d/d"]).await?;
@@ -51,19 +51,19 @@ async fn a_page_goes_on_where_its_last_directory_is_gone(t: &StoreTarget) -> Law
     let tree = ["/d/a/1", "/d/a/2", "/d/b/1", "/d/c/1", "/d/c/2"];
     t.put_each(&tree).await?;
     let first = page(t, ListRequest::level(path("/d")).limit(2)).await?;
-    let gone: Vec<_> = first.directories.clone();
-    for text in tree.iter().filter(|text| gone.iter().any(|gone| path(text).starts_with(gone))) {
+    let removed: Vec<_> = first.directories.clone();
+    for text in tree.iter().filter(|text| removed.iter().any(|directory| path(text).starts_with(directory))) {
         done(t.store.delete(&key(text), &Precondition::Any).await?);
     }
     let rest = t.list(ListRequest::level(path("/d")).from(first.next.expect("there is more"))).await?;
-    let mut all: Vec<_> = gone.iter().map(vfs_core::VfsPath::as_str).collect();
+    let mut all: Vec<_> = removed.iter().map(vfs_core::VfsPath::as_str).collect();
     all.extend(rest.folders());
     all.sort_unstable();
     assert_eq!(all, ["/d/a", "/d/b", "/d/c"]);
     Ok(())
 }
 
-/// However many come and go meanwhile.
+/// Values that exist throughout are listed once, however many others are put and deleted in the meantime.
 async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
     for (depth, limit) in [(ListRequest::all as fn(_) -> _, 3), (ListRequest::level, 3), (ListRequest::level, 1)] {
         let stays: Vec<_> = (0..20).map(|n| format!("/d/{n:02}/stays")).collect();
@@ -100,7 +100,7 @@ async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A token is no secret of one connection: another handle goes on from it, and it can be used again.
+/// A token is not bound to one connection: another handle can continue from it, and it can be used again.
 async fn a_token_is_good_for_another_handle_and_again(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b/1", "/b/2", "/b%/x", "/c\n'\"", "/d", "/é/x", "/z"]).await?;
     for request in [ListRequest::all(path("/")), ListRequest::level(path("/"))] {
@@ -116,7 +116,7 @@ async fn a_token_is_good_for_another_handle_and_again(t: &StoreTarget) -> LawRes
     Ok(())
 }
 
-/// A caller that follows `next` comes to an end, also where the number of values is a multiple of the limit.
+/// A caller that follows `next` reaches the end, also if the number of values is a multiple of the limit.
 async fn the_last_page_says_that_it_is_the_last(t: &StoreTarget) -> LawResult {
     for count in 1..=6 {
         t.put(&format!("/{count}"), "x").await?;

@@ -1,4 +1,4 @@
-//! Concurrent changes of one value over every handle.
+//! Concurrent changes of one value through every handle.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ store_laws! { "races":
     "SR8" Nothing writers_of_different_values_do_not_hinder_each_other,
 }
 
-/// How many tasks go at one value at once.
+/// Number of tasks that change one value concurrently.
 const TASKS: usize = 16;
 
 /// Runs `attempt` in each task, all at once, and returns their results.
@@ -39,10 +39,15 @@ where
             work.await
         })
     });
-    join_all(racers.collect::<Vec<_>>()).await.into_iter().map(|raced| raced.expect("the task did not panic")).collect()
+    join_all(racers.collect::<Vec<_>>())
+        .await
+        .into_iter()
+        .map(|result| result.expect("the task did not panic"))
+        .collect()
 }
 
-/// Returns the one task whose change was made. Every other got the current metadata, or nothing if there is no value.
+/// Returns the one task whose change was applied. Every other task got the current metadata, or nothing if there is no
+/// value.
 async fn winner(t: &StoreTarget, outcomes: Vec<Result<PutOutcome>>) -> Result<usize> {
     let now = t.head("/d/a").await?;
     let mut winners = Vec::new();
@@ -51,7 +56,11 @@ async fn winner(t: &StoreTarget, outcomes: Vec<Result<PutOutcome>>) -> Result<us
             PutOutcome::Applied(_) => winners.push(task),
             PutOutcome::PreconditionFailed(found) => {
                 let version = |stored: &StoredMeta| stored.version.clone();
-                assert_eq!(found.as_ref().map(version), now.as_ref().map(version), "what was found is what is there");
+                assert_eq!(
+                    found.as_ref().map(version),
+                    now.as_ref().map(version),
+                    "the refusal has the current version"
+                );
             }
         }
     }
@@ -105,7 +114,7 @@ fn number(content: &[u8]) -> u64 {
     std::str::from_utf8(content).expect("a number is text").parse().expect("it is a number")
 }
 
-/// Counts one up, however often others come first.
+/// Increments a counter, retrying as often as other tasks come first.
 async fn increment(store: &dyn Store, at: &str) -> Result<()> {
     loop {
         let got = store.get(&key(at), None).await?.expect("it is there");
@@ -133,7 +142,7 @@ async fn counters_end_right(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// All of one value, and the version and size that belong to it, while large and small ones replace each other.
+/// A read returns the content, version and size of one value, while large and small values replace each other.
 async fn a_reader_gets_whole_values(t: &StoreTarget) -> LawResult {
     let size = |round: usize| if round.is_multiple_of(2) { 300_000 } else { 1_200_000 };
     let content =
@@ -163,7 +172,7 @@ async fn a_reader_gets_whole_values(t: &StoreTarget) -> LawResult {
     task.await.expect("the task did not panic")
 }
 
-/// Whenever its caller goes away; and the store goes on as if nothing had been.
+/// A change whose task is aborted at any time is applied as a whole or not at all, and the store works as before.
 async fn a_dropped_change_is_whole_or_not_there(t: &StoreTarget) -> LawResult {
     t.put("/a", vec![b'a'; 200_000]).await?;
     for round in 0..40 {
@@ -174,7 +183,7 @@ async fn a_dropped_change_is_whole_or_not_there(t: &StoreTarget) -> LawResult {
             tokio::task::yield_now().await;
         }
         task.abort();
-        // Either it was stopped or it was through; what is there says which.
+        // The change may or may not have been applied; the following read finds out.
         drop(task.await);
         let got = t.store.get(&key("/a"), None).await?.expect("it is there");
         assert!(
@@ -187,7 +196,7 @@ async fn a_dropped_change_is_whole_or_not_there(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Both expect the same version: either it was changed and is there, or it is gone.
+/// Both expect the same version: either the value is changed and exists, or it is deleted.
 async fn of_a_writer_and_a_deleter_one_wins(t: &StoreTarget) -> LawResult {
     for round in 0..50 {
         let version = t.put("/d/a", format!("{round}")).await?.version;
@@ -207,7 +216,7 @@ async fn of_a_writer_and_a_deleter_one_wins(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// All of them are there at the end, each with its own content.
+/// All values exist at the end, each with its own content.
 async fn writers_of_different_values_do_not_hinder_each_other(t: &StoreTarget) -> LawResult {
     let written = race(t, TASKS, |task, store| async move {
         for round in 0..10 {

@@ -1,4 +1,4 @@
-//! Searches for the values that may hold a text.
+//! Searches for the values that may contain a text.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ store_laws! { "search":
     "SS9" Search one_of_many_needles_is_enough,
 }
 
-/// Returns the values that may hold one of `texts`, or `None` if any value may.
+/// Returns the values that may contain one of `texts`, or `None` if the store cannot narrow them down.
 async fn candidates(t: &StoreTarget, prefix: &str, texts: &[&str]) -> Result<Option<BTreeSet<String>>> {
     let search = t.store.as_search().expect("the law needs it");
     let query = TextQuery::new(texts.iter().map(|&text| text.to_owned()).collect(), CaseMode::Sensitive);
@@ -33,13 +33,13 @@ async fn candidates(t: &StoreTarget, prefix: &str, texts: &[&str]) -> Result<Opt
 async fn assert_found(t: &StoreTarget, needle: &str, expected: &[&str]) -> LawResult {
     if let Some(found) = candidates(t, "/", &[needle]).await? {
         for path in expected {
-            assert!(found.contains(*path), "{path} holds {needle:?} and is not among {found:?}");
+            assert!(found.contains(*path), "{path} contains {needle:?} and is not among {found:?}");
         }
     }
     Ok(())
 }
 
-/// At the start, at the end, alone, with itself before it, and over line ends.
+/// The needle is at the start, at the end, alone, after a part of itself, or across line ends.
 async fn a_needle_in_any_place_is_found(t: &StoreTarget) -> LawResult {
     let texts = [
         ("/alone", "needle"),
@@ -63,7 +63,7 @@ async fn a_needle_in_any_place_is_found(t: &StoreTarget) -> LawResult {
     assert_found(t, "'needle\"%_*", &["/quoted"]).await
 }
 
-/// Text of `size` bytes with `needle` at `at`.
+/// Returns text of `size` bytes with `needle` at `at`.
 fn text_with(needle: &str, at: usize, size: usize) -> Bytes {
     let mut text = "the quick brown fox jumps over it\n".repeat(size / 34 + 1).into_bytes();
     text.truncate(size);
@@ -71,7 +71,7 @@ fn text_with(needle: &str, at: usize, size: usize) -> Bytes {
     text.into()
 }
 
-/// Over every place at which stores cut large values, with as much of it on either side as there can be.
+/// The needle is across every offset at which stores split large values, with different parts of it on either side.
 async fn a_needle_over_a_cut_is_found(t: &StoreTarget) -> LawResult {
     let needle = "Überraschung-42";
     let mut all = Vec::new();
@@ -89,7 +89,7 @@ async fn a_needle_over_a_cut_is_found(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// However large: at its end, and over the second and the fifth MiB.
+/// The needle is at the end of the value, or across the end of the second or the fifth MiB.
 async fn a_needle_in_a_large_value_is_found(t: &StoreTarget) -> LawResult {
     const MIB: usize = 1 << 20;
     let max = usize::try_from(t.store.capabilities().max_value).unwrap_or(usize::MAX);
@@ -125,13 +125,13 @@ async fn what_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
     assert_found(t, "needle", &all).await?;
     all.pop();
     assert_found(t, "never there", &all).await?;
-    // The other way round: binary becomes text, and text binary.
+    // Binary content becomes text, and text becomes binary.
     t.put("/nul", "now a text with needle").await?;
     t.put("/text", &b"no longer\0"[..]).await?;
     assert_found(t, "needle", &["/nul", "/text", "/noise"]).await
 }
 
-/// After a value was replaced, deleted and put again: by its new content.
+/// After a value was replaced, deleted and put again, it is found by its new content.
 async fn what_was_changed_is_found_as_it_is(t: &StoreTarget) -> LawResult {
     for (n, words) in ["alpha beta", "gamma delta", "alpha delta", "", "beta"].iter().enumerate() {
         for (at, filler) in [("/small", 0), ("/large", 1_200_000)] {
@@ -173,14 +173,14 @@ async fn what_was_moved_or_copied_is_found_where_it_is(t: &StoreTarget) -> LawRe
     Ok(())
 }
 
-/// The root, a directory, a value itself, and names that begin alike or look like patterns.
+/// The prefix is the root, a directory or a value, with other names that share its beginning or look like patterns.
 async fn only_what_is_at_or_below_the_prefix_is_found(t: &StoreTarget) -> LawResult {
     let tree = ["/d", "/d/a", "/d/b/c", "/dx", "/d-/a", "/d0", "/D/a", "/a_b/x", "/axb/x", "/%/x", "/a'b/x"];
     for at in tree {
         t.put(at, "needle").await?;
     }
     for prefix in ["/", "/d", "/d/a", "/d/b", "/d/b/c", "/nowhere", "/a_b", "/%", "/a'b", "/d/", "/d-"] {
-        // An index may not know a text of two letters.
+        // An index may not cover a text of two letters.
         for text in ["needle", "le"] {
             let Some(found) = candidates(t, prefix, &[text]).await? else { continue };
             let expected: BTreeSet<_> =
@@ -191,7 +191,7 @@ async fn only_what_is_at_or_below_the_prefix_is_found(t: &StoreTarget) -> LawRes
     Ok(())
 }
 
-/// Neither the language of a search engine nor that of a database has a meaning, and no length is too much.
+/// Syntax of search engines and databases has no meaning in a text, and a text can have any length.
 async fn any_text_can_be_looked_for(t: &StoreTarget) -> LawResult {
     let long = "long ".repeat(2000);
     let texts = [
@@ -250,7 +250,7 @@ async fn any_text_can_be_looked_for(t: &StoreTarget) -> LawResult {
     assert_found(t, "", &["/0", "/nul", "/empty"]).await
 }
 
-/// A query without texts rules out nothing, and is no error.
+/// A value with one of many texts is found. A query without texts is not an error.
 async fn one_of_many_needles_is_enough(t: &StoreTarget) -> LawResult {
     let words: Vec<_> = (0..200).map(|n| format!("word-{n:03}")).collect();
     for (n, word) in words.iter().enumerate().step_by(20) {

@@ -1,4 +1,4 @@
-//! Searches that ignore case, by Unicode case folding.
+//! Case-insensitive searches by Unicode case folding.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ store_laws! { "search":
     "SS12" Search letters_of_more_bytes_are_found_by_those_of_fewer,
 }
 
-/// Letters, each with all that Unicode calls the same without regard to case, and characters that have no case.
+/// Letters, each with all its case variants in Unicode, and characters without case.
 const LETTERS: &[&str] = &[
     "aA",
     "bB",
@@ -52,11 +52,11 @@ const LETTERS: &[&str] = &[
     "\u{1f600}",
 ];
 
-/// Which letters a text is made of, each as its place in the table.
+/// Letters of a text, each as its index in the table.
 type Letters = Vec<usize>;
 
 fn letters(random: &mut Rng, length: usize) -> Letters {
-    // Few letters at a time, so that what is looked for is there by chance.
+    // Each text has few different letters, so that it contains a needle by chance.
     let alphabet: Vec<_> = (0..5).map(|_| random.usize(..LETTERS.len())).collect();
     (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect()
 }
@@ -86,19 +86,19 @@ async fn assert_none_is_missed(t: &StoreTarget, case: CaseMode, seed: u64) -> La
     for _ in 0..200 {
         let Some((source, text)) = random.choice(&sources) else { panic!("no text is long enough") };
         let (start, length) = (random.usize(0..source.len() - 8), random.usize(1..9));
-        let looked_for = &source[start..start + length];
+        let fragment = &source[start..start + length];
         let needle = match case {
             CaseMode::Sensitive => text.chars().skip(start).take(length).collect(),
-            _ => random_text(&mut random, looked_for),
+            _ => random_text(&mut random, fragment),
         };
         let query = TextQuery::new(vec![needle.clone()], case);
         let Some(found) = search.candidates(&home(), &path("/"), &query).await? else { continue };
         for (at, (letters, text)) in &texts {
             let is_match = match case {
                 CaseMode::Sensitive => text.contains(&needle),
-                _ => holds(letters, looked_for),
+                _ => holds(letters, fragment),
             };
-            assert!(!is_match || found.contains(&path(at)), "{text:?} holds {needle:?} ({case:?}) and is not found");
+            assert!(!is_match || found.contains(&path(at)), "{text:?} contains {needle:?} ({case:?}) and is not found");
         }
     }
     Ok(())
@@ -112,7 +112,8 @@ async fn random_texts_are_found_whatever_their_case(t: &StoreTarget) -> LawResul
     assert_none_is_missed(t, CaseMode::Insensitive, 29).await
 }
 
-/// The sign of Kelvin is a `k`, and a long s is an `s`: texts of words that have them, in all their forms.
+/// The Kelvin sign is a case variant of `k`, and the long s one of `s`: searches for words with such letters, in all
+/// variants.
 async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> LawResult {
     let forms = [
         vec!["kelvin", "KELVIN", "\u{212a}elvin", "\u{212a}ELVIN", "Kelvin"],
@@ -131,7 +132,7 @@ async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> L
     let search = t.store.as_search().expect("the law needs it");
     for case in [CaseMode::Insensitive, CaseMode::Smart] {
         for (word, words) in forms.iter().enumerate() {
-            // A smart search with a letter in upper case is a sensitive one.
+            // A smart-case search for a text with an upper-case letter is case-sensitive.
             for needle in
                 words.iter().filter(|needle| case == CaseMode::Insensitive || !needle.chars().any(char::is_uppercase))
             {
@@ -140,7 +141,7 @@ async fn letters_of_more_bytes_are_found_by_those_of_fewer(t: &StoreTarget) -> L
                 for (n, text) in words.iter().enumerate() {
                     assert!(
                         found.contains(&path(&format!("/{word}/{n}"))),
-                        "{text:?} holds {needle:?} and is not found"
+                        "{text:?} contains {needle:?} and is not found"
                     );
                 }
             }

@@ -64,7 +64,7 @@ async fn what_was_staged_in_parts_is_the_value(t: &StoreTarget) -> LawResult {
     t.assert_same(&t.head("/d/a").await?.expect("it is there"), &stored, "of the head");
     let page = t.store.list(&home(), &ListRequest::all(path("/"))).await?;
     t.assert_same(&page.entries[0].stored, &stored, "of a listing");
-    // Object storage computes another version of what comes in parts.
+    // Object storage computes another version for a content that was sent in parts.
     if t.store.capabilities().timestamps == TimestampSource::Caller && t.versions == Versions::OfContent {
         assert_eq!(t.put("/d/a", content).await?.version, stored.version);
     }
@@ -96,8 +96,8 @@ async fn nothing_is_there_before_the_put_or_after_discarding(t: &StoreTarget) ->
     t.assert_sound().await?;
     t.staging().discard(&staged.token).await?;
     t.staging().discard(&staged.token).await?;
-    refused(t.put_staged(&key("/a"), &staged, &Precondition::Any).await);
-    refused(t.staging().append(&staged.token, STAGED_PART_BYTES as u64, Bytes::from_static(b"x")).await);
+    assert_refused(t.put_staged(&key("/a"), &staged, &Precondition::Any).await);
+    assert_refused(t.staging().append(&staged.token, STAGED_PART_BYTES as u64, Bytes::from_static(b"x")).await);
     assert_eq!(t.texts().await?, before);
     t.assert_sound().await
 }
@@ -111,7 +111,7 @@ async fn a_put_that_is_refused_leaves_the_content_staged(t: &StoreTarget) -> Law
     assert_eq!(found.version, first.version);
     done(t.put_staged(&key("/a"), &staged, &Precondition::Version(first.version)).await?);
     assert!(t.content("/a").await?.as_ref() == Some(&content), "the bytes are those of the parts");
-    refused(t.put_staged(&key("/a"), &staged, &Precondition::Any).await);
+    assert_refused(t.put_staged(&key("/a"), &staged, &Precondition::Any).await);
     assert!(t.content("/a").await?.as_ref() == Some(&content), "a content is put once");
     Ok(())
 }
@@ -122,9 +122,9 @@ async fn what_is_not_staged_is_refused(t: &StoreTarget) -> LawResult {
     let elsewhere = Key::new(namespace("laws/elsewhere"), path("/a"));
     let longer = StagedContent { size: staged.size + 1, ..staged.clone() };
     let unknown = StagedContent { token: StagingToken::new("none"), ..staged.clone() };
-    refused(t.put_staged(&elsewhere, &staged, &Precondition::Any).await);
-    refused(t.put_staged(&key("/a"), &longer, &Precondition::Any).await);
-    refused(t.put_staged(&key("/a"), &unknown, &Precondition::Any).await);
+    assert_refused(t.put_staged(&elsewhere, &staged, &Precondition::Any).await);
+    assert_refused(t.put_staged(&key("/a"), &longer, &Precondition::Any).await);
+    assert_refused(t.put_staged(&key("/a"), &unknown, &Precondition::Any).await);
     assert_eq!(t.store.get(&elsewhere, None).await?, None);
     assert_eq!(t.texts().await?, [("/a".to_owned(), "first".to_owned())]);
     done(t.put_staged(&key("/a"), &staged, &Precondition::Any).await?);
@@ -149,7 +149,7 @@ async fn a_batch_puts_a_staged_value_as_any_other(t: &StoreTarget) -> LawResult 
 }
 
 impl StoreTarget {
-    /// Asserts that the store's own verification finds nothing.
+    /// Asserts that the verification of the store itself finds no problems.
     async fn assert_sound(&self) -> LawResult {
         if let Some(inspect) = self.store.as_inspect() {
             let report = inspect.check().await?;
@@ -159,6 +159,6 @@ impl StoreTarget {
     }
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T>) {
+fn assert_refused<T: std::fmt::Debug>(result: Result<T>) {
     assert_eq!(result.map_err(|error| error.kind()).expect_err("it is refused"), ErrorKind::InvalidArgument);
 }

@@ -1,4 +1,4 @@
-//! Short calls for the laws of stores.
+//! Helper functions of the laws of stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use vfs_store::{
 
 use super::StoreTarget;
 
-/// How long a law waits for what a correct store always does. This bounds a hang and says nothing about speed.
+/// Timeout after which a law treats a store as hanging. It is not a requirement on speed.
 pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The namespace of laws that are not about namespaces.
+/// Returns the namespace of laws that are not about namespaces.
 pub(super) fn home() -> Namespace {
     namespace("laws/home")
 }
 
-/// The namespace `text`.
+/// Returns the namespace `text`.
 pub(super) fn namespace(text: &str) -> Namespace {
     Namespace::parse(text).expect("laws name valid namespaces")
 }
 
-/// The path `text`.
+/// Returns the path `text`.
 pub(super) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("laws name valid paths")
 }
 
-/// The key of a path in the namespace of the laws.
+/// Returns the key of a path in the namespace of the laws.
 pub(super) fn key(text: &str) -> Key {
     Key::new(home(), path(text))
 }
 
-/// A moment with microseconds, which a store must not round away.
+/// Returns a time with microseconds, which a store must not round.
 pub(super) fn moment(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000, 123_456_000).expect("it is a time") + TimeDelta::seconds(seconds)
 }
 
-/// A value that was made at one moment and changed at a later one.
+/// Returns a value that was created at one time and changed at a later one.
 pub(super) fn value(content: impl Into<Bytes>) -> NewValue {
     NewValue::new(content.into(), moment(10)).created_at(moment(0))
 }
 
-/// `size` bytes that never repeat for long, different for each `seed`.
+/// Returns `size` random bytes, different for each `seed`.
 pub(super) fn noise(size: usize, seed: u64) -> Bytes {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut bytes = vec![0; size];
@@ -55,32 +55,32 @@ pub(super) fn noise(size: usize, seed: u64) -> Bytes {
     bytes.into()
 }
 
-/// Puts `content`.
+/// Returns a write that puts `content`.
 pub(super) fn put(at: &str, content: &'static str) -> Write {
     Write::Put(path(at), value(content))
 }
 
-/// Deletes a value.
+/// Returns a write that deletes a value.
 pub(super) fn delete(at: &str) -> Write {
     Write::Delete(path(at))
 }
 
-/// Moves a value.
+/// Returns a write that moves a value.
 pub(super) fn rename(from: &str, to: &str) -> Write {
     Write::Move { from: path(from), to: path(to) }
 }
 
-/// Copies a value, an hour later.
+/// Returns a write that copies a value, with a time an hour later.
 pub(super) fn copy(from: &str, to: &str) -> Write {
     Write::Copy { from: path(from), to: path(to), at: moment(3600) }
 }
 
-/// Expects something of one path.
+/// Returns the condition that `expected` holds at a path.
 pub(super) fn at(text: &str, expected: Precondition) -> Condition {
     Condition::At(path(text), expected)
 }
 
-/// Expects nothing below a path.
+/// Returns the condition that there is nothing below a path.
 pub(super) fn nothing_below(text: &str) -> Condition {
     Condition::NothingBelow(path(text))
 }
@@ -97,7 +97,7 @@ pub(super) fn done(outcome: PutOutcome) -> StoredMeta {
 pub(super) fn refused(outcome: PutOutcome) -> Option<StoredMeta> {
     match outcome {
         PutOutcome::PreconditionFailed(found) => found,
-        PutOutcome::Applied(stored) => panic!("it was made: {stored:?}"),
+        PutOutcome::Applied(stored) => panic!("it was applied: {stored:?}"),
     }
 }
 
@@ -113,11 +113,11 @@ pub(super) fn all_done(outcome: BatchOutcome) -> Vec<StoredMeta> {
 pub(super) fn all_refused(outcome: BatchOutcome) -> (VfsPath, Option<StoredMeta>) {
     match outcome {
         BatchOutcome::PreconditionFailed(path, found) => (path, found),
-        BatchOutcome::Applied(stored) => panic!("it was made: {stored:?}"),
+        BatchOutcome::Applied(stored) => panic!("it was applied: {stored:?}"),
     }
 }
 
-/// Returns the entries of all pages of a listing.
+/// Entries of all pages of a listing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
     /// Values, in the order of the pages.
@@ -139,14 +139,14 @@ impl Listing {
         self.directories.extend(page.directories);
     }
 
-    /// The paths of the values, sorted.
+    /// Returns the paths of the values, sorted.
     pub(super) fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<_> = self.entries.iter().map(|entry| entry.path.as_str()).collect();
         paths.sort_unstable();
         paths
     }
 
-    /// The directories, sorted.
+    /// Returns the directories, sorted.
     pub(super) fn folders(&self) -> Vec<&str> {
         let mut folders: Vec<_> = self.directories.iter().map(VfsPath::as_str).collect();
         folders.sort_unstable();
@@ -154,11 +154,11 @@ impl Listing {
     }
 }
 
-/// All pages of a listing.
+/// Returns all pages of a listing.
 pub(super) async fn list(store: &dyn Store, namespace: &Namespace, request: &ListRequest) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut request = request.clone();
-    // More pages than anyone needs, so that one that goes in circles comes to an end.
+    // More pages than any law needs, so that a listing that goes in circles is detected.
     for _ in 0..20_000 {
         let page = store.list(namespace, &request).await?;
         let next = page.next.clone();
@@ -177,19 +177,19 @@ pub(super) async fn list(store: &dyn Store, namespace: &Namespace, request: &Lis
     panic!("a listing does not end: {request:?}");
 }
 
-/// Everything in a namespace, content included.
+/// Returns all values of a namespace, including their content.
 pub(super) async fn state_of(store: &dyn Store, namespace: &Namespace) -> Result<BTreeMap<VfsPath, StoredValue>> {
     let mut state = BTreeMap::new();
     for entry in list(store, namespace, &ListRequest::all(VfsPath::root())).await?.entries {
         let key = Key::new(namespace.clone(), entry.path);
-        let value = store.get(&key, None).await?.unwrap_or_else(|| panic!("{key:?} is listed and not there"));
+        let value = store.get(&key, None).await?.unwrap_or_else(|| panic!("{key:?} is listed but does not exist"));
         state.insert(key.path, value);
     }
     Ok(state)
 }
 
 impl StoreTarget {
-    /// One of the handles of the store: each if there are two, in turns.
+    /// Returns a handle of the store. If there are two, they alternate by `turn`.
     pub(super) fn handle(&self, turn: usize) -> Arc<dyn Store> {
         match &self.second {
             Some(second) if turn % 2 == 1 => Arc::clone(second),
@@ -197,12 +197,12 @@ impl StoreTarget {
         }
     }
 
-    /// Puts a value, whatever is there.
+    /// Puts a value without a precondition.
     pub(super) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<StoredMeta> {
         Ok(done(self.store.put(&key(path), value(content), &Precondition::Any).await?))
     }
 
-    /// Puts small values, each holding its own path.
+    /// Puts small values, each with its own path as content.
     pub(super) async fn put_each(&self, paths: &[&str]) -> Result<()> {
         for path in paths {
             self.put(path, (*path).to_owned()).await?;
@@ -210,7 +210,7 @@ impl StoreTarget {
         Ok(())
     }
 
-    /// The whole of a value.
+    /// Returns the content of a value.
     pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
         Ok(self.store.get(&key(path), None).await?.map(|value| value.content))
     }
@@ -220,22 +220,22 @@ impl StoreTarget {
         self.store.head(&key(path)).await
     }
 
-    /// Makes a batch in the namespace of the laws.
+    /// Applies a batch in the namespace of the laws.
     pub(super) async fn batch(&self, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         self.store.as_batch().expect("the law needs it").batch(&home(), conditions, writes).await
     }
 
-    /// All pages of a listing in the namespace of the laws.
+    /// Returns all pages of a listing in the namespace of the laws.
     pub(super) async fn list(&self, request: ListRequest) -> Result<Listing> {
         list(&*self.store, &home(), &request).await
     }
 
-    /// Everything in the namespace of the laws.
+    /// Returns all values in the namespace of the laws.
     pub(super) async fn state(&self) -> Result<BTreeMap<VfsPath, StoredValue>> {
         state_of(&*self.store, &home()).await
     }
 
-    /// Every path in the namespace of the laws and what is there, as text.
+    /// Returns every path in the namespace of the laws with its content as text.
     pub(super) async fn texts(&self) -> Result<Vec<(String, String)>> {
         let text = |value: StoredValue| String::from_utf8_lossy(&value.content).into_owned();
         Ok(self.state().await?.into_iter().map(|(path, value)| (path.to_string(), text(value))).collect())

@@ -1,4 +1,4 @@
-//! Times of creation and change.
+//! Creation and modification times of values.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use vfs_store::{ListRequest, NewValue, Precondition, TimestampSource};
@@ -14,7 +14,7 @@ store_laws! { "times":
     "ST4" Nothing a_value_has_the_times_of_its_last_change,
 }
 
-/// Times from the first to the last that a calendar needs.
+/// Returns times from the distant past to the distant future.
 fn times() -> Vec<DateTime<Utc>> {
     let of = |seconds, nanoseconds| DateTime::from_timestamp(seconds, nanoseconds).expect("it is a time");
     vec![
@@ -30,12 +30,12 @@ fn times() -> Vec<DateTime<Utc>> {
     ]
 }
 
-async fn both_times(t: &StoreTarget, made: DateTime<Utc>) -> vfs_core::Result<[DateTime<Utc>; 2]> {
-    let changed = made + TimeDelta::microseconds(1_000_001);
-    let new = NewValue::new("x".into(), changed).created_at(made);
+async fn both_times(t: &StoreTarget, created_at: DateTime<Utc>) -> vfs_core::Result<[DateTime<Utc>; 2]> {
+    let changed = created_at + TimeDelta::microseconds(1_000_001);
+    let new = NewValue::new("x".into(), changed).created_at(created_at);
     done(t.store.put(&key("/a"), new, &Precondition::Any).await?);
     let stored = t.head("/a").await?.expect("it is there");
-    let created = stored.created_at.expect("there is a time of creation");
+    let created = stored.created_at.expect("there is a creation time");
     assert_eq!(t.store.get(&key("/a"), None).await?.expect("it is there").stored, stored);
     // A store that sets the times itself may return them here, too.
     let modified =
@@ -43,7 +43,7 @@ async fn both_times(t: &StoreTarget, made: DateTime<Utc>) -> vfs_core::Result<[D
     Ok([created, modified - TimeDelta::microseconds(1_000_001)])
 }
 
-/// Whole microseconds come back as they are, long ago and in a far future.
+/// Whole microseconds are stored exactly, in the distant past and future.
 async fn a_time_is_kept_to_the_microsecond(t: &StoreTarget) -> LawResult {
     for time in times() {
         assert_eq!(both_times(t, time).await?, [time, time]);
@@ -51,7 +51,7 @@ async fn a_time_is_kept_to_the_microsecond(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A store may cut or round what is finer than a microsecond.
+/// A store may truncate or round fractions of a microsecond.
 async fn what_is_finer_than_a_microsecond_may_be_lost_and_no_more(t: &StoreTarget) -> LawResult {
     for time in times().into_iter().flat_map(|time| [1, 499, 500, 999].map(|more| time + TimeDelta::nanoseconds(more)))
     {
@@ -78,7 +78,7 @@ async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A store does not carry the time of creation over: each change states it.
+/// A store does not carry the creation time over: each change sets it.
 async fn a_value_has_the_times_of_its_last_change(t: &StoreTarget) -> LawResult {
     t.put("/a", "first").await?;
     let second = NewValue::new("second".into(), moment(100)).created_at(moment(50));

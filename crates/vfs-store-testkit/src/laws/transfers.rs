@@ -1,4 +1,4 @@
-//! Concurrent batches over every handle.
+//! Concurrent batches through every handle.
 
 use vfs_core::Result;
 use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Store, Write};
@@ -21,7 +21,7 @@ async fn batch(store: &dyn Store, conditions: &[Condition], writes: Vec<Write>) 
     store.as_batch().expect("the law needs it").batch(&home(), conditions, writes).await
 }
 
-/// How much there is in all.
+/// Number of bytes in both values together.
 const AMOUNT: usize = 1000;
 
 /// Moves some bytes from one value to the other, as far as it has them.
@@ -43,7 +43,7 @@ async fn transfer(store: &dyn Store, from: &str, to: &str, amount: usize) -> Res
     }
 }
 
-/// A concurrent listing sees the sum unchanged: sizes are listed, and a batch becomes visible at once.
+/// The sizes in a concurrent listing always have the same sum, because a batch becomes visible at once.
 async fn what_is_moved_between_two_values_is_always_all_there(t: &StoreTarget) -> LawResult {
     t.put("/a", vec![b'x'; AMOUNT]).await?;
     t.put("/b", "").await?;
@@ -74,7 +74,7 @@ async fn what_is_moved_between_two_values_is_always_all_there(t: &StoreTarget) -
     Ok(())
 }
 
-/// A file and one in a directory of its name: each is made on the condition that the other is not there.
+/// Puts a file, and another one in a directory of the same name: each on the condition that the other does not exist.
 async fn of_a_value_and_one_below_it_one_is_made(t: &StoreTarget) -> LawResult {
     for round in 0..100 {
         let above = format!("/d/{round}");
@@ -87,14 +87,14 @@ async fn of_a_value_and_one_below_it_one_is_made(t: &StoreTarget) -> LawResult {
             async move { batch(&*store, &conditions, writes).await }
         });
         let outcomes = outcomes.await.into_iter().collect::<Result<Vec<_>>>()?;
-        let made: Vec<_> = outcomes.iter().map(|outcome| matches!(outcome, BatchOutcome::Applied(_))).collect();
-        assert_eq!(made.iter().filter(|made| **made).count(), 1, "above and below, {made:?}");
-        assert_eq!([t.head(&above).await?.is_some(), t.head(&below).await?.is_some()], made[..]);
+        let applied: Vec<_> = outcomes.iter().map(|outcome| matches!(outcome, BatchOutcome::Applied(_))).collect();
+        assert_eq!(applied.iter().filter(|applied| **applied).count(), 1, "above and below, {applied:?}");
+        assert_eq!([t.head(&above).await?.is_some(), t.head(&below).await?.is_some()], applied[..]);
     }
     Ok(())
 }
 
-/// The others find nothing to move.
+/// The other tasks find no value to move.
 async fn one_of_many_movers_wins(t: &StoreTarget) -> LawResult {
     for round in 0..10 {
         t.put("/a", format!("{round}")).await?;
@@ -119,7 +119,7 @@ async fn one_of_many_movers_wins(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Tasks that change the same values in opposite orders wait for each other, and none waits for ever or is turned away.
+/// Tasks that change the same values in opposite orders wait for each other; none of them deadlocks or is refused.
 async fn batches_that_cross_are_all_made(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/c"]).await?;
     let made = race(t, 8, |task, store| async move {
@@ -142,13 +142,13 @@ async fn batches_that_cross_are_all_made(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Each creates the one that all want and one of its own: those of the others are not there.
+/// Each batch creates a shared path and one of its own: only the paths of the winner exist.
 async fn of_batches_that_share_a_path_one_wins(t: &StoreTarget) -> LawResult {
     for _ in 0..10 {
         let outcomes = race(t, 8, |task, store| async move {
             let own = format!("/own/{task}");
-            let writes = vec![Write::Put(path(&own), value("x")), Write::Put(path("/wanted"), value(own.clone()))];
-            batch(&*store, &[at("/wanted", Precondition::Absent)], writes).await
+            let writes = vec![Write::Put(path(&own), value("x")), Write::Put(path("/shared"), value(own.clone()))];
+            batch(&*store, &[at("/shared", Precondition::Absent)], writes).await
         });
         let outcomes = outcomes.await.into_iter().collect::<Result<Vec<_>>>()?;
         assert_eq!(
@@ -157,19 +157,20 @@ async fn of_batches_that_share_a_path_one_wins(t: &StoreTarget) -> LawResult {
             "{outcomes:?}"
         );
         let texts = t.texts().await?;
-        let [(own, _), (_, wanted)] = &texts[..] else { panic!("{texts:?}") };
-        assert_eq!(own, wanted);
-        all_done(t.batch(&[], vec![delete(own), delete("/wanted")]).await?);
+        let [(own, _), (_, winner)] = &texts[..] else { panic!("{texts:?}") };
+        assert_eq!(own, winner);
+        all_done(t.batch(&[], vec![delete(own), delete("/shared")]).await?);
     }
     Ok(())
 }
 
-/// A batch that depends on a value which another one changes at the same time: they are made one after the other.
+/// Two batches, each of which changes the value that the condition of the other depends on, are applied one after the
+/// other.
 async fn a_condition_holds_until_the_last_write(t: &StoreTarget) -> LawResult {
     for round in 0..50 {
         let versions =
             [t.put("/a", format!("a{round}")).await?.version, t.put("/b", format!("b{round}")).await?.version];
-        // Each changes one value as long as the other is as it was. Both would be the sum of two looks at the past.
+        // Each batch changes one value on the condition that the other one is unchanged, so only one batch can succeed.
         let outcomes = race(t, 2, |task, store| {
             let (own, other) = if task == 0 { ("/a", "/b") } else { ("/b", "/a") };
             let condition = at(other, Precondition::Version(versions[1 - task].clone()));

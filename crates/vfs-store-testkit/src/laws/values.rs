@@ -31,7 +31,8 @@ fn limit_of(t: &StoreTarget) -> usize {
     usize::try_from(t.store.capabilities().max_value).unwrap_or(usize::MAX)
 }
 
-/// Content of every kind: empty, text, every byte there is, line ends and NULs, and sizes around those that stores cut at.
+/// Contents of every kind: empty, text, every byte value, line ends and NULs, and sizes around those at which stores
+/// split.
 async fn any_bytes_of_any_size_come_back(t: &StoreTarget) -> LawResult {
     let mut contents: Vec<Bytes> = vec![
         Bytes::new(),
@@ -61,9 +62,9 @@ async fn any_bytes_of_any_size_come_back(t: &StoreTarget) -> LawResult {
 async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 1, 70_000, MIB + 1].into_iter().enumerate() {
         let at = format!("/d/{n}");
-        let made = t.put(&at, noise(size, 7)).await?;
+        let stored = t.put(&at, noise(size, 7)).await?;
         let head = t.head(&at).await?.expect("it is there");
-        t.assert_same(&made, &head, "put and head");
+        t.assert_same(&stored, &head, "put and head");
         for range in [None, Some(0..1), Some(0..0), Some(5..u64::MAX)] {
             let got = t.store.get(&key(&at), range.clone()).await?.expect("it is there");
             assert_eq!(got.stored, head, "get {range:?} and head");
@@ -77,7 +78,7 @@ async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult
     Ok(())
 }
 
-/// Neither a directory nor what is beside or below a value is a value.
+/// A directory is not a value, and neither is a missing path next to or below a value.
 async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
     let missing = ["/a", "/d", "/d/x", "/d/x/y/z", "/d/", "/D/X/Y", "/d/x/y2", "/d/x/"];
     t.put("/d/x/y", "here").await?;
@@ -91,7 +92,7 @@ async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Values, directories, both at one path, neither, the root, one path twice, and names that mean something to some stores.
+/// Values, directories, both at one path, neither, the root, one path twice, and names with a meaning to some stores.
 async fn many_paths_are_looked_at_as_each_is(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/d/x", "/d/y/z", "/d-e", "/d.e/f", "/%", "/_", "/both", "/both/below"]).await?;
     let texts = [
@@ -153,7 +154,7 @@ fn part<'a>(content: &'a Bytes, range: &Range<u64>) -> &'a [u8] {
     content.get(cut(range.start)..cut(range.end)).unwrap_or_default()
 }
 
-/// A range inside, over the end, at it, beyond it, empty, or with its end before its start.
+/// The range is inside the content, across its end, at its end, beyond it, empty, or ends before its start.
 async fn a_range_is_cut_at_the_end(t: &StoreTarget) -> LawResult {
     const PLACES: [u64; 9] = [0, 1, 3, 9, 10, 11, 100, u64::MAX - 1, u64::MAX];
     for content in ["0123456789", ""] {
@@ -168,7 +169,7 @@ async fn a_range_is_cut_at_the_end(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Ranges at and over the sizes at which stores cut large values, and anywhere else.
+/// Ranges at and across the offsets at which stores split large values, and at random offsets.
 async fn a_range_of_a_large_value_is_what_lies_there(t: &StoreTarget) -> LawResult {
     let content = noise((5 * MIB / 2).min(limit_of(t)), 11);
     let size = content.len() as u64;
@@ -188,7 +189,8 @@ async fn a_range_of_a_large_value_is_what_lies_there(t: &StoreTarget) -> LawResu
     Ok(())
 }
 
-/// Nothing is left of a longer value under a shorter one, and nothing is missing of a longer one over a shorter one.
+/// A shorter value that replaces a longer one has none of its bytes, and a longer one that replaces a shorter one is
+/// complete.
 async fn a_value_is_replaced_whole(t: &StoreTarget) -> LawResult {
     for (seed, size) in [(1, MIB + 1), (2, 10), (3, 3 * MIB), (4, 0), (5, 200_000), (6, 1)] {
         let content = noise(size.min(limit_of(t)), seed);
@@ -200,7 +202,7 @@ async fn a_value_is_replaced_whole(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A removal returns what was there, and a new value has nothing of the old one.
+/// A removal returns the removed value, and a new value has nothing of the old one.
 async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawResult {
     let first = t.put("/d/a", noise(MIB + 1, 3)).await?;
     t.assert_same(&done(t.store.delete(&key("/d/a"), &Precondition::Any).await?), &first, "what was there");
@@ -214,7 +216,7 @@ async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawRes
     Ok(())
 }
 
-/// A value of exactly the limit is put; with one byte more it is `too_large`, and what was there stays.
+/// A value of exactly the limit can be put. One byte more is `too_large`, and the previous value stays.
 async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
     let limit = limit_of(t);
     assert!(limit as u64 <= MAX_SMALL_VALUE, "the law needs a small limit");
@@ -234,12 +236,13 @@ async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Batches are there where changes of several values can be one; a store shows itself in few words, and without secrets.
+/// A store has batches if and only if its capabilities say so. Its limits are reasonable, and its `Display` text is
+/// short.
 async fn abilities_say_what_the_store_has(t: &StoreTarget) -> LawResult {
     let capabilities = t.store.capabilities();
     assert_eq!(t.store.as_batch().is_some(), capabilities.transactions == TransactionSupport::Namespace);
-    assert!(capabilities.max_value >= 1 << 20, "a store holds values of a MiB");
-    assert!(capabilities.max_path >= 255, "a store holds paths of 255 bytes");
+    assert!(capabilities.max_value >= 1 << 20, "a store can have values of a MiB");
+    assert!(capabilities.max_path >= 255, "a store can have paths of 255 bytes");
     assert!((1..200).contains(&t.store.to_string().len()), "{}", t.store);
     Ok(())
 }

@@ -15,7 +15,7 @@ store_laws! { "versions":
     "SX4" Nothing versions_can_be_written_down,
 }
 
-/// Contents that differ in one byte, in their end, or in their size only have versions of their own.
+/// Contents that differ only in one byte, at their end or in their size have different versions.
 async fn other_content_has_another_version(t: &StoreTarget) -> LawResult {
     let large = noise(1_200_000, 1);
     let mut last = large.to_vec();
@@ -32,7 +32,7 @@ async fn other_content_has_another_version(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// The version is that of the content, whatever was there between, whatever the times, and in another process too.
+/// The version depends only on the content, not on earlier values, on times or on the process.
 async fn equal_content_has_an_equal_version(t: &StoreTarget) -> LawResult {
     for content in [noise(0, 1), noise(10, 1), noise(1_200_000, 1)] {
         let first = t.put("/a", content.clone()).await?.version;
@@ -45,7 +45,7 @@ async fn equal_content_has_an_equal_version(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Neither reads nor changes of other values make a version another one.
+/// Neither reads nor changes of other values change a version.
 async fn reading_changes_no_version(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "here").await?;
     for n in 0..3 {

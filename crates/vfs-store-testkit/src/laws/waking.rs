@@ -20,38 +20,38 @@ store_laws! { "waking":
     "SW6" Changes a_wait_that_is_given_up_leaves_nothing_behind,
 }
 
-async fn position(store: &dyn Store) -> Result<Sequence> {
+async fn last_sequence(store: &dyn Store) -> Result<Sequence> {
     store.as_changes().expect("the law needs it").last_sequence(&home()).await
 }
 
-/// Waits on `waiting` for the change that `change` makes: it must come, and may have come back for nothing before.
+/// Waits on `waiting` for the change that `change` makes. The wait must end after the change, and may end earlier.
 async fn wakes<T>(waiting: &Arc<dyn Store>, change: impl Future<Output = Result<T>>) -> Result<T> {
-    let seen = position(&**waiting).await?;
+    let seen = last_sequence(&**waiting).await?;
     let store = Arc::clone(waiting);
     let task = tokio::spawn(async move {
-        while position(&*store).await? == seen {
+        while last_sequence(&*store).await? == seen {
             store.as_changes().expect("the law needs it").changed(&home(), seen).await?;
         }
         Ok::<_, vfs_core::Error>(())
     });
-    // The wait begins before the change is made, unless it sends a request to a server first.
+    // The wait begins before the change, unless it first sends a request to a server.
     let space = home();
     let wait = waiting.as_changes().expect("the law needs it").changed(&space, seen);
-    let (woken, value) = join(timeout(HANG_TIMEOUT, wait), change).await;
+    let (wake, value) = join(timeout(HANG_TIMEOUT, wait), change).await;
     let value = value?;
-    woken.expect("a change wakes a subscriber that waited")?;
+    wake.expect("a change wakes a waiting subscriber")?;
     timeout(HANG_TIMEOUT, task).await.expect("a change wakes").expect("the task did not panic")?;
     Ok(value)
 }
 
 async fn a_change_that_was_made_before_ends_the_wait(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
-    let mut seen = position(&*t.store).await?;
+    let mut seen = last_sequence(&*t.store).await?;
     for n in 0..5 {
         t.put(&format!("/{n}"), "x").await?;
         timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await.expect("it was made before")?;
         timeout(HANG_TIMEOUT, changes.changed(&home(), Sequence(0))).await.expect("it was made before")?;
-        let now = position(&*t.store).await?;
+        let now = last_sequence(&*t.store).await?;
         assert!(now > seen, "{now:?} after {seen:?}");
         seen = now;
     }
@@ -65,7 +65,7 @@ async fn a_change_of_another_task_wakes(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// In both directions, as between two processes.
+/// Changes wake subscribers in both directions, as between two processes.
 async fn a_change_of_another_handle_wakes(t: &StoreTarget) -> LawResult {
     let second = t.second.clone().expect("the law needs it");
     for n in 0..5 {
@@ -76,7 +76,7 @@ async fn a_change_of_another_handle_wakes(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// A put, a put over it, a batch, a move, and a removal.
+/// A put, a replacement, a batch, a move and a removal wake.
 async fn every_kind_of_change_wakes(t: &StoreTarget) -> LawResult {
     wakes(&t.store, t.put("/a", "one")).await?;
     wakes(&t.store, t.put("/a", "two")).await?;
@@ -86,7 +86,7 @@ async fn every_kind_of_change_wakes(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// In several namespaces, each by its own change.
+/// Subscribers of several namespaces are each woken by a change of their own namespace.
 async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
     let spaces = ["a", "a/b", ""].map(namespace);
     let waits = (0..24).map(|n| {
@@ -110,7 +110,7 @@ async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Hundreds that began to wait and were dropped neither keep others from waiting nor from changing anything.
+/// Hundreds of dropped waits neither prevent other waits nor changes.
 async fn a_wait_that_is_given_up_leaves_nothing_behind(t: &StoreTarget) -> LawResult {
     let (changes, space) = (t.store.as_changes().expect("the law needs it"), home());
     let mut waits = Vec::new();

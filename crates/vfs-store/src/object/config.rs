@@ -8,11 +8,11 @@ use vfs_core::{Error, Result};
 use super::names::KeyLayout;
 use crate::admin::url::{Parameters, StoreUrl, percent_decoded};
 
-/// Which service a bucket is at.
+/// Object storage service of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BucketService {
-    /// Amazon S3, and what speaks its language: MinIO, R2, Ceph and others.
+    /// Amazon S3 and compatible services: MinIO, R2, Ceph and others.
     S3,
     /// Google Cloud Storage.
     #[cfg(feature = "gcp")]
@@ -23,7 +23,7 @@ pub enum BucketService {
 }
 
 impl BucketService {
-    fn of(scheme: &str) -> Result<Self> {
+    fn from_scheme(scheme: &str) -> Result<Self> {
         match scheme {
             "s3" => Ok(Self::S3),
             #[cfg(feature = "gcp")]
@@ -42,7 +42,7 @@ impl BucketService {
         }
     }
 
-    /// What its URLs begin with.
+    /// Returns the scheme of the URLs of the service.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::S3 => "s3",
@@ -53,7 +53,7 @@ impl BucketService {
         }
     }
 
-    /// The parameters of its URLs, each with the option of `object_store` that it sets.
+    /// Returns the parameters of the URLs of the service, each with the option of `object_store` that it sets.
     fn parameters(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::S3 => &[
@@ -82,14 +82,14 @@ impl BucketService {
     }
 }
 
-/// How to reach a bucket.
+/// Configuration of a [`BucketStore`](super::BucketStore): the bucket, and the settings of its requests.
 ///
 /// # Behaviour
 ///
-/// What the URL does not say is taken from the environment, as the tools of the services do: for S3 `AWS_ACCESS_KEY_ID`,
-/// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and others, then the role of
-/// the machine or container; for Google Cloud Storage `GOOGLE_*`, for Azure `AZURE_*`. A key in the URL is used without the
-/// session token of the environment.
+/// Settings that are missing in the URL are read from the environment, as by the tools of the services: for S3
+/// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`,
+/// `AWS_ALLOW_HTTP` and others, then the role of the machine or container; for Google Cloud Storage `GOOGLE_*`, for
+/// Azure `AZURE_*`. A key in the URL is used without the session token of the environment.
 ///
 /// ```
 /// use vfs_store::BucketConfig;
@@ -120,31 +120,32 @@ impl BucketConfig {
     /// The default of [`max_retries`](Self::max_retries).
     pub const DEFAULT_MAX_RETRIES: usize = 6;
 
-    /// The bucket of a URL: `s3://bucket/prefix?region=..&endpoint=..`, or `gs://` and `az://` with their features.
+    /// Parses the URL of a bucket: `s3://bucket/prefix?region=..&endpoint=..`, or `gs://` and `az://` with their
+    /// features.
     ///
     /// # Behaviour
     ///
-    /// * All files are below `prefix`, or in the whole bucket where there is none.
-    /// * Parameters of `s3://` are `region`, `endpoint` (the URL of another service than Amazon's), `access_key_id`,
-    ///   `secret_access_key`, `session_token`, `allow_http` (`true` for an endpoint without encryption) and `virtual_hosted`
-    ///   (`true` where the bucket is a part of the endpoint's name).
-    /// * Parameters of `gs://` are `service_account` (the path of its file), `endpoint` and `allow_http`; of `az://`, whose bucket
-    ///   is the container, `account`, `access_key`, `sas_token`, `endpoint`, `allow_http` and `emulator`.
+    /// * All files are below `prefix`, or in the whole bucket if there is no prefix.
+    /// * Parameters of `s3://` are `region`, `endpoint` (the URL of a service other than Amazon's), `access_key_id`,
+    ///   `secret_access_key`, `session_token`, `allow_http` (`true` for an endpoint without encryption) and
+    ///   `virtual_hosted` (`true` if the bucket is a part of the host name of the endpoint).
+    /// * Parameters of `gs://` are `service_account` (the path of its file), `endpoint` and `allow_http`; of `az://`,
+    ///   whose bucket is the container, `account`, `access_key`, `sas_token`, `endpoint`, `allow_http` and `emulator`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for what cannot be read, an unknown parameter, or an endpoint with a password in it.
+    /// `invalid_argument` for an invalid URL, an unknown parameter, or an endpoint with a password in it.
     pub fn new(url: &str) -> Result<Self> {
         Self::from_url(&StoreUrl::parse(url)?)
     }
 
-    /// The bucket of a URL that was read already; see [`new`](Self::new).
+    /// Reads the configuration from a parsed URL; see [`new`](Self::new).
     ///
     /// # Errors
     ///
     /// As [`new`](Self::new).
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        let service = BucketService::of(url.scheme())?;
+        let service = BucketService::from_scheme(url.scheme())?;
         let (bare, parameters) = url.split_parameters()?;
         if !bare.username().is_empty()
             || bare.password().is_some()
@@ -168,25 +169,27 @@ impl BucketConfig {
         })
     }
 
-    /// How long one request may take, from its first byte to the last of its answer. A value of over 16 MiB is sent
-    /// in many, and one of over 8 MiB is read in many.
+    /// Sets how long one request may take, from its first byte to the last byte of its response. A value of over 16 MiB
+    /// is sent in several requests, and one of over 8 MiB is read in several.
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// How long a request is tried again that a fault of the service or of the network ended, from its first attempt.
+    /// Sets how long a request is retried after failures of the service or the network, from its first attempt.
     ///
-    /// A request with all its attempts takes at most the longer of this and [`request_timeout`](Self::request_timeout). A change
-    /// that ends so is looked up for 5 s more: on a dead network a change fails after 35 s, unless it was set otherwise.
+    /// A request with all its attempts takes at most the longer of this time and
+    /// [`request_timeout`](Self::request_timeout). After a change that fails so, the store tries for another 5 s to
+    /// determine its outcome: with the defaults, a change without a network fails after 35 s.
     #[must_use]
     pub fn retry_timeout(mut self, limit: Duration) -> Self {
         self.retry_timeout = limit;
         self
     }
 
-    /// How often such a request is tried again, with pauses of 0.1 s to 5 s between the attempts. 0 is never.
+    /// Sets the maximum number of retries of such a request, with pauses of 0.1 s to 5 s between the attempts. 0
+    /// disables retries.
     #[must_use]
     pub fn max_retries(mut self, count: usize) -> Self {
         self.max_retries = count;
@@ -194,7 +197,7 @@ impl BucketConfig {
     }
 }
 
-/// The bucket and the prefix: neither where it is nor who asks.
+/// Writes the bucket and the prefix, without endpoint and credentials.
 impl fmt::Display for BucketConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.service.scheme(), self.bucket)?;
@@ -205,7 +208,7 @@ impl fmt::Display for BucketConfig {
     }
 }
 
-/// With the names of the options that are set, and without their values.
+/// Writes the names of the options that are set, without their values.
 impl fmt::Debug for BucketConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options: Vec<&str> = self.options.iter().map(|(name, _)| *name).collect();
@@ -220,9 +223,9 @@ impl fmt::Debug for BucketConfig {
 }
 
 fn options(service: BucketService, mut parameters: Parameters) -> Result<Vec<(&'static str, String)>> {
-    let known = service.parameters();
+    let supported = service.parameters();
     let mut options = Vec::new();
-    for (name, option) in known {
+    for (name, option) in supported {
         let value = match *name {
             "allow_http" | "virtual_hosted" | "emulator" => {
                 parameters.take_as::<bool>(name)?.map(|value| value.to_string())
@@ -231,7 +234,7 @@ fn options(service: BucketService, mut parameters: Parameters) -> Result<Vec<(&'
         };
         options.extend(value.map(|value| (*option, value)));
     }
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = supported.iter().map(|(name, _)| *name).collect();
     parameters.finish(&names.join(", "))?;
     Ok(options)
 }
@@ -241,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_says_where_the_files_are() {
+    fn a_url_names_bucket_and_prefix() {
         for (text, shown) in [
             ("s3://b", "s3://b"),
             ("s3://b/", "s3://b"),
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_without_showing_secrets() {
+    fn an_invalid_url_is_refused_without_showing_secrets() {
         for text in [
             "s3:///p",
             "s3://",

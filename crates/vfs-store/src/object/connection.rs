@@ -15,7 +15,7 @@ use super::http::{HttpConnectionFactory, OperationTimeout, UnsignedHeaders};
 use super::list::{KeyParsing, ListSource};
 use super::read::{ConditionKind, MetadataNames, ObjectService};
 
-/// The service of a configuration; nothing is sent to it yet.
+/// Returns the service of a configuration, without sending a request.
 pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     match config.service {
         BucketService::S3 => s3(config),
@@ -30,7 +30,7 @@ fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
     let has_key = config.options.iter().any(|(option, _)| *option == "access_key_id");
     let mut builder = AmazonS3Builder::new();
     for (name, value) in environment("AWS_") {
-        // The token of the environment belongs to the key of the environment.
+        // A session token in the environment belongs to the key in the environment.
         match name.parse() {
             Ok(AmazonS3ConfigKey::Token) if has_key => {}
             Ok(key) => builder = builder.with_config(key, value),
@@ -38,7 +38,7 @@ fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         }
     }
     for (option, value) in &config.options {
-        // One endpoint of the environment would go before that of the URL.
+        // `AWS_ENDPOINT_URL_S3` in the environment would take precedence over an `endpoint` of the URL.
         let option = if *option == "endpoint" { "aws_endpoint_url_s3" } else { option };
         builder = builder.with_config(option.parse().map_err(|error| unusable(config, error))?, value);
     }
@@ -57,12 +57,12 @@ fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_disable_bulk_delete(true)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Taken,
+            unsigned: UnsignedHeaders::Accepted,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::HYPHENED, KeyParsing::AsSent))
+    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::HYPHENED, KeyParsing::Raw))
 }
 
 #[cfg(feature = "gcp")]
@@ -80,12 +80,12 @@ fn google(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_bucket_name(&config.bucket)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Refused,
+            unsigned: UnsignedHeaders::Rejected,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionKind::Generations, MetadataNames::HYPHENED, KeyParsing::AsSent))
+    Ok(parts(config, store, ConditionKind::Generations, MetadataNames::HYPHENED, KeyParsing::Raw))
 }
 
 #[cfg(feature = "azure")]
@@ -103,7 +103,7 @@ fn azure(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_container_name(&config.bucket)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Refused,
+            unsigned: UnsignedHeaders::Rejected,
             request_timeout: config.request_timeout,
         })
         .build()
@@ -124,7 +124,7 @@ fn parts<S: ObjectStore + PaginatedListStore>(
     (service, ListSource::Paged { store, keys, limit })
 }
 
-/// The variables of the environment whose names begin with `prefix`, in small letters.
+/// Returns the environment variables whose names begin with `prefix`, with their names in lower case.
 fn environment(prefix: &str) -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -146,14 +146,14 @@ fn check_endpoint(endpoint: Option<&str>, allow_http: Option<&str>) -> Result<()
             "the endpoint of the bucket has a name or password in it; give access_key_id and secret_access_key instead",
         ),
         Ok(url) if url.scheme() == "http" && !allow_http.is_some_and(is_yes) => {
-            refuse("the endpoint of the bucket is not encrypted; if that is meant, add allow_http=true to the URL")
+            refuse("the endpoint of the bucket is not encrypted; if this is intended, add allow_http=true to the URL")
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(()),
         _ => refuse("the endpoint of the bucket is not a URL; write it as 'https://storage.example.org'"),
     }
 }
 
-/// Whether a setting that may come from the environment is on.
+/// Returns whether a setting that may come from the environment is on.
 pub(super) fn is_yes(setting: &str) -> bool {
     matches!(setting.to_ascii_lowercase().as_str(), "1" | "true" | "on" | "yes" | "y")
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_encrypted_unless_said_otherwise() {
+    fn an_endpoint_is_encrypted_unless_http_is_allowed() {
         for (endpoint, allow_http, is_right) in [
             (None, None, true),
             (Some("https://h"), None, true),

@@ -5,13 +5,13 @@ use std::error::Error as _;
 use object_store::client::{HttpError, HttpErrorKind};
 use vfs_core::{Error, ErrorKind};
 
-/// What is known of a failure of an object store.
+/// Description of a failure of an object store.
 ///
-/// The error itself goes no further: the answer of a service may repeat a credential.
+/// The original error is dropped, because the response of a service may repeat credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BucketError {
-    what: BucketErrorCause,
-    /// The service's word for it, such as `NoSuchBucket`.
+    cause: BucketErrorCause,
+    /// Error code of the service, such as `NoSuchBucket`.
     code: Option<String>,
     status: Option<u16>,
 }
@@ -20,21 +20,21 @@ pub(super) struct BucketError {
 enum BucketErrorCause {
     /// There is no such object.
     Missing,
-    /// Something else is there than the request allows for.
+    /// The precondition of the request does not hold.
     Refused,
-    /// The object store cannot do this.
+    /// The object store does not support the request.
     Unsupported,
-    /// A key of a listing is not one.
+    /// A listing has an invalid key.
     BadKey,
-    /// The request was not answered: how, and why.
+    /// There was no response: the kind of failure and its reason.
     Unanswered(HttpErrorKind, String),
-    /// Nobody gives credentials.
+    /// No credentials are configured.
     NoCredentials,
-    /// The service is elsewhere.
-    Elsewhere,
-    /// The object was another one each time that a piece of it was read.
+    /// The bucket is at another address.
+    Redirected,
+    /// The object changed during each attempt to read it.
     Changing,
-    /// Anything else, with what there is to say of it.
+    /// Any other failure, with its reason if that is safe to show.
     Other(String),
 }
 
@@ -44,8 +44,8 @@ impl From<object_store::Error> for BucketError {
         let code = between(&text, "<Code>", "</Code>").filter(|code| is_word(code)).map(str::to_owned);
         let status = between(&text, "status code: ", " ").or_else(|| between(&text, "status code: ", ":"));
         let status = status.and_then(|digits| digits.parse().ok());
-        let what = match &error {
-            _ if is_of_credentials(&text) => BucketErrorCause::NoCredentials,
+        let cause = match &error {
+            _ if is_credential_lookup(&text) => BucketErrorCause::NoCredentials,
             object_store::Error::NotFound { .. } => BucketErrorCause::Missing,
             object_store::Error::AlreadyExists { .. }
             | object_store::Error::Precondition { .. }
@@ -54,64 +54,66 @@ impl From<object_store::Error> for BucketError {
                 BucketErrorCause::Unsupported
             }
             object_store::Error::InvalidPath { .. } => BucketErrorCause::BadKey,
-            _ if text.contains("Received redirect") => BucketErrorCause::Elsewhere,
-            error => match transport(error) {
+            _ if text.contains("Received redirect") => BucketErrorCause::Redirected,
+            error => match transport_failure(error) {
                 Some((kind, reason)) => BucketErrorCause::Unanswered(kind, reason),
-                // The text of a failure without an answer is this program's own; that of an answer may hold anything.
+                // The text of a failure without a response comes from this program; that of a response may contain
+                // anything.
                 None if status.is_none() && code.is_none() && !text.contains('<') => BucketErrorCause::Other(text),
                 None => BucketErrorCause::Other(String::new()),
             },
         };
-        Self { what, code, status }
+        Self { cause, code, status }
     }
 }
 
 impl BucketError {
-    /// Something else is there than a change depends on.
+    /// Returns the error of a change whose precondition does not hold.
     pub(super) fn refused() -> Self {
-        Self { what: BucketErrorCause::Refused, code: None, status: None }
+        Self { cause: BucketErrorCause::Refused, code: None, status: None }
     }
 
-    /// No answer came in time.
+    /// Returns the error of a request without a response in time.
     pub(super) fn unanswered() -> Self {
-        Self { what: BucketErrorCause::Unanswered(HttpErrorKind::Timeout, String::new()), code: None, status: None }
+        Self { cause: BucketErrorCause::Unanswered(HttpErrorKind::Timeout, String::new()), code: None, status: None }
     }
 
-    /// Others change an object all the time while it is read.
+    /// Returns the error of an object that changed during each attempt to read it.
     pub(super) fn changing() -> Self {
-        Self { what: BucketErrorCause::Changing, code: None, status: None }
+        Self { cause: BucketErrorCause::Changing, code: None, status: None }
     }
 
-    /// Whether there is no such object, though the bucket may be there.
+    /// Returns whether there is no such object. A missing bucket is a different error.
     pub(super) fn is_missing(&self) -> bool {
-        self.what == BucketErrorCause::Missing && !self.is_of_bucket()
+        self.cause == BucketErrorCause::Missing && !self.is_missing_bucket()
     }
 
-    /// Whether the request was turned down because of what is there.
+    /// Returns whether the precondition of the request does not hold.
     pub(super) fn is_refusal(&self) -> bool {
-        (self.what == BucketErrorCause::Refused || self.what == BucketErrorCause::Missing) && !self.is_of_bucket()
+        (self.cause == BucketErrorCause::Refused || self.cause == BucketErrorCause::Missing)
+            && !self.is_missing_bucket()
     }
 
-    /// Whether a part of a value was asked for that begins after its end.
+    /// Returns whether the requested range may begin after the end of the value.
     pub(super) fn may_be_range(&self) -> bool {
-        self.status == Some(416) || matches!(self.what, BucketErrorCause::Other(_)) && self.status.is_none()
+        self.status == Some(416) || matches!(self.cause, BucketErrorCause::Other(_)) && self.status.is_none()
     }
 
-    /// Whether no answer came at all.
+    /// Returns whether there was no response at all.
     pub(super) fn is_unanswered(&self) -> bool {
-        matches!(self.what, BucketErrorCause::Unanswered(HttpErrorKind::Timeout | HttpErrorKind::Connect, _))
+        matches!(self.cause, BucketErrorCause::Unanswered(HttpErrorKind::Timeout | HttpErrorKind::Connect, _))
     }
 
-    fn is_of_bucket(&self) -> bool {
+    fn is_missing_bucket(&self) -> bool {
         matches!(self.code.as_deref(), Some("NoSuchBucket" | "ContainerNotFound"))
     }
 
-    /// The error that a caller sees, about the store that calls itself `store`.
+    /// Converts this into the public error of the store with the name `store`.
     pub(super) fn error(&self, store: &str) -> Error {
         let (kind, reason) = self.explain();
         let detail = match (&self.code, self.status) {
             (Some(code), Some(status)) => format!(" ({code}, {status})"),
-            (Some(word), None) => format!(" ({word})"),
+            (Some(code), None) => format!(" ({code})"),
             (None, Some(status)) => format!(" ({status})"),
             (None, None) => String::new(),
         };
@@ -119,10 +121,10 @@ impl BucketError {
     }
 
     fn explain(&self) -> (ErrorKind, String) {
-        if let Some((kind, reason)) = self.code.as_deref().and_then(by_code) {
+        if let Some((kind, reason)) = self.code.as_deref().and_then(explain_code) {
             return (kind, reason.to_owned());
         }
-        if let Some((kind, reason)) = self.by_kind() {
+        if let Some((kind, reason)) = self.explain_cause() {
             return (kind, reason);
         }
         let (kind, reason) = match self.status {
@@ -141,39 +143,39 @@ impl BucketError {
             Some(301 | 307 | 308) => (ErrorKind::InvalidArgument, WRONG_REGION),
             Some(404) => (ErrorKind::InvalidArgument, NO_SUCH_BUCKET),
             Some(408 | 504) => (ErrorKind::Unavailable, "the service took too long; try again later"),
-            Some(413) => (ErrorKind::TooLarge, "the value is larger than the service takes"),
+            Some(413) => (ErrorKind::TooLarge, "the value is larger than the service accepts"),
             Some(429 | 503) => (ErrorKind::Unavailable, "the service is overloaded; try again later"),
             Some(507) => (ErrorKind::StorageFull, "the service has no space left"),
             Some(501) => (ErrorKind::Unsupported, "the service cannot do this"),
             Some(500..) => (ErrorKind::Unavailable, "the service has a fault; try again later"),
-            _ => (ErrorKind::Unavailable, "the service answered with what cannot be understood"),
+            _ => (ErrorKind::Unavailable, "the service sent a response that cannot be understood"),
         };
         (kind, reason.to_owned())
     }
 
-    fn by_kind(&self) -> Option<(ErrorKind, String)> {
-        Some(match &self.what {
+    fn explain_cause(&self) -> Option<(ErrorKind, String)> {
+        Some(match &self.cause {
             BucketErrorCause::NoCredentials => (
                 ErrorKind::PermissionDenied,
                 "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give access_key_id and secret_access_key in the URL".to_owned(),
             ),
-            BucketErrorCause::Elsewhere => (ErrorKind::InvalidArgument, WRONG_REGION.to_owned()),
-            BucketErrorCause::Unsupported => (ErrorKind::Unsupported, "the object store cannot make changes on conditions".to_owned()),
+            BucketErrorCause::Redirected => (ErrorKind::InvalidArgument, WRONG_REGION.to_owned()),
+            BucketErrorCause::Unsupported => (ErrorKind::Unsupported, "the object store does not support conditional changes".to_owned()),
             BucketErrorCause::BadKey => (
                 ErrorKind::InvalidArgument,
-                "an object in the bucket has a key with empty parts or control characters, which hides what is beside it; rename or remove it".to_owned(),
+                "an object in the bucket has a key with empty parts or control characters, which hides the objects next to it; rename or remove it".to_owned(),
             ),
             BucketErrorCause::Unanswered(HttpErrorKind::Timeout, _) => (
                 ErrorKind::Unavailable,
-                "the service did not answer in time; check the network, and that the service runs".to_owned(),
+                "the service did not answer in time; check the network, and whether the service is running".to_owned(),
             ),
             BucketErrorCause::Unanswered(HttpErrorKind::Connect, reason) => {
-                (ErrorKind::Unavailable, format!("the service cannot be reached: {reason}; check the endpoint, and that it runs"))
+                (ErrorKind::Unavailable, format!("the service cannot be reached: {reason}; check the endpoint, and whether the service is running"))
             }
             BucketErrorCause::Unanswered(_, reason) => (ErrorKind::Unavailable, format!("the connection to the service was lost: {reason}")),
             BucketErrorCause::Other(reason) if !reason.is_empty() => (ErrorKind::Unavailable, reason.clone()),
-            BucketErrorCause::Changing => (ErrorKind::Busy, "others keep changing the file while it is read; try again".to_owned()),
-            BucketErrorCause::Refused => (ErrorKind::Conflict, "something else is there than the change depends on".to_owned()),
+            BucketErrorCause::Changing => (ErrorKind::Busy, "other writers keep changing the file while it is read; try again".to_owned()),
+            BucketErrorCause::Refused => (ErrorKind::Conflict, "the object is not in the state that the change depends on".to_owned()),
             BucketErrorCause::Missing | BucketErrorCause::Other(_) => return None,
         })
     }
@@ -182,11 +184,11 @@ impl BucketError {
 const NO_SUCH_BUCKET: &str = "there is no such bucket; create it, or correct its name in the URL";
 const WRONG_REGION: &str = "the bucket is in another region; name it in the URL as 'region'";
 
-/// What the words of S3 and its relatives mean.
-fn by_code(code: &str) -> Option<(ErrorKind, &'static str)> {
+/// Returns the meaning of an error code of S3 or another service.
+fn explain_code(code: &str) -> Option<(ErrorKind, &'static str)> {
     Some(match code {
         "NoSuchBucket" | "ContainerNotFound" => (ErrorKind::InvalidArgument, NO_SUCH_BUCKET),
-        "InvalidBucketName" => (ErrorKind::InvalidArgument, "the name of the bucket is not one; correct the URL"),
+        "InvalidBucketName" => (ErrorKind::InvalidArgument, "the name of the bucket is invalid; correct the URL"),
         "PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException" => {
             (ErrorKind::InvalidArgument, WRONG_REGION)
         }
@@ -204,12 +206,12 @@ fn by_code(code: &str) -> Option<(ErrorKind, &'static str)> {
             (ErrorKind::PermissionDenied, "the credentials have expired or are no longer valid; get new ones")
         }
         "RequestTimeTooSkewed" | "RequestExpired" => {
-            (ErrorKind::PermissionDenied, "the clock of this machine is wrong; set it right")
+            (ErrorKind::PermissionDenied, "the clock of this machine is wrong; correct the time")
         }
-        "EntityTooLarge" => (ErrorKind::TooLarge, "the value is larger than the service takes"),
+        "EntityTooLarge" => (ErrorKind::TooLarge, "the value is larger than the service accepts"),
         "KeyTooLongError" => (ErrorKind::InvalidPath, "the path is too long for the service; use a shorter one"),
         "QuotaExceeded" | "XMinioAdminBucketQuotaExceeded" => {
-            (ErrorKind::QuotaExceeded, "the quota of the bucket is used up; delete something first")
+            (ErrorKind::QuotaExceeded, "the quota of the bucket is used up; delete files first")
         }
         "XMinioStorageFull" => (ErrorKind::StorageFull, "the service has no space left"),
         "SlowDown" | "ServiceUnavailable" | "ServerBusy" => {
@@ -220,27 +222,27 @@ fn by_code(code: &str) -> Option<(ErrorKind, &'static str)> {
     })
 }
 
-/// Where credentials are asked for that no key, file or variable names.
-fn is_of_credentials(text: &str) -> bool {
+/// Returns whether the failed request was for credentials, which is sent if no key, file or variable has any.
+fn is_credential_lookup(text: &str) -> bool {
     ["/latest/api/token", "/latest/meta-data/", "169.254.169.254", "169.254.170.2"]
         .iter()
         .any(|part| text.contains(part))
 }
 
-/// How and why a request was not answered.
-fn transport(error: &object_store::Error) -> Option<(HttpErrorKind, String)> {
+/// Returns the kind and reason of a request without a response.
+fn transport_failure(error: &object_store::Error) -> Option<(HttpErrorKind, String)> {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(http) = error.downcast_ref::<HttpError>() {
-            return Some((http.kind(), innermost(http)));
+            return Some((http.kind(), root_cause(http)));
         }
         cause = error.source();
     }
     None
 }
 
-/// The words of the first cause, such as `Connection refused`.
-fn innermost(error: &HttpError) -> String {
+/// Returns the text of the root cause, such as `Connection refused`.
+fn root_cause(error: &HttpError) -> String {
     let mut reason = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_has_its_kind() {
+    fn every_response_has_its_kind() {
         let code = |code: &str| format!("<Error><Code>{code}</Code><Message>hidden</Message></Error>");
         for (text, kind, words) in [
             (status(404, &code("NoSuchBucket")), ErrorKind::InvalidArgument, "no such bucket"),
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_bucket_is_no_missing_object() {
+    fn a_missing_bucket_is_not_a_missing_object() {
         let missing = |body: &str| {
             let source = status(404, body).into();
             BucketError::from(object_store::Error::NotFound { path: "a".into(), source })
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_an_answer_says_why() {
+    fn a_request_without_a_response_has_a_reason() {
         let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
         let http = HttpError::new(HttpErrorKind::Connect, refused);
         let error =

@@ -16,113 +16,115 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::error::BucketError;
-use super::list_xml::{self, AsSent};
+use super::list_xml::{self, RawKeys};
 
 tokio::task_local! {
-    /// The change that the requests of this task belong to.
+    /// Change to which the requests of this task belong.
     static CHANGE: ChangeAttempts;
 }
 
-/// One change on its way, which may take several attempts.
+/// Record of one change, which may take several attempts.
 ///
-/// An object store tries again by itself where no answer came, and then tells of the last attempt only. This sees all of them.
+/// `object_store` retries a request without a response, and then reports only the last attempt. This records all
+/// attempts.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeAttempts {
     condition: Option<ObjectCondition>,
     doubtful: Arc<AtomicBool>,
 }
 
-/// What must be there for a change to be made.
+/// Precondition of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectCondition {
-    /// No object.
+    /// There is no object.
     Nothing,
-    /// An object with this entity tag, and this generation where the service counts them.
+    /// The object has this entity tag, and this generation if the service has generations.
     Tag {
-        /// In quotes.
+        /// Entity tag in quotes.
         e_tag: String,
-        /// As the service gave it.
+        /// Generation as returned by the service.
         generation: Option<String>,
     },
 }
 
 impl ChangeAttempts {
-    /// A change whose request says itself what it depends on.
+    /// Creates the record of a change whose request already has its condition.
     pub(super) fn new() -> Self {
         Self { condition: None, doubtful: Arc::default() }
     }
 
-    /// A change that `object_store` sends without a condition: where the service takes one, it is added.
+    /// Creates the record of a change that `object_store` sends without a condition. The condition is added if the
+    /// service accepts it.
     pub(super) fn on(condition: ObjectCondition) -> Self {
         Self { condition: Some(condition), ..Self::new() }
     }
 
-    /// Makes the change.
+    /// Runs the requests of the change.
     pub(super) async fn make<T>(&self, requests: impl Future<Output = T>) -> T {
         CHANGE.scope(self.clone(), requests).await
     }
 
-    /// Whether an attempt may have been made without an answer that says so.
+    /// Returns whether an attempt may have been applied without a response that says so.
     pub(super) fn is_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Relaxed)
     }
 
-    fn see(&self, answer: &Result<HttpResponse, HttpError>) {
-        let is_clear = match answer {
+    fn record(&self, result: &Result<HttpResponse, HttpError>) {
+        let is_clear = match result {
             Ok(response) => !response.status().is_server_error(),
             Err(error) => error.kind() == HttpErrorKind::Connect,
         };
         if !is_clear {
-            self.doubt();
+            self.mark_doubtful();
         }
     }
 
-    /// The answer to a request that puts the parts of an object together, read to its end.
+    /// Reads the response to a request that joins the parts of an object to its end, and returns it.
     ///
-    /// The service begins it before it knows how that ends, so that `200` alone says nothing.
-    async fn see_end(&self, answer: HttpResponse) -> Result<HttpResponse, HttpError> {
-        let (parts, body) = answer.into_parts();
-        let body = body.bytes().await.inspect_err(|_| self.doubt())?;
-        if parts.status.is_success() && !is_of_completion(&body) {
-            self.doubt();
+    /// The service begins the response before it has joined the parts, so the status `200` alone does not mean success.
+    async fn record_completion(&self, response: HttpResponse) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = response.into_parts();
+        let body = body.bytes().await.inspect_err(|_| self.mark_doubtful())?;
+        if parts.status.is_success() && !is_completion(&body) {
+            self.mark_doubtful();
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
     }
 
-    fn doubt(&self) {
+    fn mark_doubtful(&self) {
         self.doubtful.store(true, Ordering::Relaxed);
     }
 
-    /// The header that belongs to a request: only those that remove an object or put the parts of one together need it.
+    /// Returns the header of the condition, for requests that remove an object or join its parts.
     fn header(&self, request: &HttpRequest) -> Option<(HeaderName, HeaderValue)> {
-        let decides = match *request.method() {
-            Method::DELETE => !is_of_parts(request),
-            Method::POST => is_of_parts(request),
+        let needs_condition = match *request.method() {
+            Method::DELETE => !is_multipart(request),
+            Method::POST => is_multipart(request),
             _ => false,
         };
-        match self.condition.as_ref().filter(|_| decides)? {
+        match self.condition.as_ref().filter(|_| needs_condition)? {
             ObjectCondition::Nothing => Some((IF_NONE_MATCH, HeaderValue::from_static("*"))),
             ObjectCondition::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
         }
     }
 }
 
-/// How long an operation of a service may take, with all its attempts.
+/// Timeout of an operation with all its attempts.
 ///
-/// `object_store` looks at the time only between attempts, so that the last may take as long as the first.
+/// `object_store` checks the time only between attempts, so that the last attempt could exceed the limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OperationTimeout(Option<Duration>);
 
 impl OperationTimeout {
-    /// None: an object store of any kind has its own.
+    /// No timeout, for object stores that have their own.
     pub(super) const NONE: Self = Self(None);
 
-    /// For operations of at most this time.
+    /// Creates a timeout of `limit`.
     pub(super) fn new(limit: Duration) -> Self {
         Self(Some(limit))
     }
 
-    /// The outcome of an operation. One that is ended leaves its change in doubt.
+    /// Runs an operation within the timeout. A timeout marks the change of the operation as doubtful.
     pub(super) async fn of<T>(
         self,
         operation: impl Future<Output = object_store::Result<T>>,
@@ -131,36 +133,36 @@ impl OperationTimeout {
         if let Ok(outcome) = tokio::time::timeout(limit, operation).await {
             return Ok(outcome?);
         }
-        let _ = CHANGE.try_with(ChangeAttempts::doubt);
+        let _ = CHANGE.try_with(ChangeAttempts::mark_doubtful);
         Err(BucketError::unanswered())
     }
 }
 
-fn is_of_parts(request: &HttpRequest) -> bool {
+fn is_multipart(request: &HttpRequest) -> bool {
     request.uri().query().is_some_and(|query| query.contains("uploadId="))
 }
 
-fn is_of_completion(body: &[u8]) -> bool {
+fn is_completion(body: &[u8]) -> bool {
     const WORD: &[u8] = b"CompleteMultipartUploadResult";
     body.windows(WORD.len()).any(|part| part == WORD)
 }
 
-/// Whether a service takes the conditions of HTTP in headers that are not signed.
+/// Whether a service accepts HTTP conditions in headers that are not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnsignedHeaders {
-    /// S3 does.
-    Taken,
-    /// The others do not.
-    #[cfg_attr(not(any(feature = "gcp", feature = "azure")), expect(dead_code, reason = "S3 alone is there"))]
-    Refused,
+    /// S3 and compatible services accept them.
+    Accepted,
+    /// Other services reject them.
+    #[cfg_attr(not(any(feature = "gcp", feature = "azure")), expect(dead_code, reason = "only S3 is compiled in"))]
+    Rejected,
 }
 
-/// Makes connections.
+/// Factory of HTTP connections.
 #[derive(Debug)]
 pub(super) struct HttpConnectionFactory {
-    /// What the service takes.
+    /// Whether the service accepts unsigned headers.
     pub(super) unsigned: UnsignedHeaders,
-    /// How long one request may take.
+    /// Timeout of one request.
     pub(super) request_timeout: Duration,
 }
 
@@ -174,15 +176,15 @@ impl HttpConnector for HttpConnectionFactory {
 impl HttpConnectionFactory {
     fn client(&self, options: &ClientOptions) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
         let option = |key| options.get_config_value(&key).filter(|value| !value.is_empty());
-        let may_be_open = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
+        let is_http_allowed = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
         let seconds = |key| option(key).and_then(|text| humantime::parse_duration(&text).ok());
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("agent-vfs/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(encryption()?)
-            .https_only(!may_be_open)
+            .tls_backend_preconfigured(tls_config()?)
+            .https_only(!is_http_allowed)
             .connect_timeout(seconds(ClientConfigKey::ConnectTimeout).unwrap_or(Duration::from_secs(5)))
             .timeout(self.request_timeout);
-        // A connection that is dead on the way ends sooner than the request, which then has time for another.
+        // A dead connection is detected before the timeout of the request, which then has time for another attempt.
         #[cfg(target_os = "linux")]
         {
             builder = builder.tcp_user_timeout(self.request_timeout / 3);
@@ -196,14 +198,15 @@ impl HttpConnectionFactory {
     }
 }
 
-/// Trusts whom the system trusts; where it knows of nobody, as in an empty container, whom Mozilla trusts.
-fn encryption() -> Result<ClientConfig, rustls::Error> {
+/// Returns a TLS configuration that trusts the certificate authorities of the system or, if there are none, as in an
+/// empty container, those of Mozilla.
+fn tls_config() -> Result<ClientConfig, rustls::Error> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
     };
-    if let Ok(trusting) = builder()?.with_platform_verifier() {
-        return Ok(trusting.with_no_client_auth());
+    if let Ok(verified) = builder()?.with_platform_verifier() {
+        return Ok(verified.with_no_client_auth());
     }
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
@@ -218,29 +221,29 @@ struct HttpConnection {
 #[async_trait]
 impl HttpService for HttpConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let as_sent = request.extensions().get::<AsSent>().is_some();
+        let wants_raw_keys = request.extensions().get::<RawKeys>().is_some();
         let change = CHANGE.try_with(ChangeAttempts::clone).ok();
-        if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaders::Taken)
+        if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaders::Accepted)
             && let Some((name, value)) = change.header(&request)
         {
             request.headers_mut().insert(name, value);
         }
-        let is_end = *request.method() == Method::POST && is_of_parts(&request);
-        let answer = HttpService::call(&self.client, request).await;
+        let is_completion = *request.method() == Method::POST && is_multipart(&request);
+        let result = HttpService::call(&self.client, request).await;
         if let Some(change) = &change {
-            change.see(&answer);
+            change.record(&result);
         }
-        let mut response = answer?;
-        if let Some(change) = change.filter(|_| is_end) {
-            response = change.see_end(response).await?;
+        let mut response = result?;
+        if let Some(change) = change.filter(|_| is_completion) {
+            response = change.record_completion(response).await?;
         }
-        if as_sent && response.status().is_success() { keep_listing(response).await } else { Ok(response) }
+        if wants_raw_keys && response.status().is_success() { extract_listing(response).await } else { Ok(response) }
     }
 }
 
-/// Reads a listing here, and hands on one without objects: `object_store` fails on a single key that it cannot parse, and takes
-/// folders for files.
-async fn keep_listing(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+/// Parses a listing and moves it to the extensions of the response, whose body then has no objects: `object_store`
+/// would fail if it cannot parse a single key, and treats folders as files.
+async fn extract_listing(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (mut parts, body) = response.into_parts();
     let body = body.bytes().await?;
     let listing = list_xml::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;

@@ -13,22 +13,22 @@ use vfs_core::{Error, Result, VfsPath};
 use super::BucketStore;
 use super::error::BucketError;
 use super::http::OperationTimeout;
-use super::list_xml::{AsSent, ListedObject, ObjectListing};
-use super::names::{KeyName, odd};
+use super::list_xml::{ListedObject, ObjectListing, RawKeys};
+use super::names::{KeyName, foreign_object_problem};
 use super::read::version;
 use crate::store::{Entry, LevelOrder, ListDepth, ListRequest, Namespace, Page, PageToken, StoredMeta};
 
-/// The most that a service gives at once.
+/// Maximum number of objects in a page of a service.
 const MAX_PAGE_SIZE: usize = 1000;
-/// How many objects are looked at together, where a listing does not say enough.
+/// Maximum number of concurrent requests for the metadata of objects that a listing lacks.
 const MAX_CONCURRENT_HEADS: usize = 16;
 
-/// Where listings come from.
+/// Source of listings.
 #[derive(Clone)]
 pub(super) enum ListSource {
-    /// A service that gives pages.
+    /// Service that returns pages.
     Paged { store: Arc<dyn PaginatedListStore>, keys: KeyParsing, limit: OperationTimeout },
-    /// An object store that gives all at once.
+    /// Object store that returns all objects at once.
     Whole(Arc<dyn ObjectStore>),
 }
 
@@ -41,29 +41,30 @@ impl fmt::Debug for ListSource {
     }
 }
 
-/// How the keys of a service are read.
+/// Parser of the keys of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyParsing {
-    /// As they are.
-    AsSent,
-    /// By `object_store`, which fails on those it cannot parse.
-    #[cfg_attr(not(feature = "azure"), expect(dead_code, reason = "Azure alone sends its listings otherwise"))]
+    /// Keys are used as they are sent.
+    Raw,
+    /// `object_store` parses the keys, and fails if it cannot parse one.
+    #[cfg_attr(not(feature = "azure"), expect(dead_code, reason = "only Azure sends listings of another format"))]
     Parsed,
 }
 
-/// Where a page of objects begins.
+/// Start of a page of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ListStart {
-    /// At the first.
+    /// At the first object.
     First,
-    /// Where the service said.
+    /// At a continuation token of the service.
     Token(String),
     /// After a key.
     After(String),
 }
 
 impl ListSource {
-    /// Services list by key. What is listed as a whole is cut into pages by path.
+    /// Returns the order of listings. Services list by key; a listing of a whole object store is split into pages by
+    /// path.
     pub(super) fn level_order(&self) -> LevelOrder {
         match self {
             Self::Paged { .. } => LevelOrder::Keys,
@@ -71,19 +72,19 @@ impl ListSource {
         }
     }
 
-    /// Objects whose keys begin with `prefix`, and where the rest begins.
+    /// Returns objects whose keys begin with `prefix`, and the start of the next page.
     pub(super) async fn list(
         &self,
         prefix: &str,
         depth: ListDepth,
         start: &ListStart,
-        most: usize,
+        max_keys: usize,
     ) -> Result<ObjectListing, BucketError> {
         match self {
             Self::Paged { store, keys, limit } => {
                 let mut options = PaginatedListOptions {
                     delimiter: (depth == ListDepth::Level).then_some(Cow::Borrowed("/")),
-                    max_keys: Some(most.clamp(1, MAX_PAGE_SIZE)),
+                    max_keys: Some(max_keys.clamp(1, MAX_PAGE_SIZE)),
                     ..PaginatedListOptions::default()
                 };
                 match start {
@@ -91,14 +92,14 @@ impl ListSource {
                     ListStart::Token(token) => options.page_token = Some(token.clone()),
                     ListStart::After(key) => options.offset = Some(key.clone()),
                 }
-                if *keys == KeyParsing::AsSent {
-                    options.extensions.insert(AsSent);
+                if *keys == KeyParsing::Raw {
+                    options.extensions.insert(RawKeys);
                 }
-                let listed = store.list_paginated((!prefix.is_empty()).then_some(prefix), options);
-                let mut answer = limit.of(listed).await?;
-                let kept = answer.result.extensions.remove::<ObjectListing>();
-                let mut listing = kept.unwrap_or_else(|| ObjectListing::from(answer.result));
-                listing.next = answer.page_token;
+                let request = store.list_paginated((!prefix.is_empty()).then_some(prefix), options);
+                let mut page = limit.of(request).await?;
+                let raw_listing = page.result.extensions.remove::<ObjectListing>();
+                let mut listing = raw_listing.unwrap_or_else(|| ObjectListing::from(page.result));
+                listing.next = page.page_token;
                 Ok(listing)
             }
             Self::Whole(store) => {
@@ -116,7 +117,7 @@ impl ListSource {
     }
 }
 
-/// What one thing of a listing is; the order is that of pages.
+/// Item of a listing; the order is that of pages.
 #[derive(Debug, Clone)]
 enum ListItem {
     Value(VfsPath, ListedObject),
@@ -125,8 +126,8 @@ enum ListItem {
 }
 
 impl ListItem {
-    /// What it is sorted by, and known by in a token. A directory may have the path of a value.
-    fn place(&self) -> (&str, u8) {
+    /// Returns the sort key of the item, which also identifies it in a token. A directory may have the path of a value.
+    fn sort_key(&self) -> (&str, u8) {
         match self {
             Self::Value(path, _) => (path.as_str(), b'e'),
             Self::Directory(path) => (path.as_str(), b'd'),
@@ -135,34 +136,34 @@ impl ListItem {
     }
 }
 
-/// Where a page of values begins.
+/// Start of a page of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bookmark {
     start: ListStart,
-    given: Option<ReturnedItems>,
+    returned: Option<ReturnedItems>,
 }
 
-/// What was given of the objects after the start of a bookmark.
+/// Part of the objects after the start of a bookmark that earlier pages returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ReturnedItems {
-    /// The last key of these objects; `None` where they were all that there are. Others must not take the place of those that
-    /// are removed meanwhile: they would be sorted among those that were given.
+    /// The last key of these objects; `None` if there were no others. Objects after this key must not replace removed
+    /// ones: they would be sorted among the values that were already returned.
     until: Option<String>,
-    /// The last of their values that was given, in the order of pages.
+    /// The last value that was returned, in the order of pages.
     last: (String, u8),
 }
 
 impl Bookmark {
-    fn read(token: Option<&PageToken>) -> Result<Self> {
-        let Some(token) = token else { return Ok(Self { start: ListStart::First, given: None }) };
+    fn from_token(token: Option<&PageToken>) -> Result<Self> {
+        let Some(token) = token else { return Ok(Self { start: ListStart::First, returned: None }) };
         Self::parse(token.as_str())
             .ok_or_else(|| Error::invalid_argument("the page token is not one of this store; list from the beginning"))
     }
 
-    /// `<start>` or `<start>\n<bytes of until>:<until><kind><path>`, where start is `-`, `t<token>` or `a<key>`.
+    /// Parses `<start>` or `<start>\n<bytes of until>:<until><kind><path>`, where start is `-`, `t<token>` or `a<key>`.
     fn parse(text: &str) -> Option<Self> {
-        let (start, given) = match text.split_once('\n') {
-            Some((start, given)) => (start, Some(given)),
+        let (start, returned) = match text.split_once('\n') {
+            Some((start, returned)) => (start, Some(returned)),
             None => (text, None),
         };
         let start = match start.split_at_checked(1)? {
@@ -171,12 +172,12 @@ impl Bookmark {
             ("a", key) => ListStart::After(key.to_owned()),
             _ => return None,
         };
-        let Some(given) = given else { return Some(Self { start, given: None }) };
-        let (bytes, rest) = given.split_once(':')?;
+        let Some(returned) = returned else { return Some(Self { start, returned: None }) };
+        let (bytes, rest) = returned.split_once(':')?;
         let (until, last) = rest.split_at_checked(bytes.parse().ok()?)?;
         let (kind @ ("e" | "d" | "p"), path) = last.split_at_checked(1)? else { return None };
         let until = (!until.is_empty()).then(|| until.to_owned());
-        Some(Self { start, given: Some(ReturnedItems { until, last: (path.to_owned(), kind.as_bytes()[0]) }) })
+        Some(Self { start, returned: Some(ReturnedItems { until, last: (path.to_owned(), kind.as_bytes()[0]) }) })
     }
 
     fn token(&self) -> PageToken {
@@ -185,7 +186,7 @@ impl Bookmark {
             ListStart::Token(token) => format!("t{token}"),
             ListStart::After(key) => format!("a{key}"),
         };
-        PageToken::new(match &self.given {
+        PageToken::new(match &self.returned {
             None => start,
             Some(ReturnedItems { until, last: (path, kind) }) => {
                 let until = until.as_deref().unwrap_or_default();
@@ -196,45 +197,45 @@ impl Bookmark {
 }
 
 impl BucketStore {
-    /// A page of values.
-    pub(super) async fn page(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+    /// Returns a page of values.
+    pub(super) async fn list_page(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let limit = request.limit.max(1);
-        let Bookmark { start, given } = Bookmark::read(request.from.as_ref())?;
-        let reading = PageReader { store: self, namespace, request };
-        let listing = match &given {
-            Some(given) => reading.again(&start, given).await?,
-            None => reading.list_in_order(&start, limit).await?,
+        let Bookmark { start, returned } = Bookmark::from_token(request.from.as_ref())?;
+        let reader = PageReader { store: self, namespace, request };
+        let listing = match &returned {
+            Some(returned) => reader.list_again(&start, returned).await?,
+            None => reader.list_in_order(&start, limit).await?,
         };
         let until = listing.next.as_ref().and_then(|_| listing.last_key()).map(str::to_owned);
-        let next = match given.as_ref().and_then(|given| given.until.as_deref()) {
-            Some(until) => Some(reading.beyond(until)),
-            None => reading.after(&listing),
+        let next = match returned.as_ref().and_then(|returned| returned.until.as_deref()) {
+            Some(until) => Some(reader.start_after_key(until)),
+            None => reader.start_after_listing(&listing),
         };
-        let mut items = reading.items(listing);
-        items.sort_by(|a, b| a.place().cmp(&b.place()));
-        if let Some(ReturnedItems { last: (path, kind), .. }) = &given {
-            let given = items.partition_point(|item| item.place() <= (path.as_str(), *kind));
-            items.drain(..given);
+        let mut items = reader.items(listing);
+        items.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        if let Some(ReturnedItems { last: (path, kind), .. }) = &returned {
+            let returned_count = items.partition_point(|item| item.sort_key() <= (path.as_str(), *kind));
+            items.drain(..returned_count);
         }
         let next = if items.len() > limit {
             items.truncate(limit);
-            let last = items.last().map(|item| (item.place().0.to_owned(), item.place().1));
-            let until = given.map_or(until, |given| given.until);
-            last.map(|last| Bookmark { start, given: Some(ReturnedItems { until, last }) })
+            let last = items.last().map(|item| (item.sort_key().0.to_owned(), item.sort_key().1));
+            let until = returned.map_or(until, |returned| returned.until);
+            last.map(|last| Bookmark { start, returned: Some(ReturnedItems { until, last }) })
         } else {
-            next.map(|start| Bookmark { start, given: None })
+            next.map(|start| Bookmark { start, returned: None })
         };
-        self.fill(items, next.map(|bookmark| bookmark.token())).await
+        self.build_page(items, next.map(|bookmark| bookmark.token())).await
     }
 
-    async fn fill(&self, items: Vec<ListItem>, next: Option<PageToken>) -> Result<Page> {
+    async fn build_page(&self, items: Vec<ListItem>, next: Option<PageToken>) -> Result<Page> {
         let mut page = Page::default();
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             match item {
                 ListItem::Value(path, object) => values.push(self.entry(path, object)),
                 ListItem::Directory(path) => page.directories.push(path),
-                ListItem::Problem(path) => page.problems.push(odd(&path)),
+                ListItem::Problem(path) => page.problems.push(foreign_object_problem(&path)),
             }
         }
         let entries: Vec<Option<Entry>> = stream::iter(values).buffered(MAX_CONCURRENT_HEADS).try_collect().await?;
@@ -243,9 +244,10 @@ impl BucketStore {
         Ok(page)
     }
 
-    /// What a listing tells of a value: not when the file was made, and when the object was put instead of when the file changed.
+    /// Returns the entry of a listed value, or `None` if the object no longer exists. Its time is that at which the
+    /// object was put; listings have no creation time.
     ///
-    /// Where it does not tell the entity tag, as small servers leave it out, the object is looked at; it may be gone by then.
+    /// If the listing has no entity tag, which small servers omit, the metadata of the object is requested.
     async fn entry(&self, path: VfsPath, object: ListedObject) -> Result<Option<Entry>> {
         let stored = match &object.e_tag {
             Some(e_tag) => {
@@ -262,7 +264,7 @@ impl BucketStore {
     }
 }
 
-/// A listing on its way.
+/// Reader of one page of values.
 struct PageReader<'a> {
     store: &'a BucketStore,
     namespace: &'a Namespace,
@@ -270,13 +272,13 @@ struct PageReader<'a> {
 }
 
 impl PageReader<'_> {
-    async fn list(&self, start: &ListStart, most: usize) -> Result<ObjectListing> {
+    async fn list(&self, start: &ListStart, max_keys: usize) -> Result<ObjectListing> {
         let inner = &self.store.inner;
-        let below = inner.layout.below(self.namespace, &self.request.below);
-        inner.source.list(&below, self.request.depth, start, most).await.map_err(|fault| self.store.error(&fault))
+        let below = inner.layout.directory_prefix(self.namespace, &self.request.below);
+        inner.source.list(&below, self.request.depth, start, max_keys).await.map_err(|fault| self.store.error(&fault))
     }
 
-    /// So many objects, or as many as there can be in one answer where their order is not that of paths.
+    /// Returns `limit` objects, or as many as fit into one response if their order may differ from that of paths.
     async fn list_in_order(&self, start: &ListStart, limit: usize) -> Result<ObjectListing> {
         let listing = self.list(start, limit).await?;
         let is_complete = listing.next.is_none() || limit >= MAX_PAGE_SIZE;
@@ -286,10 +288,11 @@ impl PageReader<'_> {
         self.list(start, MAX_PAGE_SIZE).await
     }
 
-    /// The objects again that a page was given in part of, as far as they are still there, with those that came between them.
-    async fn again(&self, start: &ListStart, given: &ReturnedItems) -> Result<ObjectListing> {
+    /// Returns the objects again of which earlier pages returned a part, without those that were removed in the
+    /// meantime and with those that were added between them.
+    async fn list_again(&self, start: &ListStart, returned: &ReturnedItems) -> Result<ObjectListing> {
         let mut listing = self.list(start, MAX_PAGE_SIZE).await?;
-        let Some(until) = given.until.as_deref() else { return Ok(listing) };
+        let Some(until) = returned.until.as_deref() else { return Ok(listing) };
         while listing.last_key().is_none_or(|last| last < until)
             && let Some(next) = listing.next.take()
         {
@@ -303,42 +306,45 @@ impl PageReader<'_> {
         Ok(listing)
     }
 
-    /// What the keys of others than this namespace begin with.
-    fn hidden(&self) -> Option<String> {
-        (self.namespace.as_str().is_empty() && self.request.below.is_root()).then(|| self.store.inner.layout.named())
+    /// Returns the prefix of the keys of other namespaces, if the listing covers them.
+    fn hidden_prefix(&self) -> Option<String> {
+        (self.namespace.as_str().is_empty() && self.request.below.is_root())
+            .then(|| self.store.inner.layout.named_prefix())
     }
 
-    /// Where the next page begins.
-    fn after(&self, listing: &ObjectListing) -> Option<ListStart> {
+    /// Returns the start of the page after `listing`.
+    fn start_after_listing(&self, listing: &ObjectListing) -> Option<ListStart> {
         let token = listing.next.clone()?;
-        let passed = listing.objects.last().and_then(|last| self.passed(&last.key));
-        Some(passed.unwrap_or(ListStart::Token(token)))
+        let skip = listing.objects.last().and_then(|last| self.skip_namespaces(&last.key));
+        Some(skip.unwrap_or(ListStart::Token(token)))
     }
 
-    /// Where the page begins that comes after a key, or after all that a prefix stands for.
-    fn beyond(&self, key: &str) -> ListStart {
-        let all = if key.ends_with('/') { format!("{key}{}", char::MAX) } else { key.to_owned() };
-        self.passed(key).unwrap_or(ListStart::After(all))
+    /// Returns the start of the page after a key, or after all keys with a prefix.
+    fn start_after_key(&self, key: &str) -> ListStart {
+        let last = if key.ends_with('/') { format!("{key}{}", char::MAX) } else { key.to_owned() };
+        self.skip_namespaces(key).unwrap_or(ListStart::After(last))
     }
 
-    /// Where the next page begins if `key` is of another namespace: all of these are passed over in one step.
-    fn passed(&self, key: &str) -> Option<ListStart> {
-        let hidden = self.hidden().filter(|hidden| key.starts_with(hidden) && self.request.depth == ListDepth::All);
+    /// Returns the start of the next page if `key` is of another namespace: the listing skips all other namespaces in
+    /// one step.
+    fn skip_namespaces(&self, key: &str) -> Option<ListStart> {
+        let hidden =
+            self.hidden_prefix().filter(|hidden| key.starts_with(hidden) && self.request.depth == ListDepth::All);
         hidden.map(|hidden| ListStart::After(format!("{hidden}{}", char::MAX)))
     }
 
-    /// Whether a key after these may be of a path before one of theirs.
+    /// Returns whether a later key may belong to a path before one of this listing.
     ///
-    /// Keys and paths have one order but where a character or component is written otherwise: `%` comes after what comes after
-    /// control characters, and `==` after `=`.
+    /// Keys and paths have the same order except for encoded characters and components: a control character sorts before
+    /// a space, but its code `%XX` after it; and `=` sorts before `=0`, but its key `==` after it.
     fn may_be_out_of_order(&self, listing: &ObjectListing) -> bool {
-        let below = self.store.inner.layout.below(self.namespace, &self.request.below).len();
+        let below = self.store.inner.layout.directory_prefix(self.namespace, &self.request.below).len();
         let is_early = |c: char| matches!(c, ' '..='%' | '=');
         listing.objects.iter().any(|object| object.key.get(below..).is_some_and(|key| key.contains(is_early)))
     }
 
     fn items(&self, listing: ObjectListing) -> Vec<ListItem> {
-        let hidden = self.hidden();
+        let hidden = self.hidden_prefix();
         let is_shown = |key: &str| !hidden.as_ref().is_some_and(|hidden| key.starts_with(hidden));
         let mut items = Vec::with_capacity(listing.objects.len() + listing.prefixes.len());
         items.extend(
@@ -349,28 +355,28 @@ impl PageReader<'_> {
     }
 
     fn entry(&self, object: ListedObject) -> Option<ListItem> {
-        match self.store.inner.layout.name(&object.key) {
+        match self.store.inner.layout.parse_key(&object.key) {
             KeyName::Folder => None,
             KeyName::File(namespace, path) if namespace == *self.namespace => Some(ListItem::Value(path, object)),
-            KeyName::File(..) | KeyName::Odd => Some(self.odd(&object.key)),
+            KeyName::File(..) | KeyName::Foreign => Some(self.problem(&object.key)),
         }
     }
 
     fn directory(&self, prefix: &str) -> ListItem {
-        match self.store.inner.layout.name(prefix.strip_suffix('/').unwrap_or(prefix)) {
+        match self.store.inner.layout.parse_key(prefix.strip_suffix('/').unwrap_or(prefix)) {
             KeyName::File(namespace, path) if namespace == *self.namespace => ListItem::Directory(path),
-            _ => self.odd(prefix),
+            _ => self.problem(prefix),
         }
     }
 
-    /// The key as near as a path can be to it.
-    fn odd(&self, key: &str) -> ListItem {
-        let root = self.store.inner.layout.root(self.namespace);
+    /// Returns the problem of a key that no path has, with the key in the form of a path.
+    fn problem(&self, key: &str) -> ListItem {
+        let root = self.store.inner.layout.root_prefix(self.namespace);
         ListItem::Problem(format!("/{}", key.strip_prefix(&root).unwrap_or(key)))
     }
 }
 
-/// Goes through all objects of the store, a page at a time.
+/// Scan of all objects of the store, page by page.
 pub(super) struct ObjectScan<'a> {
     store: &'a BucketStore,
     start: Option<ListStart>,
@@ -381,7 +387,7 @@ impl<'a> ObjectScan<'a> {
         Self { store, start: Some(ListStart::First) }
     }
 
-    /// The next page, `None` after the last.
+    /// Returns the next page, or `None` after the last.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<ListedObject>>> {
         let Some(start) = self.start.take() else { return Ok(None) };
         let inner = &self.store.inner;

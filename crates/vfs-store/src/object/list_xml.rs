@@ -1,34 +1,34 @@
-//! Parser of S3 listings that keeps keys as they are sent.
+//! Parser of S3 listings that returns keys exactly as they are sent.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-/// Marks a request for a listing whose keys are wanted as they are sent.
+/// Marker of a request for a listing with keys exactly as they are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AsSent;
+pub(super) struct RawKeys;
 
-/// A page of a listing.
+/// Page of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ObjectListing {
     /// Objects, in the order of the service.
     pub(super) objects: Vec<ListedObject>,
-    /// What the keys of others begin with, up to and with the next `/`.
+    /// Common prefixes of the other keys, up to and including the next `/`.
     pub(super) prefixes: Vec<String>,
-    /// Where the next page begins, in the words of the service.
+    /// Continuation token of the service for the next page.
     pub(super) next: Option<String>,
 }
 
-/// An object of a listing.
+/// Object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ListedObject {
-    /// Its key.
+    /// Key of the object.
     pub(super) key: String,
-    /// Bytes of content.
+    /// Size of the content in bytes.
     pub(super) size: u64,
-    /// When it was put.
+    /// Time at which the object was put.
     pub(super) last_modified: DateTime<Utc>,
-    /// Its entity tag.
+    /// Entity tag of the object.
     #[serde(rename = "ETag")]
     pub(super) e_tag: Option<String>,
 }
@@ -49,24 +49,24 @@ struct CommonPrefix {
     prefix: String,
 }
 
-/// Reads the answer of S3, and of what speaks its language.
+/// Parses a response of S3 or a compatible service.
 pub(super) fn parse(body: &[u8]) -> Result<ObjectListing, quick_xml::DeError> {
-    let answer: ListBucketResult = quick_xml::de::from_reader(body)?;
+    let result: ListBucketResult = quick_xml::de::from_reader(body)?;
     Ok(ObjectListing {
-        objects: answer.contents,
-        prefixes: answer.common_prefixes.into_iter().map(|common| common.prefix).collect(),
-        next: answer.next_continuation_token.filter(|token| !token.is_empty()),
+        objects: result.contents,
+        prefixes: result.common_prefixes.into_iter().map(|common| common.prefix).collect(),
+        next: result.next_continuation_token.filter(|token| !token.is_empty()),
     })
 }
 
 impl ObjectListing {
-    /// The last key, or the last of what keys begin with, whichever comes later.
+    /// Returns the last key or the last prefix, whichever comes later.
     pub(super) fn last_key(&self) -> Option<&str> {
         let last = self.objects.last().map(|object| object.key.as_str());
         last.max(self.prefixes.last().map(String::as_str))
     }
 
-    /// The same answer with nothing but where to go on.
+    /// Returns the body of a response that has only the continuation token.
     pub(super) fn without_objects(&self) -> String {
         let next = self
             .next

@@ -7,32 +7,32 @@ use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::store::{Key, Namespace};
 
-/// The longest key that every service takes, in bytes.
+/// Maximum length in bytes of a key that every service accepts.
 pub(super) const MAX_KEY: usize = 1024;
 
-/// What stands before and after the components of a namespace.
+/// Key component before and after the components of a namespace.
 const MARKER: &str = "=";
 
-/// Where the objects of a store are: everything below one prefix of a bucket.
+/// Layout of the keys of a store below one prefix of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyLayout {
-    /// Empty, or ends in `/`.
+    /// Prefix of all keys; empty, or ends in `/`.
     base: String,
 }
 
-/// What the key of an object says.
+/// Meaning of the key of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyName {
-    /// It holds the file at this path of the namespace.
+    /// File at this path of the namespace.
     File(Namespace, VfsPath),
-    /// It stands for a folder, as some tools make them; it is no file.
+    /// Marker of a folder, as some tools create; not a file.
     Folder,
-    /// No file has this key.
-    Odd,
+    /// Key that no file has, written by another program.
+    Foreign,
 }
 
 impl KeyLayout {
-    /// The objects below `prefix`, or all of the bucket where it is empty.
+    /// Creates the layout of the objects below `prefix`, or of the whole bucket if `prefix` is empty.
     pub(super) fn new(prefix: &str) -> Result<Self> {
         let prefix = prefix.trim_matches('/');
         if prefix.is_empty() {
@@ -43,8 +43,8 @@ impl KeyLayout {
         if prefix.len() > MAX_KEY / 2 {
             return refuse("has over 512 bytes");
         }
-        if prefix.split('/').any(is_marks) {
-            return refuse("has a part made of '=' only; those stand before namespaces");
+        if prefix.split('/').any(is_marker_run) {
+            return refuse("has a part that consists of '='; these parts mark namespaces");
         }
         if Path::parse(prefix).is_err() {
             return refuse("has an empty part, '.', '..' or a control character; write it as 'team/files'");
@@ -52,38 +52,39 @@ impl KeyLayout {
         Ok(Self { base: format!("{prefix}/") })
     }
 
-    /// The prefix without `/` at its end.
+    /// Returns the prefix without its trailing `/`.
     pub(super) fn prefix(&self) -> &str {
         self.base.strip_suffix('/').unwrap_or(&self.base)
     }
 
-    /// What all keys of the store begin with.
+    /// Returns the prefix of all keys of the store.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// What the keys of all namespaces with components begin with.
-    pub(super) fn named(&self) -> String {
+    /// Returns the prefix of the keys of all namespaces with components.
+    pub(super) fn named_prefix(&self) -> String {
         format!("{}{MARKER}/", self.base)
     }
 
-    /// What the keys of a namespace begin with. For the one without components, those of [`named`](Self::named) do too.
-    pub(super) fn root(&self, namespace: &Namespace) -> String {
+    /// Returns the prefix of the keys of a namespace. For the namespace without components, this is also a prefix of the
+    /// keys of all other namespaces.
+    pub(super) fn root_prefix(&self, namespace: &Namespace) -> String {
         match namespace.as_str() {
             "" => self.base.clone(),
-            components => format!("{}{components}/{MARKER}/", self.named()),
+            components => format!("{}{components}/{MARKER}/", self.named_prefix()),
         }
     }
 
-    /// What the keys below a directory begin with.
-    pub(super) fn below(&self, namespace: &Namespace, directory: &VfsPath) -> String {
-        let root = self.root(namespace);
+    /// Returns the prefix of the keys below a directory.
+    pub(super) fn directory_prefix(&self, namespace: &Namespace, directory: &VfsPath) -> String {
+        let root = self.root_prefix(namespace);
         if directory.is_root() { root } else { format!("{root}{}/", encode(directory.relative())) }
     }
 
-    /// The key of the object that holds a file.
+    /// Returns the key of the object of a file.
     pub(super) fn key(&self, key: &Key) -> Result<Path> {
-        let text = format!("{}{}", self.root(&key.namespace), encode(key.path.relative()));
+        let text = format!("{}{}", self.root_prefix(&key.namespace), encode(key.path.relative()));
         if text.len() > MAX_KEY {
             let reason = format!(
                 "the path is too long for an object store: its key would have {} bytes, and may have {MAX_KEY}; use a shorter one",
@@ -94,48 +95,48 @@ impl KeyLayout {
         Path::parse(&text).map_err(|_| Error::at(ErrorKind::InvalidPath, &key.path))
     }
 
-    /// The longest path of plain characters in the namespace without components, in bytes.
+    /// Returns the maximum length in bytes of a path without encoded characters in the namespace without components.
     pub(super) fn max_path(&self) -> usize {
         MAX_KEY - self.base.len() + "/".len()
     }
 
-    /// What a key of the store says.
-    pub(super) fn name(&self, key: &str) -> KeyName {
+    /// Parses a key of the store.
+    pub(super) fn parse_key(&self, key: &str) -> KeyName {
         if key.is_empty() || key.ends_with('/') {
             return KeyName::Folder;
         }
-        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return KeyName::Odd };
+        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return KeyName::Foreign };
         let (namespace, relative) = match relative.strip_prefix("=/") {
             None => (Namespace::default(), relative),
             Some(rest) => match rest.split_once("/=/").map(|(components, path)| (Namespace::parse(components), path)) {
                 Some((Ok(namespace), path)) if !namespace.as_str().is_empty() => (namespace, path),
-                _ => return KeyName::Odd,
+                _ => return KeyName::Foreign,
             },
         };
-        decode(relative).map_or(KeyName::Odd, |path| KeyName::File(namespace, path))
+        decode(relative).map_or(KeyName::Foreign, |path| KeyName::File(namespace, path))
     }
 }
 
-/// Tells of an object that no file can be.
-pub(super) fn odd(path: &str) -> Problem {
-    let reason = "there is an object here whose name no file can have; rename or remove it with the tool that made it";
+/// Returns the problem of an object whose key no file can have.
+pub(super) fn foreign_object_problem(path: &str) -> Problem {
+    let reason = "the object has a key that no file can have; rename or remove it with the tool that created it";
     Problem::new(path, &Error::new(ErrorKind::InvalidPath, reason).with_path_text(path))
 }
 
-/// The part of a key that stands for a path without its leading `/`.
+/// Encodes a path without its leading `/` as part of a key.
 pub(super) fn encode(relative: &str) -> String {
     let mut key = String::with_capacity(relative.len());
     for (index, component) in relative.split('/').enumerate() {
         if index > 0 {
             key.push('/');
         }
-        if is_marks(component) {
+        if is_marker_run(component) {
             key.push_str(MARKER);
         }
         for (at, c) in component.char_indices() {
             if c.is_ascii_control() {
                 key.push_str(&format!("%{:02X}", u32::from(c)));
-            } else if c == '%' && escaped(&component[at..]).is_some() {
+            } else if c == '%' && unescape(&component[at..]).is_some() {
                 key.push_str("%25");
             } else {
                 key.push(c);
@@ -145,7 +146,7 @@ pub(super) fn encode(relative: &str) -> String {
     key
 }
 
-/// The path that a part of a key stands for, if it is what [`encode`] makes of it.
+/// Returns the path of which `relative` is the [`encode`]d form, if there is one.
 pub(super) fn decode(relative: &str) -> Option<VfsPath> {
     let components: Vec<Cow<'_, str>> = relative.split('/').map(decode_component).collect::<Option<_>>()?;
     let path = VfsPath::parse(&format!("/{}", components.join("/"))).ok()?;
@@ -153,7 +154,7 @@ pub(super) fn decode(relative: &str) -> Option<VfsPath> {
 }
 
 fn decode_component(component: &str) -> Option<Cow<'_, str>> {
-    if is_marks(component) {
+    if is_marker_run(component) {
         return component.strip_prefix(MARKER).filter(|rest| !rest.is_empty()).map(Cow::Borrowed);
     }
     if !component.contains('%') {
@@ -164,7 +165,7 @@ fn decode_component(component: &str) -> Option<Cow<'_, str>> {
     while let Some(at) = rest.find('%') {
         name.push_str(&rest[..at]);
         rest = &rest[at..];
-        match escaped(rest) {
+        match unescape(rest) {
             Some(c) => {
                 name.push(c);
                 rest = &rest["%XX".len()..];
@@ -179,8 +180,8 @@ fn decode_component(component: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(name))
 }
 
-/// The character that `%XX` at the beginning of `text` stands for: a control character or `%`.
-fn escaped(text: &str) -> Option<char> {
+/// Returns the character of the code `%XX` at the beginning of `text`, if that is a control character or `%`.
+fn unescape(text: &str) -> Option<char> {
     let digits = text.strip_prefix('%')?.get(..2)?;
     if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')) {
         return None;
@@ -189,7 +190,7 @@ fn escaped(text: &str) -> Option<char> {
     (c.is_ascii_control() || c == '%').then_some(c)
 }
 
-fn is_marks(component: &str) -> bool {
+fn is_marker_run(component: &str) -> bool {
     !component.is_empty() && component.bytes().all(|byte| byte == b'=')
 }
 
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_its_own_key_but_for_what_keys_cannot_hold() {
+    fn a_path_is_its_own_key_except_for_encoded_characters() {
         for (text, key) in [
             ("/a", "a"),
             ("/src/main.rs", "src/main.rs"),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_path_has_is_odd() {
+    fn a_key_that_no_path_has_is_foreign() {
         let long = "x".repeat(256);
         for key in ["", "a//b", "/a", "a/", ".", "a/../b", "./a", "=", "a/=", "=/a", "%00", "%25zz", "%2541", &long] {
             assert_eq!(decode(key), None, "{key:?}");
@@ -251,17 +252,17 @@ mod tests {
             let namespace = Namespace::parse(namespace).expect("a namespace");
             let key = layout.key(&Key::new(namespace.clone(), path(text))).expect("a key");
             assert_eq!(key.as_ref(), expected);
-            assert_eq!(layout.name(expected), KeyName::File(namespace, path(text)));
+            assert_eq!(layout.parse_key(expected), KeyName::File(namespace, path(text)));
         }
         for (key, name) in [
             ("team/files/a/", KeyName::Folder),
-            ("team/files/=/org", KeyName::Odd),
-            ("team/files/=/=/a", KeyName::Odd),
+            ("team/files/=/org", KeyName::Foreign),
+            ("team/files/=/=/a", KeyName::Foreign),
             ("team/files/=/org/=/", KeyName::Folder),
-            ("team/files/=/o g/=/a", KeyName::Odd),
-            ("team/filesa", KeyName::Odd),
+            ("team/files/=/o g/=/a", KeyName::Foreign),
+            ("team/filesa", KeyName::Foreign),
         ] {
-            assert_eq!(layout.name(key), name, "{key}");
+            assert_eq!(layout.parse_key(key), name, "{key}");
         }
     }
 
@@ -299,7 +300,7 @@ mod tests {
                 prop_assert_eq!(decode(&key), Some(path.clone()));
                 prop_assert_eq!(Path::parse(&key).map(String::from).ok(), Some(key.clone()));
                 let layout = KeyLayout::new("p").expect("a prefix");
-                prop_assert_eq!(layout.name(&format!("p/{key}")), KeyName::File(Namespace::default(), path));
+                prop_assert_eq!(layout.parse_key(&format!("p/{key}")), KeyName::File(Namespace::default(), path));
             }
         }
 

@@ -12,38 +12,39 @@ use crate::store::{ListDepth, ListRequest, Namespace};
 const MAX_CONCURRENT_LISTINGS: usize = 16;
 
 impl BucketStore {
-    /// Makes sure that the bucket answers.
-    pub(super) async fn is_reachable(&self) -> Result<()> {
+    /// Checks that the bucket can be listed.
+    pub(super) async fn check_reachable(&self) -> Result<()> {
         let listing = self.inner.source.list(self.inner.layout.base(), ListDepth::All, &ListStart::First, 1).await;
         listing.map(|_| ()).map_err(|fault| self.error(&fault))
     }
 
-    /// Goes from marker to marker, without listing the files between them.
-    pub(super) async fn walk_namespaces(&self) -> Result<Vec<Namespace>> {
+    /// Returns all namespaces with files. Lists only the prefixes of namespaces, not the files between them.
+    pub(super) async fn find_namespaces(&self) -> Result<Vec<Namespace>> {
         let mut found = Vec::new();
         if self.has_files(&Namespace::default()).await? {
             found.push(Namespace::default());
         }
         let mut level = vec![String::new()];
         while !level.is_empty() {
-            let below =
-                stream::iter(level).map(|components| self.below(components)).buffer_unordered(MAX_CONCURRENT_LISTINGS);
-            let below: Vec<MarkerPrefixes> = below.try_collect().await?;
+            let listings = stream::iter(level)
+                .map(|components| self.list_markers(components))
+                .buffer_unordered(MAX_CONCURRENT_LISTINGS);
+            let listings: Vec<MarkerPrefixes> = listings.try_collect().await?;
             level = Vec::new();
-            for below in below {
-                found.extend(below.namespace);
-                level.extend(below.longer);
+            for prefixes in listings {
+                found.extend(prefixes.namespace);
+                level.extend(prefixes.longer);
             }
         }
         found.sort();
         Ok(found)
     }
 
-    /// Whether there is one value at least.
+    /// Returns whether the namespace has at least one value.
     async fn has_files(&self, namespace: &Namespace) -> Result<bool> {
         let mut request = ListRequest::all(vfs_core::VfsPath::root()).limit(1);
         loop {
-            let page = self.page(namespace, &request).await?;
+            let page = self.list_page(namespace, &request).await?;
             if !page.entries.is_empty() {
                 return Ok(true);
             }
@@ -52,13 +53,13 @@ impl BucketStore {
         }
     }
 
-    /// What begins with these components of a namespace.
-    async fn below(&self, components: String) -> Result<MarkerPrefixes> {
+    /// Returns the namespaces and longer prefixes that begin with these components.
+    async fn list_markers(&self, components: String) -> Result<MarkerPrefixes> {
         let prefix = match components.as_str() {
-            "" => self.inner.layout.named(),
-            components => format!("{}{components}/", self.inner.layout.named()),
+            "" => self.inner.layout.named_prefix(),
+            components => format!("{}{components}/", self.inner.layout.named_prefix()),
         };
-        let mut below = MarkerPrefixes::default();
+        let mut prefixes = MarkerPrefixes::default();
         let mut start = Some(ListStart::First);
         while let Some(from) = start {
             let listing = self.inner.source.list(&prefix, ListDepth::Level, &from, usize::MAX).await;
@@ -67,28 +68,28 @@ impl BucketStore {
             for name in listing.prefixes.iter().filter_map(|found| found.strip_prefix(&prefix)?.strip_suffix('/')) {
                 let longer = if components.is_empty() { name.to_owned() } else { format!("{components}/{name}") };
                 if name == "=" {
-                    below.namespace =
+                    prefixes.namespace =
                         Namespace::parse(&components).ok().filter(|namespace| !namespace.as_str().is_empty());
                 } else if Namespace::parse(&longer).is_ok_and(|namespace| !namespace.as_str().is_empty()) {
-                    below.longer.push(longer);
+                    prefixes.longer.push(longer);
                 }
             }
         }
-        let namespace = below.namespace.take();
+        let namespace = prefixes.namespace.take();
         match namespace {
             Some(namespace) if self.has_files(&namespace).await? => {
-                Ok(MarkerPrefixes { namespace: Some(namespace), ..below })
+                Ok(MarkerPrefixes { namespace: Some(namespace), ..prefixes })
             }
-            _ => Ok(below),
+            _ => Ok(prefixes),
         }
     }
 }
 
-/// What begins with some components of a namespace.
+/// Namespaces that begin with some components.
 #[derive(Default)]
 struct MarkerPrefixes {
-    /// The namespace that they are, if it has files.
+    /// The namespace with exactly these components, if it has files.
     namespace: Option<Namespace>,
-    /// Components with one more.
+    /// The prefixes with one more component.
     longer: Vec<String>,
 }

@@ -19,23 +19,23 @@ use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
 /// Maximum size of a value in bytes, which every service supports.
 pub(super) const MAX_VALUE: u64 = 5 << 30;
 
-/// More bytes than any object has; some services cannot read a range that ends after it.
+/// Upper bound on the size of any object; some services reject a range that ends after this.
 const MAX_RANGE_END: u64 = 1 << 50;
 
-/// Bytes that are asked for at once: each piece has its own time and its own attempts, however large the object is.
+/// Size in bytes of one request for content. Each piece has its own timeout and retries, however large the object is.
 const PIECE_BYTES: u64 = 8 << 20;
-/// How many pieces are on their way at once.
+/// Maximum number of pieces that are requested concurrently.
 const MAX_CONCURRENT_PIECES: usize = 4;
-/// How often an object is begun again that changes while it is read.
+/// Maximum number of attempts to read an object that changes in the meantime.
 const MAX_READ_ATTEMPTS: usize = 4;
 
-/// A larger content, in bytes, is hashed on a thread that may be busy for a while.
+/// Size in bytes above which a content is hashed on a blocking thread.
 const INLINE_HASH_THRESHOLD: usize = 256 << 10;
 
-/// The longest entity tag, in bytes; those of services have under 100.
+/// Maximum length of an entity tag in bytes; those of services have under 100.
 const MAX_TAG_BYTES: usize = 512;
 
-/// A service, and what is particular about it.
+/// Object storage service with its particularities.
 #[derive(Debug, Clone)]
 pub(super) struct ObjectService {
     pub(super) objects: Arc<dyn ObjectStore>,
@@ -44,17 +44,17 @@ pub(super) struct ObjectService {
     pub(super) limit: OperationTimeout,
 }
 
-/// What a service decides by whether a put is made.
+/// Kind of precondition that a service checks for a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConditionKind {
     /// Entity tags.
     Tags,
-    /// Numbers that it counts up.
-    #[cfg_attr(not(feature = "gcp"), expect(dead_code, reason = "Google Cloud Storage alone has them"))]
+    /// Generation numbers.
+    #[cfg_attr(not(feature = "gcp"), expect(dead_code, reason = "only Google Cloud Storage has them"))]
     Generations,
 }
 
-/// The names of metadata.
+/// Names of the metadata of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MetadataNames {
     created_at: &'static str,
@@ -64,14 +64,14 @@ pub(super) struct MetadataNames {
 }
 
 impl MetadataNames {
-    /// As most services have them.
+    /// Names for most services.
     pub(super) const HYPHENED: Self = Self {
         created_at: "vfs-created-at",
         modified_at: "vfs-modified-at",
         write_id: "vfs-write-id",
         content_hash: "vfs-content-hash",
     };
-    /// As Azure has them, where a name is one of C#.
+    /// Names for Azure, where they must be identifiers of C#.
     #[cfg(feature = "azure")]
     pub(super) const UNDERSCORED: Self = Self {
         created_at: "vfs_created_at",
@@ -80,23 +80,26 @@ impl MetadataNames {
         content_hash: "vfs_content_hash",
     };
 
-    /// What goes with a value of this content.
+    /// Returns the metadata of a value with this content.
     pub(super) async fn of(self, value: &NewValue, content: &Bytes) -> Result<Attributes, Error> {
         let mut labels = self.without_hash(value.created_at, value.modified_at, value.id);
         labels.insert(Attribute::Metadata(self.content_hash.into()), hash(content).await?.into());
         Ok(labels)
     }
 
-    /// What goes with a value whose content is not known yet.
+    /// Returns the metadata of a value whose content is sent later.
     pub(super) fn without_hash(self, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, id: WriteId) -> Attributes {
         let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
-        let labels =
-            [(self.created_at, time(created_at)), (self.modified_at, time(modified_at)), (self.write_id, spell(id))];
+        let labels = [
+            (self.created_at, time(created_at)),
+            (self.modified_at, time(modified_at)),
+            (self.write_id, format_id(id)),
+        ];
         labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect()
     }
 }
 
-/// The BLAKE3 hash of a content, in hexadecimal digits.
+/// Returns the BLAKE3 hash of a content in hexadecimal digits.
 async fn hash(content: &Bytes) -> Result<String, Error> {
     let hash = |content: &[u8]| blake3::hash(content).to_hex().to_string();
     match Handle::try_current() {
@@ -108,21 +111,21 @@ async fn hash(content: &Bytes) -> Result<String, Error> {
     }
 }
 
-fn spell(id: WriteId) -> String {
+fn format_id(id: WriteId) -> String {
     format!("{:032x}", id.get())
 }
 
-/// An object that is there.
+/// Metadata of an existing object.
 #[derive(Debug, Clone)]
 pub(super) struct FoundObject {
     pub(super) stored: StoredMeta,
-    /// What a change of just this object depends on; `None` where the service has no tags.
+    /// Precondition of a change of exactly this object; `None` if the service has no entity tags.
     pub(super) guard: Option<ObjectCondition>,
     write_id: Option<String>,
     content_hash: Option<String>,
 }
 
-/// An object with its content, or the part of it that was requested.
+/// Object with its content, or the requested part of it.
 #[derive(Debug, Clone)]
 pub(super) struct ReadObject {
     pub(super) found: FoundObject,
@@ -139,9 +142,9 @@ pub(super) struct ObjectDigest {
 }
 
 impl ObjectDigest {
-    /// Returns `true` if the content has the hash of the metadata, or if the metadata has none, as of uploads in parts and of objects of
-    /// other programs.
-    pub(super) fn is_as_written(&self) -> bool {
+    /// Returns whether the content has the hash in the metadata. Uploads in parts and objects of other programs have no hash and always
+    /// match.
+    pub(super) fn matches_hash(&self) -> bool {
         self.found.content_hash.as_deref().is_none_or(|expected| *expected == *self.hash.to_hex())
     }
 }
@@ -153,12 +156,12 @@ impl From<ReadObject> for StoredValue {
 }
 
 impl FoundObject {
-    /// Whether this write put it there.
+    /// Returns whether the write `id` put the object.
     pub(super) fn is_by(&self, id: WriteId) -> bool {
-        self.write_id.as_deref() == Some(spell(id).as_str())
+        self.write_id.as_deref() == Some(format_id(id).as_str())
     }
 
-    fn of(meta: &ObjectMeta, attributes: &Attributes, labels: MetadataNames) -> Self {
+    fn from_meta(meta: &ObjectMeta, attributes: &Attributes, labels: MetadataNames) -> Self {
         let text = |name: &'static str| {
             attributes.get(&Attribute::Metadata(name.into())).map(|value| value.as_ref().to_owned())
         };
@@ -176,7 +179,7 @@ impl FoundObject {
     }
 }
 
-/// The version of an object: its entity tag without quotes, as some services leave them away in listings.
+/// Returns the version of an object: its entity tag without quotes, because some services omit the quotes in listings.
 pub(super) fn version(e_tag: Option<&str>, size: u64, last_modified: DateTime<Utc>) -> Version {
     match e_tag {
         Some(e_tag) => {
@@ -187,13 +190,13 @@ pub(super) fn version(e_tag: Option<&str>, size: u64, last_modified: DateTime<Ut
     }
 }
 
-/// The entity tag of a version, in quotes; `None` for what cannot be one, and so is the version of nothing.
+/// Returns the entity tag of a version in quotes, or `None` if the version cannot be that of an object.
 pub(super) fn tag(version: &Version) -> Option<String> {
     let text = version.as_str();
     let weak = text.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
     match (weak, text) {
-        // Any object has the tag `*`, to some services in quotes too.
+        // The tag `*` matches any object, for some services also in quotes.
         (_, "" | "*") => None,
         _ if text.len() > MAX_TAG_BYTES => None,
         (Some(bare), _) => is_plain(bare).then(|| text.to_owned()),
@@ -201,23 +204,24 @@ pub(super) fn tag(version: &Version) -> Option<String> {
     }
 }
 
-/// Returns the entity tag of a version for a condition of a read. A weak tag matches nothing; the version is compared all the same.
+/// Returns the entity tag of a version for a condition of a read. A weak tag never matches a
+/// condition; comparing the version detects changes all the same.
 fn strong_tag(version: &Version) -> Option<String> {
     tag(version).filter(|tag| !tag.starts_with("W/"))
 }
 
 impl ObjectService {
-    /// What is at a key.
+    /// Returns the metadata of the object at a key.
     pub(super) async fn look(&self, location: &Path) -> Result<Option<FoundObject>, BucketError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.limit.of(self.objects.get_opts(location, options)).await {
-            Ok(answer) => Ok(Some(FoundObject::of(&answer.meta, &answer.attributes, self.labels))),
+            Ok(response) => Ok(Some(FoundObject::from_meta(&response.meta, &response.attributes, self.labels))),
             Err(fault) if fault.is_missing() => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
-    /// The content at a key, or a part of it.
+    /// Returns the content at a key, or a part of it.
     pub(super) async fn get(
         &self,
         location: &Path,
@@ -225,20 +229,22 @@ impl ObjectService {
     ) -> Result<Option<ReadObject>, BucketError> {
         let range = range.map_or(0..MAX_RANGE_END, |range| range.start..range.end.min(MAX_RANGE_END));
         for _ in 0..MAX_READ_ATTEMPTS {
-            let Some(first) = self.piece(location, from(&range, range.start), None).await? else { return Ok(None) };
+            let Some(first) = self.read_piece(location, piece_range(&range, range.start), None).await? else {
+                return Ok(None);
+            };
             let rest = range.start + first.content.len() as u64..range.end.min(first.found.stored.size);
             if rest.is_empty() {
                 return Ok(Some(first));
             }
-            if let Some(value) = self.join(location, first, rest).await? {
+            if let Some(value) = self.read_rest(location, first, rest).await? {
                 return Ok(Some(value));
             }
         }
         Err(BucketError::changing())
     }
 
-    /// `first` with the `rest` after it; `None` where that is of another object by now.
-    async fn join(
+    /// Returns `first` with the `rest` appended, or `None` if the object changed in the meantime.
+    async fn read_rest(
         &self,
         location: &Path,
         first: ReadObject,
@@ -246,7 +252,8 @@ impl ObjectService {
     ) -> Result<Option<ReadObject>, BucketError> {
         let tag = strong_tag(&first.found.stored.version);
         let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
-        let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
+        let pieces: Vec<_> =
+            starts.map(|start| self.read_piece(location, piece_range(&rest, start), tag.clone())).collect();
         let mut pieces = stream::iter(pieces).buffered(MAX_CONCURRENT_PIECES);
         let whole = first.content.len() as u64 + (rest.end - rest.start).min(MAX_VALUE);
         let mut content = BytesMut::with_capacity(usize::try_from(whole).unwrap_or_default());
@@ -267,7 +274,7 @@ impl ObjectService {
     /// Reads the object at a key piece by piece, without holding it in memory; `None` if there is none.
     pub(super) async fn digest(&self, location: &Path) -> Result<Option<ObjectDigest>, BucketError> {
         for _ in 0..MAX_READ_ATTEMPTS {
-            let Some(ReadObject { found, content }) = self.piece(location, 0..PIECE_BYTES, None).await? else {
+            let Some(ReadObject { found, content }) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
                 return Ok(None);
             };
             let tag = strong_tag(&found.stored.version);
@@ -279,7 +286,7 @@ impl ObjectService {
                 if bytes >= found.stored.size {
                     break;
                 }
-                piece = match self.piece(location, from(&(0..found.stored.size), bytes), tag.clone()).await {
+                piece = match self.read_piece(location, piece_range(&(0..found.stored.size), bytes), tag.clone()).await {
                     Ok(Some(next)) if next.found.stored == found.stored => next.content,
                     Ok(_) => break,
                     Err(fault) if fault.is_refusal() => break,
@@ -293,24 +300,24 @@ impl ObjectService {
         Err(BucketError::changing())
     }
 
-    /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.
-    async fn piece(
+    /// Reads a part of the content at a key in one request, with `if_match` only of the object with that entity tag.
+    async fn read_piece(
         &self,
         location: &Path,
         range: Range<u64>,
         if_match: Option<String>,
     ) -> Result<Option<ReadObject>, BucketError> {
         if range.is_empty() {
-            return self.empty(location).await;
+            return self.read_meta(location).await;
         }
         let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
         for attempt in 1.. {
-            match self.limit.of(self.read(location, options.clone())).await {
-                Ok(read) => return Ok(Some(read)),
+            match self.limit.of(self.read_content(location, options.clone())).await {
+                Ok(object) => return Ok(Some(object)),
                 Err(fault) if fault.is_missing() => return Ok(None),
-                // A part that begins at the end or after it is an error for services, and empty here.
-                Err(fault) if fault.may_be_range() => match self.empty(location).await? {
-                    // It has grown since, or that was not what the fault was about.
+                // Services fail for a range that begins at or after the end of the content; here the result is empty.
+                Err(fault) if fault.may_be_range() => match self.read_meta(location).await? {
+                    // The object has grown in the meantime, or the range was not the cause of the failure.
                     Some(value) if value.found.stored.size > range.start && attempt == MAX_READ_ATTEMPTS => {
                         return Err(fault);
                     }
@@ -323,24 +330,24 @@ impl ObjectService {
         Err(BucketError::changing())
     }
 
-    async fn read(&self, location: &Path, options: GetOptions) -> object_store::Result<ReadObject> {
-        let answer = self.objects.get_opts(location, options).await?;
-        let found = FoundObject::of(&answer.meta, &answer.attributes, self.labels);
-        Ok(ReadObject { found, content: answer.bytes().await? })
+    async fn read_content(&self, location: &Path, options: GetOptions) -> object_store::Result<ReadObject> {
+        let response = self.objects.get_opts(location, options).await?;
+        let found = FoundObject::from_meta(&response.meta, &response.attributes, self.labels);
+        Ok(ReadObject { found, content: response.bytes().await? })
     }
 
-    async fn empty(&self, location: &Path) -> Result<Option<ReadObject>, BucketError> {
+    async fn read_meta(&self, location: &Path) -> Result<Option<ReadObject>, BucketError> {
         Ok(self.look(location).await?.map(|found| ReadObject { found, content: Bytes::new() }))
     }
 
-    /// Removes what is at a key. That there is nothing is no fault, for most services.
+    /// Removes the object at a key. Most services report success if there is none.
     pub(super) async fn remove(&self, location: &Path) -> Result<(), BucketError> {
         self.limit.of(self.objects.delete(location)).await
     }
 }
 
-/// The piece of `range` that begins at `start`.
-fn from(range: &Range<u64>, start: u64) -> Range<u64> {
+/// Returns the piece of `range` that begins at `start`.
+fn piece_range(range: &Range<u64>, start: u64) -> Range<u64> {
     start..range.end.min(start.saturating_add(PIECE_BYTES))
 }
 

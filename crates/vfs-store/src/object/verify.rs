@@ -1,4 +1,4 @@
-//! Verification of all objects of a bucket, also of those that no listing of a namespace shows.
+//! Verification of all objects of a bucket, including those that are missing in the listings of namespaces.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind, Problem, Result};
 use super::BucketStore;
 use super::list::ObjectScan;
 use super::list_xml::ListedObject;
-use super::names::{KeyLayout, KeyName, odd};
+use super::names::{KeyLayout, KeyName, foreign_object_problem};
 use crate::admin::problem::operator_problem;
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, Key, StoreStats};
@@ -17,18 +17,19 @@ const MAX_CONCURRENT_READS: usize = 4;
 
 #[async_trait]
 impl Inspect for BucketStore {
-    /// Reads every file. A problem is an object that cannot be read, has another size than the service reports, has other content
-    /// than was put with its metadata, has a key that no file can have, or is below a file, which hides it. What is put or removed
-    /// meanwhile may be in the report or not.
+    /// Reads every file. A problem is an object that cannot be read, whose content does not have the size that the
+    /// service reports or the hash in its metadata, whose key no file can have, or that is below a file, which hides
+    /// it. The report may or may not include files that are put or removed in the meantime.
     async fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
-        let mut sweep = ObjectScan::new(self);
+        let mut scan = ObjectScan::new(self);
         let mut files = EnclosingFiles::default();
-        while let Some(objects) = sweep.next().await? {
-            report.problems.extend(objects.iter().filter_map(|object| files.next(&self.inner.layout, &object.key)));
-            let mut looks = stream::iter(objects).map(|object| self.read(object)).buffered(MAX_CONCURRENT_READS);
-            while let Some(look) = looks.next().await {
-                match look {
+        while let Some(objects) = scan.next().await? {
+            report.problems.extend(objects.iter().filter_map(|object| files.enter(&self.inner.layout, &object.key)));
+            let mut results =
+                stream::iter(objects).map(|object| self.verify_object(object)).buffered(MAX_CONCURRENT_READS);
+            while let Some(result) = results.next().await {
+                match result {
                     Ok(None) => {}
                     Ok(Some(bytes)) => {
                         report.files += 1;
@@ -47,30 +48,31 @@ impl Inspect for BucketStore {
     }
 }
 
-/// Why a file was not read.
+/// Reason why a file was not verified.
 enum ReadFailure {
-    /// It is damaged, or its name is none.
+    /// The file is damaged, or its key is invalid.
     Problem(Problem),
-    /// The service is gone, and so would the other files be.
+    /// The service does not respond, so that the verification of other files would fail, too.
     Unanswered(Error),
 }
 
-/// The files that a sweep is within: those whose keys the current key begins with.
+/// Files whose keys are prefixes of the current key.
 #[derive(Default)]
 struct EnclosingFiles(Vec<String>);
 
 impl EnclosingFiles {
-    /// Takes the next key, and reports it where it is below a file.
+    /// Moves on to the next key, and returns a problem if it is below a file.
     ///
-    /// Services list keys in the order of their bytes, in which those that begin with the key of a file follow it directly.
-    fn next(&mut self, layout: &KeyLayout, key: &str) -> Option<Problem> {
+    /// Services list keys in the order of their bytes, so the keys that begin with the key of a file follow it
+    /// directly.
+    fn enter(&mut self, layout: &KeyLayout, key: &str) -> Option<Problem> {
         while self.0.pop_if(|file| !key.starts_with(file.as_str())).is_some() {}
-        if !matches!(layout.name(key), KeyName::File(..)) {
+        if !matches!(layout.parse_key(key), KeyName::File(..)) {
             return None;
         }
         let file = self.0.iter().find(|file| key[file.len()..].starts_with('/'));
         let problem = file.map(|file| {
-            let reason = format!("it cannot be reached, as '{file}' is a file; move one of the two");
+            let reason = format!("the object cannot be reached, because '{file}' is a file; move one of the two");
             operator_problem(key, &Error::new(ErrorKind::NotADirectory, reason))
         });
         self.0.push(key.to_owned());
@@ -79,11 +81,11 @@ impl EnclosingFiles {
 }
 
 impl BucketStore {
-    /// How many bytes the file of an object has; `None` where it is no file, or gone.
-    async fn read(&self, object: ListedObject) -> Result<Option<u64>, ReadFailure> {
-        let location = match self.inner.layout.name(&object.key) {
+    /// Verifies an object and returns the size of its file in bytes, or `None` if it is not a file or no longer exists.
+    async fn verify_object(&self, object: ListedObject) -> Result<Option<u64>, ReadFailure> {
+        let location = match self.inner.layout.parse_key(&object.key) {
             KeyName::Folder => return Ok(None),
-            KeyName::Odd => return Err(ReadFailure::Problem(odd(&object.key))),
+            KeyName::Foreign => return Err(ReadFailure::Problem(foreign_object_problem(&object.key))),
             KeyName::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
         let problem = |error: Error| ReadFailure::Problem(operator_problem(&object.key, &error));
@@ -95,9 +97,9 @@ impl BucketStore {
         let Some(digest) = digest else { return Ok(None) };
         let (bytes, size) = (digest.bytes, digest.found.stored.size);
         let reason = if bytes != size {
-            format!("{bytes} bytes came where the service reports {size}; write the file again")
-        } else if !digest.is_as_written() {
-            "its content is not what was put with its metadata, so it is damaged or another program has replaced it; write the file again".to_owned()
+            format!("the content has {bytes} bytes, but the service reports {size}; write the file again")
+        } else if !digest.matches_hash() {
+            "the content does not have the hash in its metadata, so it is damaged or another program has replaced it; write the file again".to_owned()
         } else {
             return Ok(Some(bytes));
         };

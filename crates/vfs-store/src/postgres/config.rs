@@ -8,30 +8,31 @@ use vfs_core::{Error, Result};
 
 use crate::admin::url::{Parameters, StoreUrl};
 
-/// How many connections a store can have.
+/// Allowed numbers of connections of a store.
 const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;
-/// The longest any of the times can be, but for the making of tables.
+/// Maximum of all times except the `prepare_timeout`.
 const MAX_TIME: Duration = Duration::from_secs(3600);
-/// The longest that making tables may take.
+/// Maximum of the `prepare_timeout`.
 const MAX_PREPARE: Duration = Duration::from_secs(24 * 3600);
-/// The longest name of a schema in bytes; with what is put before it, it is still the name of a channel.
+/// Maximum length of the name of a schema in bytes. With its prefix it must be a valid name of a channel.
 const MAX_SCHEMA: usize = 48;
-/// What a URL may say that goes to the server as it is.
+/// Parameters of a URL that are passed to the server.
 const SERVER_PARAMETERS: [&str; 8] =
     ["host", "port", "user", "password", "dbname", "application_name", "target_session_attrs", "channel_binding"];
 const PARAMETER_NAMES: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, \
                      prepare_timeout, retry_for, sslmode, pooled, listen_url, \
                      host, port, user, password, dbname, application_name, target_session_attrs and channel_binding";
 
-/// Whether a connection is encrypted, and whom it trusts, in the words of Postgres' own clients.
+/// Encryption of a connection and verification of the server, with the names of the clients of Postgres.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PostgresTls {
     /// Not encrypted (`disable`).
     Disable,
-    /// Encrypted where the server can (`prefer`). Whoever is between the two can read and change all of it.
+    /// Encrypted if the server supports it (`prefer`). An attacker on the network can read and change the traffic.
     #[default]
     Prefer,
-    /// Encrypted (`require`). Who answers is not verified, so that one who can pose as the server can still read along.
+    /// Encrypted (`require`). The server is not verified, so an attacker who can impersonate it can still read the
+    /// traffic.
     Require,
     /// Encrypted, and the server's certificate must be valid for its host name (`verify-full`): signed by one of
     /// [`PostgresConfig::root_certificates`], or else by an authority that browsers trust.
@@ -54,7 +55,7 @@ impl std::str::FromStr for PostgresTls {
     }
 }
 
-/// Where a Postgres store is, and how it is used.
+/// Configuration of a [`PostgresStore`](super::PostgresStore): the server, and the settings of its connections.
 ///
 /// | URL parameter       | setter                                           | default  | bounds         |
 /// |---------------------|--------------------------------------------------|----------|----------------|
@@ -70,8 +71,8 @@ impl std::str::FromStr for PostgresTls {
 /// | `pooled`            | [`pooled`](Self::pooled)                         | `false`  |                |
 /// | `listen_url`        | [`listen_url`](Self::listen_url)                 | none     |                |
 ///
-/// `host`, `port`, `user`, `password`, `dbname`, `application_name`, `target_session_attrs` and `channel_binding` mean what they
-/// mean to Postgres' own clients; `?host=/var/run/postgresql` is a Unix socket.
+/// `host`, `port`, `user`, `password`, `dbname`, `application_name`, `target_session_attrs` and `channel_binding` have
+/// the same meaning as for the clients of Postgres; `?host=/var/run/postgresql` is a Unix socket.
 ///
 /// ```
 /// use std::time::Duration;
@@ -101,7 +102,7 @@ pub struct PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// Reads a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`.
+    /// Parses a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`.
     ///
     /// # Errors
     ///
@@ -110,12 +111,13 @@ impl PostgresConfig {
         Self::from_url(&StoreUrl::parse(url)?)
     }
 
-    /// Reads a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`. What has a meaning in a
-    /// URL is written as `%40` for `@` and the like.
+    /// Parses a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`. Reserved
+    /// characters are percent-encoded, such as `@` as `%40`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for another scheme, no host, and parameters that are unknown or out of their bounds.
+    /// `invalid_argument` if the URL has another scheme, no host, or parameters that are unknown or out of their
+    /// bounds.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let (mut bare, mut parameters) = url.split_parameters()?;
         if !matches!(bare.scheme(), "postgres" | "postgresql") {
@@ -127,7 +129,7 @@ impl PostgresConfig {
                 bare.query_pairs_mut().append_pair(name, &value);
             }
         }
-        let server = server(bare)?;
+        let server = parse_server(bare)?;
         let mut config = Self {
             server,
             tls: PostgresTls::default(),
@@ -143,13 +145,13 @@ impl PostgresConfig {
             is_pooled: false,
             listener: None,
         };
-        config.take(&mut parameters)?;
+        config.apply(&mut parameters)?;
         parameters.finish(PARAMETER_NAMES)?;
         config.check()?;
         Ok(config)
     }
 
-    fn take(&mut self, parameters: &mut Parameters) -> Result<()> {
+    fn apply(&mut self, parameters: &mut Parameters) -> Result<()> {
         if let Some(schema) = parameters.take("schema") {
             self.schema = schema;
         }
@@ -163,7 +165,7 @@ impl PostgresConfig {
             self.is_pooled = is_pooled;
         }
         if let Some(url) = parameters.take("listen_url") {
-            self.listener = Some(listener(&url)?);
+            self.listener = Some(parse_listen_url(&url)?);
         }
         for (name, time) in [
             ("connect_timeout", &mut self.connect_timeout),
@@ -176,7 +178,7 @@ impl PostgresConfig {
             if let Some(text) = parameters.take(name) {
                 *time = humantime::parse_duration(&text).map_err(|error| {
                     Error::invalid_argument(format!(
-                        "the {name} is no time ({error}); write for example '10s' or '250ms'"
+                        "the {name} is not a duration ({error}); write for example '10s' or '250ms'"
                     ))
                 })?;
             }
@@ -184,105 +186,108 @@ impl PostgresConfig {
         Ok(())
     }
 
-    /// The schema that the tables are in, made where it is missing: 1 to 48 of `a-z 0-9 _`, not a digit first. Stores in two
-    /// schemas have nothing in common. Default `vfs`.
+    /// Sets the schema of the tables, which is created if it is missing: 1 to 48 of `a-z 0-9 _`, not beginning with a
+    /// digit. Stores in two schemas have nothing in common. Default `vfs`.
     #[must_use]
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// The most connections at the same time, 1 to 1000, besides one that listens for changes once somebody waits for them.
-    /// Three of four at most make changes, so that many writers cannot keep the readers out. Default 16.
+    /// Sets the maximum number of connections, 1 to 1000. The connection that listens for changes is not counted. At
+    /// most three quarters of the connections make changes, so that many writers cannot block all readers. Default 16.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
     }
 
-    /// How long a connection may take to be there. Default 10 s.
+    /// Sets how long a connection may take to be established. Default 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long an operation waits for one of the connections, all of which others use, before it is `busy`. Default 10 s.
+    /// Sets how long an operation waits for a connection while all are in use, before it fails with `busy`. Default 10
+    /// s.
     #[must_use]
     pub fn pool_timeout(mut self, timeout: Duration) -> Self {
         self.pool_timeout = timeout;
         self
     }
 
-    /// How long the server may work on one statement, before it is a `timeout`. Default 30 s.
+    /// Sets how long the server may work on one statement, before the operation fails with `timeout`. Default 30 s.
     #[must_use]
     pub fn statement_timeout(mut self, timeout: Duration) -> Self {
         self.statement_timeout = timeout;
         self
     }
 
-    /// How long a change waits for others in its namespace before it begins again, until [`retry_for`](Self::retry_for) is over
-    /// and it is `busy`. Default 5 s.
+    /// Sets how long a change waits for other changes in its namespace before it is retried. It fails with `busy` once
+    /// [`retry_for`](Self::retry_for) is over. Default 5 s.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// How long opening may take to make the tables or bring them to this version, and before that to wait for another process that
-    /// does. Only a large database of an earlier version needs more than a moment. Default 10 minutes.
+    /// Sets how long opening may take to create or migrate the tables, and before that to wait for another process that
+    /// does so. Only a large database of an earlier version needs more than a moment. Default 10 minutes.
     #[must_use]
     pub fn prepare_timeout(mut self, timeout: Duration) -> Self {
         self.prepare_timeout = timeout;
         self
     }
 
-    /// How long an operation that failed for a reason that may pass, such as a server that starts again, is begun again. Zero
-    /// tries once. Default 10 s.
+    /// Sets how long an operation is retried after transient failures, such as a restart of the server. Zero disables
+    /// retries. Default 10 s.
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
         self
     }
 
-    /// Whether the server is behind a pooler such as PgBouncer, which takes no settings when a connection is made, and in transaction
-    /// mode may make each transaction on another connection. Then nothing is prepared, and each transaction begins with its
-    /// settings. Default `false`.
+    /// Sets whether the server is behind a pooler such as PgBouncer, which rejects settings at the start of a
+    /// connection, and in transaction mode may run each transaction on another connection. If so, the store prepares no
+    /// statements, and begins each transaction with its settings. Default `false`.
     ///
-    /// Waiting for changes polls every 750 ms then, unless there is a [`listen_url`](Self::listen_url).
+    /// Behind a pooler, waiting for changes polls every 750 ms, unless there is a [`listen_url`](Self::listen_url).
     #[must_use]
     pub fn pooled(mut self, is_pooled: bool) -> Self {
         self.is_pooled = is_pooled;
         self
     }
 
-    /// The URL of the same database without a pooler, for the connection that listens for changes. As a parameter of a URL its
-    /// letters are escaped: `listen_url=postgres%3A%2F%2Fagents%3Asecret%40db.example.org%2Ffiles`. TLS and times are those of the
-    /// store.
+    /// Sets the URL of the same database without a pooler, for the connection that listens for changes. As a parameter
+    /// of a URL it is percent-encoded: `listen_url=postgres%3A%2F%2Fagents%3Asecret%40db.example.org%2Ffiles`. TLS and
+    /// timeouts are those of the store.
     ///
     /// # Errors
     ///
-    /// As those of [`new`](Self::new), and `invalid_argument` for parameters that are for a store, such as `sslmode`.
+    /// As those of [`new`](Self::new), and `invalid_argument` if the URL has parameters of the store, such as
+    /// `sslmode`.
     pub fn listen_url(mut self, url: &str) -> Result<Self> {
-        self.listener = Some(listener(url)?);
+        self.listener = Some(parse_listen_url(url)?);
         Ok(self)
     }
 
-    /// Whether a connection is encrypted, and whom it trusts. Default [`PostgresTls::Prefer`].
+    /// Sets the encryption of connections and the verification of the server. Default [`PostgresTls::Prefer`].
     #[must_use]
     pub fn tls(mut self, tls: PostgresTls) -> Self {
         self.tls = tls;
         self
     }
 
-    /// The authorities that [`PostgresTls::VerifyFull`] trusts instead of those that browsers do: the text of a PEM file.
+    /// Sets the certificate authorities that [`PostgresTls::VerifyFull`] trusts instead of those of browsers, as the
+    /// text of a PEM file.
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots = Some(pem.into());
         self
     }
 
-    /// Refuses what is out of its bounds.
+    /// Returns an error if a setting is out of its bounds.
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::invalid_argument(message));
         let is_plain = |schema: &str| {
@@ -323,7 +328,7 @@ impl PostgresConfig {
         Ok(())
     }
 
-    /// Where the server is.
+    /// Returns the hosts and ports of the server.
     pub(super) fn address(&self) -> String {
         let ports = self.server.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
@@ -352,7 +357,7 @@ impl PostgresConfig {
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig")
@@ -373,23 +378,24 @@ impl fmt::Debug for PostgresConfig {
     }
 }
 
-/// Where to listen, of a URL without parameters for a store.
-fn listener(url: &str) -> Result<tokio_postgres::Config> {
+/// Parses the URL of the connection that listens for changes, which must not have parameters of the store.
+fn parse_listen_url(url: &str) -> Result<tokio_postgres::Config> {
     let config = PostgresConfig::new(url)?;
     let bare = PostgresConfig { server: config.server.clone(), ..PostgresConfig::new("postgres://localhost")? };
     if config != bare {
-        let reason = "the listen_url of a Postgres store has parameters that are for the store; write them in the URL of the store";
+        let reason =
+            "the listen_url of a Postgres store has parameters of the store; write them in the URL of the store";
         return Err(Error::invalid_argument(reason));
     }
     Ok(config.server)
 }
 
-/// What a URL with the server's own parameters alone says.
-fn server(mut url: url::Url) -> Result<tokio_postgres::Config> {
-    // The server's own parser takes a '+' as it is, which of a parameter means a space.
+/// Parses a URL that has only parameters of the server.
+fn parse_server(mut url: url::Url) -> Result<tokio_postgres::Config> {
+    // The parser of `tokio_postgres` does not decode a '+', which means a space in a parameter.
     let query = url.query().map(|query| query.replace('+', "%20"));
     url.set_query(query.as_deref());
-    // The cause may repeat what was secret.
+    // The cause is dropped, because it may contain the password.
     url.as_str().parse().map_err(|_| {
         let hint =
             "write it as 'postgres://user:password@host:5432/database', with '%40' for an '@' in a name or password";
@@ -428,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_named() {
+    fn an_invalid_url_is_refused_with_its_fault() {
         for (url, word) in [
             ("mysql://h/db", "scheme"),
             ("postgres:///db", "no host"),

@@ -11,52 +11,53 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{PostgresError, PostgresResult};
 
-/// How long what was given up may take to its end before the server is asked to cancel it.
+/// Time that an abandoned operation has to end before the server is requested to cancel it.
 const CANCEL_GRACE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A connection of the pool, for one operation.
+/// Connection of the pool, for one operation.
 ///
-/// Where the operation does not say how it ended, as its future was dropped or it failed in the middle, the server may still
-/// work on it. Then a task sees to it that whoever gets the connection next finds it idle and without a transaction: what ends
-/// soon may end, and else the connection is closed and the server asked to cancel.
+/// If the connection is dropped without a result, because the future of the operation was dropped or the operation
+/// failed halfway, the server may still work on the operation. A task then waits a short time for the end of the
+/// operation, and returns the connection to the pool idle and without a transaction. If the operation does not end in
+/// time, the task closes the connection and requests the server to cancel the operation.
 pub(super) struct Connection(ScopeGuard<PooledConnection, fn(PooledConnection)>);
 
-/// A connection, and what it takes to cancel what it does.
+/// Connection with the settings that cancel its operation.
 struct PooledConnection {
     object: Object,
     tls: MakeRustlsConnect,
-    /// How long asking for that may take.
+    /// Timeout of the request to cancel.
     limit: Duration,
 }
 
 impl Connection {
     pub(super) fn new(object: Object, tls: MakeRustlsConnect, limit: Duration) -> Self {
-        Self(scopeguard::guard(PooledConnection { object, tls, limit }, settle))
+        Self(scopeguard::guard(PooledConnection { object, tls, limit }, recover))
     }
 
-    /// Gives the connection back with nothing under way on it.
-    pub(super) fn keep(self) {
+    /// Returns the connection to the pool. No operation may be in progress on it.
+    pub(super) fn release(self) {
         drop(ScopeGuard::into_inner(self.0));
     }
 
-    /// Closes the connection, as nobody knows what it does.
+    /// Closes the connection and cancels the operation that may be in progress on it.
     pub(super) fn close(self) {
-        let lent = ScopeGuard::into_inner(self.0);
+        let connection = ScopeGuard::into_inner(self.0);
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(cancel(lent));
+            runtime.spawn(cancel(connection));
         } else {
-            drop(Object::take(lent.object));
+            drop(Object::take(connection.object));
         }
     }
 
-    /// Gives the connection back or closes it, as `answer` tells what became of the operation.
-    pub(super) fn finish<T>(self, answer: PostgresResult<T>) -> PostgresResult<T> {
-        match &answer {
-            Ok(_) => self.keep(),
-            Err(PostgresError::Silence) => self.close(),
+    /// Releases, closes or drops the connection, depending on the `result` of the operation. Returns the result.
+    pub(super) fn finish<T>(self, result: PostgresResult<T>) -> PostgresResult<T> {
+        match &result {
+            Ok(_) => self.release(),
+            Err(PostgresError::NoResponse) => self.close(),
             Err(_) => drop(self),
         }
-        answer
+        result
     }
 }
 
@@ -74,18 +75,19 @@ impl DerefMut for Connection {
     }
 }
 
-fn settle(lent: PooledConnection) {
-    let Ok(runtime) = Handle::try_current() else { return drop(Object::take(lent.object)) };
+fn recover(connection: PooledConnection) {
+    let Ok(runtime) = Handle::try_current() else { return drop(Object::take(connection.object)) };
     runtime.spawn(async move {
-        // It is answered after all that was asked before; without a transaction it does nothing.
-        let is_idle = timeout(CANCEL_GRACE_TIMEOUT, lent.object.batch_execute("ROLLBACK")).await;
+        // The response follows those of all earlier statements. Without a transaction, the statement does nothing.
+        let is_idle = timeout(CANCEL_GRACE_TIMEOUT, connection.object.batch_execute("ROLLBACK")).await;
         if !matches!(is_idle, Ok(Ok(()))) {
-            cancel(lent).await;
+            cancel(connection).await;
         }
     });
 }
 
-/// Closes the connection, and asks the server to stop what it does for it, as it would notice only at the end that nobody is there.
+/// Closes the connection, and requests the server to cancel its statement. The server would otherwise notice only at
+/// the end of the statement that the client disconnected.
 async fn cancel(PooledConnection { object, tls, limit }: PooledConnection) {
     let client = Object::take(object);
     let (is_closed, token) = (client.is_closed(), client.cancel_token());
@@ -93,8 +95,8 @@ async fn cancel(PooledConnection { object, tls, limit }: PooledConnection) {
     if is_closed {
         return;
     }
-    // What is not cancelled ends with its statement's own time limit.
+    // A statement that is not cancelled ends at its own time limit.
     if let Ok(Err(error)) = timeout(limit, token.cancel_query(tls)).await {
-        tracing::debug!(%error, "a statement that nobody waits for could not be cancelled");
+        tracing::debug!(%error, "an abandoned statement could not be cancelled");
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of Postgres.
+//! Errors of work on a Postgres server.
 
 use std::io;
 
@@ -8,27 +8,26 @@ use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
 
-/// Why work ended early.
+/// Reason why work on the server failed.
 #[derive(Debug)]
 pub(super) enum PostgresError {
-    /// There is no connection to be had: the server cannot be reached, or refuses.
+    /// No connection could be established: the server cannot be reached, or rejects the connection.
     Connect(tokio_postgres::Error),
-    /// The server did not greet in time.
+    /// The server did not complete the connection in time.
     ConnectTimeout,
-    /// Others use all the connections.
+    /// All connections of the pool are in use.
     PoolTimeout,
-    /// A statement failed, or the connection did.
+    /// A statement or its connection failed.
     Statement(tokio_postgres::Error),
-    /// The server does not answer, though it should have given up itself by now.
-    Silence,
-    /// We say so.
-    Ours(Error),
+    /// The server did not respond, although its own time limit has passed.
+    NoResponse,
+    /// An error of this store.
+    Store(Error),
 }
 
-/// What work on the server ends with.
+/// Result of work on the server.
 pub(super) type PostgresResult<T> = Result<T, PostgresError>;
 
-/// What the state of an error means.
 const TRANSACTION_LOST: [SqlState; 2] = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
 const SERVER_LOST: [SqlState; 5] = [
     SqlState::ADMIN_SHUTDOWN,
@@ -39,7 +38,7 @@ const SERVER_LOST: [SqlState; 5] = [
 ];
 const NO_SPACE: [SqlState; 1] = [SqlState::DISK_FULL];
 const WRONG_CREDENTIALS: [SqlState; 2] = [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
-const OTHER_TABLES: [SqlState; 8] = [
+const UNEXPECTED_TABLES: [SqlState; 8] = [
     SqlState::INVALID_SCHEMA_NAME,
     SqlState::UNDEFINED_TABLE,
     SqlState::UNDEFINED_FUNCTION,
@@ -52,13 +51,13 @@ const OTHER_TABLES: [SqlState; 8] = [
 const DAMAGED: [SqlState; 2] = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
 
 impl PostgresError {
-    /// Whether the same work may succeed a moment later. Of a statement of a transaction this also says that it was not made, as
-    /// long as the commit was not asked for.
-    pub(super) fn may_pass(&self) -> bool {
+    /// Returns whether a retry may succeed. For a statement of a transaction whose commit was not requested, this also
+    /// means that the statement was not applied.
+    pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::ConnectTimeout | Self::Silence => true,
-            Self::PoolTimeout | Self::Ours(_) => false,
-            Self::Connect(error) if is_tls(error) || is_of_pooler(error) => false,
+            Self::ConnectTimeout | Self::NoResponse => true,
+            Self::PoolTimeout | Self::Store(_) => false,
+            Self::Connect(error) if is_tls(error) || is_pooler_refusal(error) => false,
             Self::Connect(error) | Self::Statement(error) => match error.code() {
                 None => error.is_closed() || io_cause(error).is_some(),
                 Some(state) => {
@@ -71,21 +70,21 @@ impl PostgresError {
         }
     }
 
-    /// Whether the server gave up a statement as it took too long, or waited too long for a lock.
-    pub(super) fn is_of_time(&self) -> bool {
+    /// Returns whether the server cancelled a statement that took too long or waited too long for a lock.
+    pub(super) fn is_time_limit(&self) -> bool {
         let states = [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE];
         matches!(self, Self::Statement(error) if error.code().is_some_and(|state| states.contains(state)))
     }
 
-    /// Whether the server could not be reached at all.
-    pub(super) fn is_of_connecting(&self) -> bool {
+    /// Returns whether the server could not be reached at all.
+    pub(super) fn is_connect_failure(&self) -> bool {
         matches!(self, Self::Connect(error) if error.code().is_none()) || matches!(self, Self::ConnectTimeout)
     }
 
-    /// In the words of the store of `config`.
+    /// Converts this into an error that describes the failure for the store of `config`.
     pub(super) fn describe(self, config: &PostgresConfig) -> Error {
         let (kind, message) = match &self {
-            Self::Ours(error) => return error.clone(),
+            Self::Store(error) => return error.clone(),
             Self::PoolTimeout => (
                 ErrorKind::Busy,
                 format!(
@@ -97,27 +96,26 @@ impl PostgresError {
             Self::ConnectTimeout => (
                 ErrorKind::Unavailable,
                 format!(
-                    "the Postgres server at {} did not answer for {}; see whether host and port are right and a firewall lets \
-                     it through",
+                    "the Postgres server at {} did not answer for {}; check host, port and firewall",
                     config.address(),
                     humantime::format_duration(config.connect_timeout),
                 ),
             ),
-            Self::Silence => (
+            Self::NoResponse => (
                 ErrorKind::Unavailable,
                 format!("the Postgres server at {} stopped answering; try again later", config.address()),
             ),
-            Self::Connect(error) if is_of_pooler(error) => (
+            Self::Connect(error) if is_pooler_refusal(error) => (
                 ErrorKind::InvalidArgument,
                 format!(
-                    "a pooler at {} takes none of the settings that a session of the Postgres store begins with; add \
-                     'pooled=true' to the URL of the store",
+                    "a pooler at {} rejects the session settings of the Postgres store; add 'pooled=true' to the URL of the \
+                     store",
                     config.address(),
                 ),
             ),
             Self::Connect(error) | Self::Statement(error) => match error.code() {
-                Some(state) => by_state(state, config),
-                None => without_state(error, matches!(self, Self::Connect(_)), config),
+                Some(state) => describe_state(state, config),
+                None => describe_failure(error, matches!(self, Self::Connect(_)), config),
             },
         };
         let error = Error::new(kind, message).with_generic_model_message();
@@ -140,17 +138,16 @@ impl From<PoolError> for PostgresError {
             PoolError::Timeout(TimeoutType::Wait) => Self::PoolTimeout,
             PoolError::Timeout(_) => Self::ConnectTimeout,
             PoolError::Backend(error) => Self::Connect(error),
-            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => Self::Ours(Error::new(
-                ErrorKind::Internal,
-                "the connections of the Postgres store are closed; report it",
-            )),
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => Self::Store(
+                Error::new(ErrorKind::Internal, "the connections of the Postgres store are closed; report it"),
+            ),
         }
     }
 }
 
 impl From<Error> for PostgresError {
     fn from(error: Error) -> Self {
-        Self::Ours(error)
+        Self::Store(error)
     }
 }
 
@@ -163,12 +160,12 @@ fn is_tls(error: &tokio_postgres::Error) -> bool {
         || error.to_string().contains("TLS")
 }
 
-/// Whether a pooler refused the settings of a session.
-fn is_of_pooler(error: &tokio_postgres::Error) -> bool {
+/// Returns whether a pooler rejected the settings of a session.
+fn is_pooler_refusal(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|error| error.message().contains("unsupported startup parameter"))
 }
 
-fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
+fn describe_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
     let (user, database, schema) = (config.user(), config.database(), &config.schema);
     match state {
         _ if WRONG_CREDENTIALS.contains(state) => (
@@ -180,7 +177,7 @@ fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
         state if *state == SqlState::INVALID_CATALOG_NAME => (
             ErrorKind::InvalidArgument,
             format!(
-                "the Postgres server has no database '{database}'; make it with 'createdb {database}', or correct the URL"
+                "the Postgres server has no database '{database}'; create it with 'createdb {database}', or correct the URL"
             ),
         ),
         state if *state == SqlState::INSUFFICIENT_PRIVILEGE => (
@@ -213,9 +210,9 @@ fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
             "the Postgres server has no connection left; lower 'pool_size', or raise its 'max_connections'".to_owned(),
         ),
         state if *state == SqlState::DATETIME_FIELD_OVERFLOW => {
-            (ErrorKind::InvalidArgument, "a time is not one that Postgres can hold".to_owned())
+            (ErrorKind::InvalidArgument, "a time is out of the range that Postgres can store".to_owned())
         }
-        _ if OTHER_TABLES.contains(state) => (
+        _ if UNEXPECTED_TABLES.contains(state) => (
             ErrorKind::InvalidArgument,
             format!(
                 "the tables in the schema '{schema}' of the Postgres database are not those of the store; name a schema of its \
@@ -227,7 +224,7 @@ fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
             "the Postgres database of the store is damaged; see the server's log, and restore a backup".to_owned(),
         ),
         state => match state.code().get(..2) {
-            Some("54") => (ErrorKind::TooLarge, "it is larger than Postgres can hold".to_owned()),
+            Some("54") => (ErrorKind::TooLarge, "the value is larger than Postgres can store".to_owned()),
             Some("08" | "53" | "57" | "58") => (
                 ErrorKind::Unavailable,
                 format!("the Postgres server at {} is not available; try again later", config.address()),
@@ -240,7 +237,11 @@ fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
     }
 }
 
-fn without_state(error: &tokio_postgres::Error, is_connecting: bool, config: &PostgresConfig) -> (ErrorKind, String) {
+fn describe_failure(
+    error: &tokio_postgres::Error,
+    is_connecting: bool,
+    config: &PostgresConfig,
+) -> (ErrorKind, String) {
     let address = config.address();
     if is_tls(error) {
         return (
@@ -275,8 +276,8 @@ fn without_state(error: &tokio_postgres::Error, is_connecting: bool, config: &Po
         None if is_connecting => (
             ErrorKind::PermissionDenied,
             format!(
-                "the Postgres server at {address} and this program did not agree on how to log in; is it one, and does it take a \
-                 password?"
+                "the Postgres server at {address} and this program have no authentication method in common; check that the \
+                 address is that of a Postgres server with password authentication"
             ),
         ),
         _ if error.is_closed() || io_cause(error).is_some() => {
@@ -285,8 +286,8 @@ fn without_state(error: &tokio_postgres::Error, is_connecting: bool, config: &Po
         _ => (
             ErrorKind::InvalidArgument,
             format!(
-                "what is in the schema '{}' of the Postgres database is not what the store wrote, or is not what Postgres can \
-                 hold; see the cause",
+                "the schema '{}' of the Postgres database has data that the store did not write, or a value that Postgres \
+                 cannot store; see the cause",
                 config.schema,
             ),
         ),

@@ -18,10 +18,10 @@ const ALL: &str = "SELECT path, size, version, created_at, modified_at FROM file
 const LEVEL: &str = "SELECT at_name, at_size, at_version, at_created, at_modified, is_directory \
                      FROM list_level($1, $2, $3, $4, $5)";
 
-/// The most in a page, whatever the limit is.
+/// Maximum number of entries in a page, whatever limit is requested.
 const MAX_PAGE_SIZE: usize = 10_000;
 
-/// Where a page begins, as it is in its token: after a path, after a file's name, or after a directory's.
+/// Start of a page as encoded in its token: after a path, or at one level after the name of a file or a directory.
 enum PageStart<'a> {
     Start,
     Path(&'a str),
@@ -30,7 +30,7 @@ enum PageStart<'a> {
 }
 
 impl<'a> PageStart<'a> {
-    fn read(request: &'a ListRequest) -> Result<Self> {
+    fn parse(request: &'a ListRequest) -> Result<Self> {
         let Some(token) = &request.from else { return Ok(Self::Start) };
         let refuse =
             || Error::invalid_argument("this is not a page token of this listing; use the 'next' of the page before");
@@ -52,39 +52,39 @@ pub(super) async fn namespaces(server: &Server) -> Result<Vec<Namespace>> {
 }
 
 pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
-    let from = PageStart::read(request)?;
+    let from = PageStart::parse(request)?;
     let limit = request.limit.clamp(1, MAX_PAGE_SIZE);
-    // One more than fits shows whether there is another page.
-    let most = limit as i64 + 1;
-    let (beginning, beyond) = row::inside(&request.below);
+    // One row more than the limit shows whether there is another page.
+    let row_limit = limit as i64 + 1;
+    let (start, end) = row::range_below(&request.below);
     let rows = match request.depth {
         ListDepth::All => {
-            let after = if let PageStart::Path(path) = from { path.max(beginning.as_str()) } else { &beginning };
-            server.rows(ALL, &[&namespace.as_str(), &after, &beyond, &most]).await?
+            let after = if let PageStart::Path(path) = from { path.max(start.as_str()) } else { &start };
+            server.rows(ALL, &[&namespace.as_str(), &after, &end, &row_limit]).await?
         }
         ListDepth::Level => {
             let file = if let PageStart::File(name) = from { Some(name) } else { None };
             let directory = if let PageStart::Directory(name) = from { Some(name) } else { None };
-            let most = most as i32;
-            server.rows(LEVEL, &[&namespace.as_str(), &beginning, &file, &directory, &most]).await?
+            let row_limit = row_limit as i32;
+            server.rows(LEVEL, &[&namespace.as_str(), &start, &file, &directory, &row_limit]).await?
         }
     };
-    page(&rows, limit, request).map_err(|fault| fault.describe(&server.config))
+    read_page(&rows, limit, request).map_err(|fault| fault.describe(&server.config))
 }
 
-fn page(rows: &[Row], limit: usize, request: &ListRequest) -> PostgresResult<Page> {
+fn read_page(rows: &[Row], limit: usize, request: &ListRequest) -> PostgresResult<Page> {
     let mut page = Page::default();
     let mut last = None;
     for row in rows.iter().take(limit) {
         let name: &str = row.try_get(0)?;
         let is_directory = request.depth == ListDepth::Level && row.try_get(5)?;
         let path = match request.depth {
-            ListDepth::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
+            ListDepth::All => VfsPath::parse(name).and_then(|path| require_canonical(path, name)),
             ListDepth::Level => request.below.child(name),
         };
         match path {
             Ok(path) if is_directory => page.directories.push(path),
-            Ok(path) => page.entries.extend(row::stored(row, 1)?.map(|stored| Entry { path, stored })),
+            Ok(path) => page.entries.extend(row::read_meta(row, 1)?.map(|stored| Entry { path, stored })),
             Err(error) => page.problems.push(Problem::new(name, &error)),
         }
         let kind = match (request.depth, is_directory) {
@@ -97,12 +97,12 @@ fn page(rows: &[Row], limit: usize, request: &ListRequest) -> PostgresResult<Pag
     if rows.len() > limit {
         page.next = last.map(|(kind, name)| PageToken::new(format!("{kind}{name}")));
     }
-    // Those in a directory `a` come after a directory `a-b`, whose own name is after it.
+    // Paths below a directory `a` come after those below a directory `a-b`, although the name `a` comes first.
     page.directories.sort_unstable();
     Ok(page)
 }
 
-/// Refuses a path that is not written as paths are, so that no key is its name.
-fn exactly(path: VfsPath, text: &str) -> Result<VfsPath> {
+/// Returns an error if `text` is not the canonical form of `path`, because no key has that name.
+fn require_canonical(path: VfsPath, text: &str) -> Result<VfsPath> {
     if path.as_str() == text { Ok(path) } else { Err(Error::at(vfs_core::ErrorKind::InvalidPath, &path)) }
 }

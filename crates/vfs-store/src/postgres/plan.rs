@@ -7,18 +7,18 @@ use super::read::CHUNK_BYTES;
 use super::row;
 use crate::store::{Condition, NewValue, Precondition, StagedContent, ValueContent, Write, version_of};
 
-/// The largest value, in bytes.
+/// Maximum size of a value in bytes.
 pub(super) const MAX_VALUE: u64 = 256 << 20;
-/// The longest path, in bytes: what fits into an entry of an index.
+/// Maximum length of a path in bytes, so that it fits into an entry of an index.
 pub(super) const MAX_PATH: usize = 2048;
-/// The longest text that searches are told of, in bytes. Longer ones take long to be put into the index.
+/// Maximum size of an indexed text in bytes. Indexing longer texts takes too long.
 const MAX_SEARCHABLE: usize = 128 << 10;
-/// The most content that goes with the change itself, in bytes; a message has at most 1 GiB.
+/// Maximum size in bytes of the contents that are sent in the statement of the change; a message has at most 1 GiB.
 const MAX_INLINE: usize = 32 << 20;
-/// Digits of a second's fraction that Postgres keeps.
+/// Number of decimal places of a second that Postgres stores.
 const MICROSECONDS: u16 = 6;
 
-/// What a change depends on.
+/// Columns of the conditions of a change.
 #[derive(Default)]
 pub(super) struct ConditionParameters<'a> {
     pub(super) kinds: Vec<i16>,
@@ -43,21 +43,21 @@ impl<'a> ConditionParameters<'a> {
     fn push(&mut self, kind: i16, path: &'a VfsPath, version: Option<&'a str>) {
         self.kinds.push(kind);
         self.paths.push(path.as_str());
-        // A text with NUL is none that Postgres can hold, so that no value has it; nor the empty one.
+        // Postgres cannot store a text with NUL, so no value has such a version; nor the empty one.
         self.versions.push(version.map(|version| if version.contains('\0') { "" } else { version }));
     }
 }
 
-/// The writes of a change.
+/// Columns of the writes of a change.
 #[derive(Default)]
 pub(super) struct WriteParameters<'a> {
     pub(super) kinds: Vec<i16>,
     pub(super) parents: Vec<&'a str>,
     pub(super) names: Vec<&'a str>,
     pub(super) sources: Vec<Option<&'a str>>,
-    /// Contents that are sent ahead of the change.
+    /// Contents that are sent before the change.
     pub(super) large: Vec<LargeContent<'a>>,
-    /// Contents that the store has already, each with the index of its write.
+    /// Contents that are already in the store, each with the index of its write.
     pub(super) staged: Vec<(usize, &'a StagedContent)>,
     pub(super) datas: Vec<Option<&'a [u8]>>,
     pub(super) are_texts: Vec<bool>,
@@ -67,20 +67,20 @@ pub(super) struct WriteParameters<'a> {
     pub(super) modified: Vec<Option<DateTime<Utc>>>,
 }
 
-/// A content that is sent ahead.
+/// Content that is sent before the change.
 pub(super) struct LargeContent<'a> {
-    /// Which step it is for.
+    /// Index of the write.
     pub(super) step: usize,
     pub(super) content: &'a [u8],
     pub(super) is_text: bool,
 }
 
 impl<'a> WriteParameters<'a> {
-    /// The columns of `writes`.
+    /// Returns the columns of `writes`.
     ///
     /// # Errors
     ///
-    /// `too_large` and `invalid_path` for what is over a limit.
+    /// `too_large` or `invalid_path` if a value or a path exceeds its limit.
     pub(super) fn new(writes: &'a [Write]) -> Result<Self> {
         let mut columns = Self::default();
         let mut inline = 0;
@@ -141,7 +141,7 @@ impl<'a> WriteParameters<'a> {
         source: Option<&'a VfsPath>,
         times: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) {
-        let (parent, name) = row::split(path);
+        let (parent, name) = row::split_path(path);
         self.kinds.push(kind);
         self.parents.push(parent);
         self.names.push(name);
@@ -155,7 +155,7 @@ impl<'a> WriteParameters<'a> {
     }
 }
 
-/// Whether the database can say what text is in `content`.
+/// Returns whether `content` is text that the database indexes.
 pub(super) fn is_searchable(content: &[u8]) -> bool {
     content.len() <= MAX_SEARCHABLE && !content.contains(&0) && std::str::from_utf8(content).is_ok()
 }

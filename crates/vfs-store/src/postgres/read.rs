@@ -12,14 +12,14 @@ use super::row;
 use super::server::Server;
 use crate::store::{Key, Namespace, PathStat, StoredMeta, StoredValue};
 
-/// Bytes of content in a row.
+/// Size in bytes of the content in a row of `chunks`.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 const HEAD: &str = "SELECT size, version, created_at, modified_at FROM files \
                     WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = $2";
 
-// All in one statement, which sees one moment: the content is that of the version. Of the first and the last chunk only what is
-// asked for is read.
+// One statement reads one snapshot, so that the content is that of the version. Only the requested part of the first
+// and the last chunk is read.
 const GET: &str = "SELECT size, version, created_at, modified_at, part, \
                        substring(data FROM (greatest($3::bigint - part * 1048576::bigint, 0) + 1)::integer \
                            FOR (least($4::bigint - part * 1048576::bigint, 1048576) - greatest($3::bigint - part * 1048576::bigint, 0))::integer) \
@@ -45,11 +45,11 @@ const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, dat
 pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<StoredMeta>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
     let Some(row) = found else { return Ok(None) };
-    row::stored(&row, 0).map_err(|fault| fault.describe(&server.config))
+    row::read_meta(&row, 0).map_err(|fault| fault.describe(&server.config))
 }
 
 pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
-    // More than the largest value there can be, and few enough for all sums.
+    // This bound is larger than any value, and small enough that no sum in the query overflows.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
     let parameters: [super::statement::Parameter<'_>; 4] =
@@ -57,7 +57,7 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
     let rows = server.rows(GET, &parameters).await?;
     let describe = |fault: super::error::PostgresError| fault.describe(&server.config).or_path(&key.path);
     let Some(first) = rows.first() else { return Ok(None) };
-    let Some(stored) = row::stored(first, 0).map_err(describe)? else { return Ok(None) };
+    let Some(stored) = row::read_meta(first, 0).map_err(describe)? else { return Ok(None) };
     let cut = |at: i64| at.unsigned_abs().min(stored.size);
     let (start, end) = (cut(range.start), cut(range.end));
     let content = assemble(&rows, start, end.max(start)).map_err(describe)?;
@@ -67,11 +67,11 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
 pub(super) async fn stat_many(server: &Server, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
     let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
     let rows = server.rows(STAT_MANY, &[&namespace.as_str(), &texts]).await?;
-    let read = |row: &Row| -> PostgresResult<PathStat> { Ok(PathStat::new(row::stored(row, 0)?, row.try_get(4)?)) };
+    let read = |row: &Row| -> PostgresResult<PathStat> { Ok(PathStat::new(row::read_meta(row, 0)?, row.try_get(4)?)) };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
-/// Larger values than a chunk are left to be gotten each on its own.
+/// Returns the values of at most one chunk; the caller reads larger ones individually.
 pub(super) async fn get_many(
     server: &Server,
     namespace: &Namespace,
@@ -82,9 +82,9 @@ pub(super) async fn get_many(
     let max = max_size.min(CHUNK_BYTES as u64) as i64;
     let rows = server.rows(GET_MANY, &[&namespace.as_str(), &texts, &max]).await?;
     let read = |row: &Row| -> PostgresResult<Option<(String, StoredValue)>> {
-        let Some(stored) = row::stored(row, 1)? else { return Ok(None) };
+        let Some(stored) = row::read_meta(row, 1)? else { return Ok(None) };
         let data = row.try_get::<_, Option<&[u8]>>(5)?.unwrap_or_default();
-        // One that is damaged is an error where it is gotten on its own.
+        // Reading a damaged value individually reports the damage.
         if data.len() as u64 != stored.size {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ pub(super) async fn get_many(
     Ok(paths.iter().map(|path| found.remove(path.as_str())).collect())
 }
 
-/// The bytes from `start` to `end`, of chunks in whatever order.
+/// Returns the bytes from `start` to `end` from chunks in any order.
 fn assemble(rows: &[Row], start: u64, end: u64) -> PostgresResult<Bytes> {
     let damaged = || {
         Error::new(
@@ -111,8 +111,8 @@ fn assemble(rows: &[Row], start: u64, end: u64) -> PostgresResult<Bytes> {
     {
         return Ok(Bytes::copy_from_slice(data));
     }
-    let wanted = usize::try_from(end - start).map_err(|_| damaged())?;
-    let mut content = BytesMut::zeroed(wanted);
+    let length = usize::try_from(end - start).map_err(|_| damaged())?;
+    let mut content = BytesMut::zeroed(length);
     let mut found = 0;
     for row in rows {
         let Some(part) = row.try_get::<_, Option<i32>>(4)? else { continue };
@@ -122,5 +122,5 @@ fn assemble(rows: &[Row], start: u64, end: u64) -> PostgresResult<Bytes> {
         place.ok_or_else(damaged)?.copy_from_slice(data);
         found += data.len();
     }
-    if found == wanted { Ok(content.freeze()) } else { Err(damaged().into()) }
+    if found == length { Ok(content.freeze()) } else { Err(damaged().into()) }
 }

@@ -4,27 +4,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest pause between two tries.
+/// Maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// Pauses that grow, each of a random length so that those who failed together do not all come back together, until the time is
-/// over.
+/// Exponential backoff until a deadline. Jitter spreads the retries of operations that failed at the same time.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
-    until: Instant,
+    deadline: Instant,
     pause: Duration,
 }
 
 impl RetryPolicy {
-    /// For `time` from now.
+    /// Creates a policy that allows retries for `time` from now.
     pub(super) fn new(time: Duration) -> Self {
-        Self { until: Instant::now() + time, pause: Duration::from_millis(5) }
+        Self { deadline: Instant::now() + time, pause: Duration::from_millis(5) }
     }
 
-    /// Pauses; whether there is time for another try.
-    pub(super) async fn again(&mut self) -> bool {
+    /// Waits before the next attempt. Returns `false` at once if the deadline does not allow another one.
+    pub(super) async fn wait(&mut self) -> bool {
         let pause = self.pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-        if Instant::now() + pause >= self.until {
+        if Instant::now() + pause >= self.deadline {
             return false;
         }
         tokio::time::sleep(pause).await;
@@ -38,15 +37,15 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends() {
+    async fn retries_end_at_the_deadline() {
         let begin = Instant::now();
-        let mut patience = RetryPolicy::new(Duration::from_secs(2));
-        let mut tries = 0;
-        while patience.again().await {
-            tries += 1;
+        let mut retries = RetryPolicy::new(Duration::from_secs(2));
+        let mut attempts = 0;
+        while retries.wait().await {
+            attempts += 1;
         }
-        assert!((8..=20).contains(&tries), "{tries}");
+        assert!((8..=20).contains(&attempts), "{attempts}");
         assert!(begin.elapsed() <= Duration::from_secs(2));
-        assert!(!RetryPolicy::new(Duration::ZERO).again().await);
+        assert!(!RetryPolicy::new(Duration::ZERO).wait().await);
     }
 }

@@ -1,4 +1,4 @@
-//! Schema and its migrations.
+//! Database schema and its migrations.
 
 use deadpool_postgres::{Object, Transaction};
 use tokio::time::timeout;
@@ -10,91 +10,94 @@ use vfs_core::{Error, ErrorKind};
 use super::config::PostgresConfig;
 use super::error::{PostgresError, PostgresResult};
 use super::server::{ANSWER_GRACE_TIMEOUT, Server};
-use super::statement::only;
+use super::statement::single_row;
 
-/// What makes a schema of each version into one of the next; the first makes it of an empty one.
+/// Migrations from each schema version to the next; the first creates the tables in an empty schema.
 ///
-/// A step is never changed once it was released: databases of its version are out there.
-const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
+/// A released migration never changes, as databases of its version exist.
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
 
-/// The version of schemas that this program writes.
-const VERSION: i32 = STEPS.len() as i32;
+/// Schema version that this program writes.
+const VERSION: i32 = MIGRATIONS.len() as i32;
 
-/// The oldest server that knows all that is asked of it.
+/// Version of the oldest server that supports all statements of the store.
 const MIN_SERVER_VERSION: i32 = 130_000;
 
-/// What the lock is called under which tables are made: "vfss".
-const LOCK: i64 = 0x7666_7373;
+/// Key of the advisory lock under which tables are created and migrated: "vfss".
+const MIGRATION_LOCK: i64 = 0x7666_7373;
 
-const SERVER: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), \
+const SCHEMA_STATE: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), \
                       to_regnamespace($1) IS NOT NULL, to_regclass($1 || '.schema_version') IS NOT NULL, \
                       EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm'), \
                       coalesce((SELECT indisvalid FROM pg_index \
                           WHERE indexrelid = to_regclass($1 || '.chunks_searched')), false), \
                       current_setting('search_path')";
 
-// The operators are in the schema of the extension, which may be any.
-const MAKE_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXISTS chunks_searched ON chunks \
+// The operators are in the schema of the extension, which can be any schema.
+const CREATE_SEARCH_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXISTS chunks_searched ON chunks \
                           USING gin ((searchable(data) COLLATE \"C\") %I.gin_trgm_ops) \
                           WITH (gin_pending_list_limit = 256) WHERE is_text', \
                           (SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace \
                           WHERE extname = 'pg_trgm')); END $do$";
 
-/// What a database is like.
+/// State of the schema of a database.
 struct SchemaState {
     has_tables: bool,
     has_trigrams: bool,
     has_index: bool,
 }
 
-/// Brings the schema to this version, at the same time as others may; whether it can be searched.
+/// Creates or migrates the schema, also if other processes do so at the same time. Returns whether it has a search
+/// index.
 pub(super) async fn prepare(server: &Server, connection: &mut Object) -> PostgresResult<bool> {
     let config = &server.config;
     let is_prepared = async {
-        let found = look(connection, config).await?;
+        let found = read_state(connection, config).await?;
         Ok::<_, PostgresError>(
             found.has_tables && version(&***connection, &config.schema).await? == VERSION && found.has_index,
         )
     };
-    if server.within(is_prepared).await? {
+    if server.with_timeout(is_prepared).await? {
         return Ok(true);
     }
-    let making = async {
-        make_tables(connection, config).await?;
-        make_search(connection, config).await
+    let preparation = async {
+        migrate_tables(connection, config).await?;
+        create_search_index(connection, config).await
     };
-    match timeout(config.prepare_timeout + ANSWER_GRACE_TIMEOUT, making).await {
-        Ok(Err(fault)) if fault.is_of_time() => Err(takes_too_long(config)),
-        Ok(made) => made,
-        Err(_) => Err(PostgresError::Silence),
+    match timeout(config.prepare_timeout + ANSWER_GRACE_TIMEOUT, preparation).await {
+        Ok(Err(fault)) if fault.is_time_limit() => Err(not_ready_error(config)),
+        Ok(result) => result,
+        Err(_) => Err(PostgresError::NoResponse),
     }
 }
 
-/// What is told of tables that are not there in time. Whether another process makes them, or this one would, cannot be told apart.
-fn takes_too_long(config: &PostgresConfig) -> PostgresError {
+/// Returns the error of tables that were not ready in time. Either another process creates them, or this one was too
+/// slow.
+fn not_ready_error(config: &PostgresConfig) -> PostgresError {
     let message = format!(
-        "the tables of the Postgres store at {} were not ready within {}; another process may be making them, or hold a lock: \
-         end it if it hangs, or raise 'prepare_timeout'",
+        "the tables of the Postgres store at {} were not ready within {}; another process may be creating or locking them: \
+         end that process if it hangs, or raise 'prepare_timeout'",
         config.address(),
         humantime::format_duration(config.prepare_timeout),
     );
     Error::new(ErrorKind::Timeout, message).into()
 }
 
-/// Begins a transaction that waits for its turn to make tables. Others may be at it, with a large database for long.
-async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> PostgresResult<Transaction<'a>> {
+/// Begins a transaction that has the migration lock. Another process may have it, for a long time with a large
+/// database.
+async fn begin_migration<'a>(connection: &'a mut Object, config: &PostgresConfig) -> PostgresResult<Transaction<'a>> {
     let transaction = connection.transaction().await?;
     let limit = config.prepare_timeout.as_millis();
     let path = &config.schema;
     let settings = "SET LOCAL lock_timeout = 0; SET LOCAL client_min_messages = error";
     let limits = format!("{settings}; SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {limit}");
     transaction.batch_execute(&limits).await?;
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     Ok(transaction)
 }
 
-async fn look(connection: &Object, config: &PostgresConfig) -> PostgresResult<SchemaState> {
-    let row = only(connection.query_typed(SERVER, &[(&config.schema, Type::TEXT)]).await?)?;
+async fn read_state(connection: &Object, config: &PostgresConfig) -> PostgresResult<SchemaState> {
+    let row = single_row(connection.query_typed(SCHEMA_STATE, &[(&config.schema, Type::TEXT)]).await?)?;
     let refuse = |message: String| Err(Error::invalid_argument(message).into());
     if row.try_get::<_, i32>(0)? < MIN_SERVER_VERSION {
         return refuse("the Postgres server is older than version 13; use a newer one".to_owned());
@@ -110,34 +113,34 @@ async fn look(connection: &Object, config: &PostgresConfig) -> PostgresResult<Sc
     let path: &str = row.try_get(6)?;
     if !config.is_pooled && path != config.schema {
         return refuse(format!(
-            "the Postgres server at {} does not know the settings that a session of the store begins with, as behind a pooler; add \
-             'pooled=true' to the URL of the store",
+            "the Postgres server at {} ignores the session settings of the store, as it does behind a pooler; add 'pooled=true' \
+             to the URL of the store",
             config.address()
         ));
     }
     Ok(SchemaState { has_tables: row.try_get(3)?, has_trigrams: row.try_get(4)?, has_index: row.try_get(5)? })
 }
 
-/// The version of the schema, refused where it is newer than this program.
+/// Returns the version of the schema, or an error if it is newer than this program.
 async fn version(connection: &impl GenericClient, schema: &str) -> PostgresResult<i32> {
     let versions = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
-    let row = only(connection.query_typed(&versions, &[]).await?)?;
+    let row = single_row(connection.query_typed(&versions, &[]).await?)?;
     let version = row.try_get(0)?;
     if version > VERSION {
         return Err(Error::invalid_argument(format!(
-            "the tables of the Postgres store are of version {version}, and this program knows those up to {VERSION}; use a \
-             newer program"
+            "the tables of the Postgres store are of version {version}, and this program supports versions up to {VERSION}; \
+             use a newer program"
         ))
         .into());
     }
     Ok(version)
 }
 
-async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<()> {
+async fn migrate_tables(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<()> {
     let schema = &config.schema;
-    let transaction = in_turn(connection, config).await?;
-    // Another process may have been first; and who may use a schema need not be allowed to make one.
-    let row = only(transaction.query_typed(SERVER, &[(&schema, Type::TEXT)]).await?)?;
+    let transaction = begin_migration(connection, config).await?;
+    // Another process may have created the schema. A user who may use a schema need not have the right to create one.
+    let row = single_row(transaction.query_typed(SCHEMA_STATE, &[(&schema, Type::TEXT)]).await?)?;
     if !row.try_get::<_, bool>(2)? {
         transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
     }
@@ -147,42 +150,43 @@ async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Postgr
         transaction.batch_execute(table).await?;
     }
     let found = version(&*transaction, schema).await?;
-    for (number, step) in (1..).zip(STEPS).filter(|(number, _)| *number > found) {
-        transaction.batch_execute(step).await?;
+    for (number, migration) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
+        transaction.batch_execute(migration).await?;
         transaction.batch_execute(&format!("INSERT INTO schema_version (version) VALUES ({number})")).await?;
     }
     Ok(transaction.commit().await?)
 }
 
-/// Makes the index that searches ask, where that is possible; whether it is there.
-async fn make_search(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<bool> {
-    let found = look(connection, config).await?;
+/// Creates the search index if possible. Returns whether it exists.
+async fn create_search_index(connection: &mut Object, config: &PostgresConfig) -> PostgresResult<bool> {
+    let found = read_state(connection, config).await?;
     if found.has_index {
         return Ok(true);
     }
     if !found.has_trigrams
-        && let Err(fault) = under_lock(connection, config, "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public").await
+        && let Err(fault) =
+            execute_locked(connection, config, "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public").await
     {
-        tracing::info!(schema = config.schema, ?fault, "the database has no pg_trgm, so that a search reads all files");
+        tracing::info!(schema = config.schema, ?fault, "the database has no pg_trgm, so searches read all files");
         return if is_not_allowed(&fault) { Ok(false) } else { Err(fault) };
     }
-    match under_lock(connection, config, MAKE_INDEX).await {
+    match execute_locked(connection, config, CREATE_SEARCH_INDEX).await {
         Ok(()) => Ok(true),
         Err(fault) if is_not_allowed(&fault) => {
-            tracing::info!(schema = config.schema, ?fault, "the index for searches cannot be made by this user");
+            tracing::info!(schema = config.schema, ?fault, "this user cannot create the search index");
             Ok(false)
         }
         Err(fault) => Err(fault),
     }
 }
 
-async fn under_lock(connection: &mut Object, config: &PostgresConfig, sql: &str) -> PostgresResult<()> {
-    let transaction = in_turn(connection, config).await?;
+async fn execute_locked(connection: &mut Object, config: &PostgresConfig, sql: &str) -> PostgresResult<()> {
+    let transaction = begin_migration(connection, config).await?;
     transaction.batch_execute(sql).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Whether the server said that this user may not, or that it has no such thing.
+/// Returns whether this user lacks the right, or the server lacks the feature.
 fn is_not_allowed(fault: &PostgresError) -> bool {
     let PostgresError::Statement(error) = fault else { return false };
     let states = [

@@ -1,4 +1,4 @@
-//! Search for candidates with the trigram index or a scan.
+//! Candidates of a search, from the trigram index or a scan.
 
 use std::collections::BTreeSet;
 
@@ -10,45 +10,44 @@ use super::server::Server;
 use super::statement::Parameter;
 use crate::store::{CandidateKeys, Namespace, TextQuery};
 
-/// The shortest text that the index has an entry for, in letters.
+/// Minimum length of a text that the index can find, in characters.
 const MIN_TEXT_CHARS: usize = 3;
-/// With more texts, looking for them takes longer than it saves.
+/// Maximum number of texts; the query for more takes longer than it saves.
 const MAX_TEXTS: usize = 64;
-/// The most contents that the index finds where case matters. For more, and for texts that the index does not know, the contents
-/// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
-/// looking for bytes.
+/// Maximum number of contents that the index may find in a case-sensitive search. If it finds more, or does not cover
+/// the texts, the contents at and below the prefix are scanned: contents that the index finds are case-folded and
+/// compared, which takes ten times as long as a scan for bytes.
 const MAX_RECHECKS: usize = 2048;
 /// Number of contents in the sample that estimates how common a text is.
 const SAMPLE_SIZE: usize = 64;
-/// Number of matches in the sample from which a text counts as common: a scan of all contents then takes less time than to read the
-/// entries of the index and to recheck what it finds.
+/// Number of matches in the sample from which on a text counts as common: a scan of all contents then takes less time
+/// than reading the index and rechecking the contents that it finds.
 const COMMON_THRESHOLD: i64 = 8;
-/// The most texts that contents are scanned for, as each is looked for in each content.
+/// Maximum number of texts in a scan, which searches each content for each text.
 const MAX_SCANNED_TEXTS: usize = 8;
 
 pub(super) async fn candidates(
     server: &Server,
     namespace: &Namespace,
     prefix: &VfsPath,
-    needles: &TextQuery,
+    query: &TextQuery,
 ) -> Result<Option<CandidateKeys>> {
-    let texts = &needles.texts;
+    let texts = &query.texts;
     // Every file contains the empty text, but an empty file has no row in `chunks`, so that the query would miss it.
     if texts.is_empty() || texts.len() > MAX_TEXTS || texts.iter().any(String::is_empty) {
         return Ok(None);
     }
-    let lookup = Lookup { server, namespace, prefix, most: needles.max_candidates };
-    let is_sensitive = needles.case == CaseMode::Sensitive;
+    let lookup = Lookup { server, namespace, prefix, max_candidates: query.max_candidates };
+    let is_sensitive = query.case == CaseMode::Sensitive;
     let can_scan = is_sensitive && texts.len() <= MAX_SCANNED_TEXTS;
     let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
     let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as Parameter<'_>).collect();
-    let patterns = patterns(needles);
+    let patterns = patterns(query);
     let is_common = can_scan && patterns.is_some() && lookup.is_common(&bytes).await?;
     if let Some(patterns) = patterns.filter(|_| !is_common) {
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as Parameter<'_>).collect();
-        let most_contents =
-            if is_sensitive { needles.max_candidates.min(MAX_RECHECKS) } else { needles.max_candidates };
-        match lookup.find(TextPredicate::Like, &patterns, most_contents).await? {
+        let max_contents = if is_sensitive { query.max_candidates.min(MAX_RECHECKS) } else { query.max_candidates };
+        match lookup.find(TextPredicate::Like, &patterns, max_contents).await? {
             LookupOutcome::Files(files) => return Ok(Some(files)),
             LookupOutcome::TooManyContents => {}
             LookupOutcome::TooManyFiles => return Ok(None),
@@ -57,23 +56,23 @@ pub(super) async fn candidates(
     if !can_scan {
         return Ok(None);
     }
-    match lookup.find(TextPredicate::Contains, &bytes, needles.max_candidates).await? {
+    match lookup.find(TextPredicate::Contains, &bytes, query.max_candidates).await? {
         LookupOutcome::Files(files) => Ok(Some(files)),
         LookupOutcome::TooManyContents | LookupOutcome::TooManyFiles => Ok(None),
     }
 }
 
-/// What is required of a content.
+/// Predicate on a content.
 #[derive(Debug, Clone, Copy)]
 enum TextPredicate {
-    /// Its folded text matches a pattern; the trigram index finds those.
+    /// The folded text matches a pattern; the trigram index finds such contents.
     Like,
-    /// It contains some bytes; every content is scanned for them.
+    /// The content contains some bytes; every content is scanned for them.
     Contains,
 }
 
 impl TextPredicate {
-    /// The condition on `data` and the parameter `number`.
+    /// Returns the SQL condition on `data` and the parameter `number`.
     fn sql(self, number: usize) -> String {
         match self {
             Self::Like => format!("searchable(data) COLLATE \"C\" LIKE ${number}"),
@@ -82,26 +81,26 @@ impl TextPredicate {
     }
 }
 
-/// The outcome of one lookup.
+/// Outcome of one lookup.
 enum LookupOutcome {
     Files(CandidateKeys),
     TooManyContents,
     TooManyFiles,
 }
 
-/// A search for the files at and below `prefix`, `max_candidates` of them at most.
+/// Lookup of at most `max_candidates` files at and below `prefix`.
 struct Lookup<'a> {
     server: &'a Server,
     namespace: &'a Namespace,
     prefix: &'a VfsPath,
-    most: usize,
+    max_candidates: usize,
 }
 
 impl Lookup<'_> {
-    /// Estimates from a sample whether one of `texts` is in many contents of the namespace.
+    /// Estimates from a sample whether many contents of the namespace contain one of `texts`.
     ///
-    /// The sample is spread evenly over the contents by their numbers, which ascend with their age, and of each content it sees the
-    /// first 4 KiB.
+    /// The sample is spread evenly over the numbers of the contents, which ascend with the time of creation. It covers
+    /// the first 4 KiB of each content.
     async fn is_common(&self, texts: &[Parameter<'_>]) -> Result<bool> {
         let name = self.namespace.as_str();
         let mut parameters: Vec<Parameter<'_>> = vec![&name];
@@ -132,19 +131,20 @@ impl Lookup<'_> {
         Ok(count >= COMMON_THRESHOLD)
     }
 
-    /// The files with a content that the `predicate` holds for with one of `texts`, if there are at most `most_contents` of these.
+    /// Returns the files whose content satisfies the `predicate` for one of `texts`, if there are at most
+    /// `max_contents` such contents.
     async fn find(
         &self,
         predicate: TextPredicate,
         texts: &[Parameter<'_>],
-        most_contents: usize,
+        max_contents: usize,
     ) -> Result<LookupOutcome> {
         let (name, at) = (self.namespace.as_str(), self.prefix.as_str());
-        let (beginning, beyond) = row::inside(self.prefix);
-        let mut parameters: Vec<Parameter<'_>> = vec![&name, &at, &beginning, &beyond];
+        let (start, end) = row::range_below(self.prefix);
+        let mut parameters: Vec<Parameter<'_>> = vec![&name, &at, &start, &end];
         parameters.extend(texts);
-        let rows = self.server.rows_planned(&self.query(predicate, texts.len(), most_contents), &parameters).await?;
-        if rows.len() > self.most {
+        let rows = self.server.rows_planned(&self.query(predicate, texts.len(), max_contents), &parameters).await?;
+        if rows.len() > self.max_candidates {
             return Ok(LookupOutcome::TooManyFiles);
         }
         let mut files = CandidateKeys::with_capacity(rows.len());
@@ -152,21 +152,23 @@ impl Lookup<'_> {
             let path: Option<&str> =
                 row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?;
             let Some(path) = path else { return Ok(LookupOutcome::TooManyContents) };
-            // A path that cannot be named cannot be read either; a listing tells of it.
+            // An invalid path cannot be read either; a listing reports it.
             files.extend(VfsPath::parse(path).ok());
         }
         Ok(LookupOutcome::Files(files))
     }
 
-    /// The query for `text_count` texts. First the contents: those that the predicate holds for, and those that are no text; then
-    /// their files. Where the predicate holds for more than `most_contents`, the answer is one row without a path.
+    /// Returns the query for `text_count` texts. It selects the contents that satisfy the predicate or are not text,
+    /// and then their files. If more than `max_contents` contents satisfy the predicate, the result is one row without
+    /// a path.
     ///
-    /// The index knows trigrams alone, so that the server looks into each content that it finds: that search has a limit of its
-    /// own, for a text that is nearly everywhere. A scan below a directory looks into the contents of files there alone.
-    fn query(&self, predicate: TextPredicate, text_count: usize, most_contents: usize) -> String {
+    /// The index has only trigrams, so the server rechecks each content that the index finds. `max_contents` limits
+    /// this for texts that occur almost everywhere. A scan below a directory reads only the contents of files in that
+    /// directory.
+    fn query(&self, predicate: TextPredicate, text_count: usize, max_contents: usize) -> String {
         let any: Vec<String> = (5..5 + text_count).map(|number| predicate.sql(number)).collect();
-        let bounded = |most: usize| i64::try_from(most).unwrap_or(i64::MAX - 1).min(i64::MAX - 1);
-        let (most_contents, most) = (bounded(most_contents), bounded(self.most));
+        let bounded = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX - 1).min(i64::MAX - 1);
+        let (max_contents, max_candidates) = (bounded(max_contents), bounded(self.max_candidates));
         let in_namespace = "namespace = (SELECT id FROM namespaces WHERE name = $1)";
         let below_prefix = "(path = $2 OR (path > $3 AND path < $4))";
         let prefix_filter = match predicate {
@@ -178,30 +180,33 @@ impl Lookup<'_> {
         format!(
             "WITH found AS MATERIALIZED ( \
                  SELECT content FROM chunks WHERE {in_namespace} AND is_text {prefix_filter} AND ({}) \
-                 LIMIT {most_contents} + 1 \
+                 LIMIT {max_contents} + 1 \
              ), possible AS ( \
                  SELECT content FROM found \
                  UNION ALL \
                  SELECT content FROM chunks WHERE {in_namespace} AND NOT is_text AND part = 0 \
              ) \
-             SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {most_contents} \
+             SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {max_contents} \
              UNION ALL \
              (SELECT path FROM files JOIN possible USING (content) \
-             WHERE {in_namespace} AND {below_prefix} AND (SELECT count(*) FROM found) <= {most_contents} \
-             LIMIT {most} + 1)",
+             WHERE {in_namespace} AND {below_prefix} AND (SELECT count(*) FROM found) <= {max_contents} \
+             LIMIT {max_candidates} + 1)",
             any.join(" OR "),
         )
     }
 }
 
-/// What texts with one of the needles are like, in the letters of the index; `None` where that says too little.
-fn patterns(needles: &TextQuery) -> Option<BTreeSet<String>> {
-    needles.texts.iter().map(|text| pattern(text, needles.case)).collect()
+/// Returns the `LIKE` patterns for the folded contents with one of the texts, or `None` if a text has no selective
+/// pattern.
+fn patterns(query: &TextQuery) -> Option<BTreeSet<String>> {
+    query.texts.iter().map(|text| pattern(text, query.case)).collect()
 }
 
-/// The index knows letters as ASCII folds them. What other letters become when their case is ignored depends on the server, so
-/// that only the ASCII between them is asked for, and nothing where their case is to be ignored. Then a `k` and an `s` are not asked
-/// for either: the Kelvin sign and the long s are other cases of them.
+/// Returns the `LIKE` pattern for the folded contents with `needle`, or `None` if it would not be selective.
+///
+/// The index folds ASCII letters. Folding of other letters depends on the server, so the pattern has only the runs of
+/// ASCII between them, and a case-insensitive search for them has no pattern. The pattern of a case-insensitive search
+/// also omits `k` and `s`, because the Kelvin sign and the long s are other cases of these letters.
 fn pattern(needle: &str, case: CaseMode) -> Option<String> {
     if needle.contains('\0') || (case != CaseMode::Sensitive && !needle.is_ascii()) {
         return None;
@@ -229,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_needle_becomes_a_pattern_or_says_too_little() {
+    fn a_needle_becomes_a_pattern_if_it_is_selective() {
         for (needle, case, expected) in [
             ("Fn_Name", CaseMode::Sensitive, Some("%fn\\_name%")),
             ("Fn_Name", CaseMode::Insensitive, Some("%fn\\_name%")),

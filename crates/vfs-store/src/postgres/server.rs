@@ -17,10 +17,10 @@ use super::retry::RetryPolicy;
 use super::statement::{Parameter, StatementMode};
 use super::tls;
 
-/// How much longer than the server's own limit a connection is waited for before it counts as lost.
+/// Time beyond the server's own limit after which a connection without a response counts as lost.
 pub(super) const ANSWER_GRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server and the connections to it.
+/// Server with a pool of connections.
 pub(super) struct Server {
     pub(super) config: PostgresConfig,
     pub(super) tls: MakeRustlsConnect,
@@ -30,11 +30,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Not connected yet.
+    /// Creates the pool without connecting.
     pub(super) fn new(config: PostgresConfig) -> Result<Self> {
         config.check()?;
         let tls = tls::connector(&config)?;
-        // A connection that is lost shows as closed; asking it would cost a round trip for each operation.
+        // A lost connection is marked as closed; a check query would cost a round trip for each operation.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config.session(), tls.clone(), recycling);
         let timeouts = Timeouts {
@@ -45,7 +45,7 @@ impl Server {
         let pool = Pool::builder(manager)
             .max_size(config.pool_size)
             .timeouts(timeouts)
-            // The one that was used last has its statements planned.
+            // The connection that was used last has its statements prepared.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
@@ -59,55 +59,56 @@ impl Server {
         Ok(Connection::new(self.pool.get().await?, self.tls.clone(), self.config.connect_timeout))
     }
 
-    /// The right to use a connection for a change, so that readers always find one.
-    pub(super) async fn writer(&self) -> PostgresResult<SemaphorePermit<'_>> {
+    /// Acquires a permit for a change. The number of permits is limited so that some connections are left for readers.
+    pub(super) async fn acquire_write_permit(&self) -> PostgresResult<SemaphorePermit<'_>> {
         match tokio::time::timeout(self.config.pool_timeout, self.writers.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(PostgresError::PoolTimeout),
         }
     }
 
-    /// What `work` answers, or that the server is silent. Then the connection is not to be used again.
-    pub(super) async fn within<T, E: Into<PostgresError>>(
+    /// Runs `work` within the time limit of a statement. After [`PostgresError::NoResponse`], the connection must not
+    /// be used again.
+    pub(super) async fn with_timeout<T, E: Into<PostgresError>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> PostgresResult<T> {
         let limit = self.config.statement_timeout + ANSWER_GRACE_TIMEOUT;
         match tokio::time::timeout(limit, work).await {
-            Ok(answer) => answer.map_err(Into::into),
-            Err(_) => Err(PostgresError::Silence),
+            Ok(result) => result.map_err(Into::into),
+            Err(_) => Err(PostgresError::NoResponse),
         }
     }
 
-    /// The rows that a prepared question is answered with; asked again where that may help.
+    /// Returns the rows of a prepared query, which is retried after transient failures.
     pub(super) async fn rows(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
-        let mut patience = RetryPolicy::new(self.config.retry_for);
+        let mut retries = RetryPolicy::new(self.config.retry_for);
         loop {
             match self.rows_once(sql, parameters).await {
                 Ok(rows) => return Ok(rows),
-                Err(fault) if fault.may_pass() && patience.again().await => {}
+                Err(fault) if fault.is_transient() && retries.wait().await => {}
                 Err(fault) => return Err(fault.describe(&self.config)),
             }
         }
     }
 
-    /// As [`rows`](Self::rows), and at most one.
+    /// Like [`rows`](Self::rows), for a query with at most one row.
     pub(super) async fn row(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<Row>> {
         Ok(self.rows(sql, parameters).await?.pop())
     }
 
-    /// As [`rows`](Self::rows), and planned for these very parameters.
+    /// Like [`rows`](Self::rows), with a plan for these parameters.
     pub(super) async fn rows_planned(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
-        let mut patience = RetryPolicy::new(self.config.retry_for);
+        let mut retries = RetryPolicy::new(self.config.retry_for);
         loop {
-            let tried = async {
+            let attempt = async {
                 let connection = self.connection().await?;
-                let answer = self.within(self.sending.query_planned(&connection, sql, parameters)).await;
-                connection.finish(answer)
+                let result = self.with_timeout(self.sending.query_planned(&connection, sql, parameters)).await;
+                connection.finish(result)
             };
-            match tried.await {
+            match attempt.await {
                 Ok(rows) => return Ok(rows),
-                Err(fault) if fault.may_pass() && patience.again().await => {}
+                Err(fault) if fault.is_transient() && retries.wait().await => {}
                 Err(fault) => return Err(fault.describe(&self.config)),
             }
         }
@@ -115,8 +116,8 @@ impl Server {
 
     async fn rows_once(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> PostgresResult<Vec<Row>> {
         let connection = self.connection().await?;
-        let answer = self.within(self.sending.query_alone(&connection, sql, parameters)).await;
-        connection.finish(answer)
+        let result = self.with_timeout(self.sending.query_autocommit(&connection, sql, parameters)).await;
+        connection.finish(result)
     }
 }
 

@@ -8,7 +8,7 @@ use super::config::{PostgresConfig, PostgresTls};
 use super::statement::StatementMode;
 
 impl PostgresConfig {
-    /// How a connection of the pool is made.
+    /// Returns the configuration of the connections of the pool.
     pub(super) fn session(&self) -> tokio_postgres::Config {
         let mut session = self.connection(self.server.clone());
         if !self.is_pooled {
@@ -19,13 +19,14 @@ impl PostgresConfig {
         session
     }
 
-    /// How the connection that listens for changes is made; `None` where a pooler would lose what it listens for.
+    /// Returns the configuration of the connection that listens for changes, or `None` if a pooler would drop its
+    /// subscriptions.
     pub(super) fn listener(&self) -> Option<tokio_postgres::Config> {
         let direct = self.listener.clone().or_else(|| (!self.is_pooled).then(|| self.server.clone()));
         direct.map(|server| self.connection(server))
     }
 
-    /// How statements are sent.
+    /// Returns how statements are sent.
     pub(super) fn sending(&self) -> StatementMode {
         if !self.is_pooled {
             return StatementMode::Session;
@@ -34,11 +35,12 @@ impl PostgresConfig {
         StatementMode::Transaction { settings: set.join("; ") }
     }
 
-    /// The settings of the server for each transaction.
+    /// Returns the settings of the server for each transaction.
     ///
-    /// A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here has its
-    /// index; a plan that was made while the tables were small must not outlive that. To compile a statement takes half a second,
-    /// which the server does where it expects much work, and all the more without sequential scans.
+    /// The server ends an idle transaction, because its client may have disconnected without notice and its namespace
+    /// would stay locked. Every statement has an index, and a plan made for small tables must not be used for larger
+    /// ones. JIT compilation takes half a second per statement; the server uses it if it expects much work, which it
+    /// does without sequential scans.
     fn settings(&self) -> [(&'static str, String); 10] {
         [
             ("search_path", self.schema.clone()),

@@ -8,9 +8,10 @@ use vfs_core::{Error, ErrorKind};
 
 use super::error::{PostgresError, PostgresResult};
 
-/// A parameter of a statement that knows its type: behind a pooler nothing is prepared that the server could tell it of.
+/// Parameter of a statement with its SQL type. Behind a pooler no statement is prepared from which the type could be
+/// inferred.
 pub(super) trait TypedParameter: ToSql + Sync {
-    /// The type that the server knows it as.
+    /// Returns the SQL type.
     fn sql_type(&self) -> Type;
 }
 
@@ -47,17 +48,17 @@ typed! {
     Vec<Option<DateTime<Utc>>> => TIMESTAMPTZ_ARRAY,
 }
 
-/// How statements are sent.
+/// Mode in which statements are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StatementMode {
-    /// The connection is a session with its settings, in which statements are prepared once.
+    /// The connection is a session that has the settings, and in which statements are prepared once.
     Session,
-    /// Each transaction may be on another connection of a pooler, and so begins with these settings.
+    /// Each transaction may run on another connection of a pooler, and therefore begins with these settings.
     Transaction { settings: String },
 }
 
 impl StatementMode {
-    /// The rows of a statement in a transaction that has begun.
+    /// Returns the rows of a statement in a transaction that is already open.
     pub(super) async fn query(
         &self,
         connection: &Object,
@@ -74,8 +75,8 @@ impl StatementMode {
         }
     }
 
-    /// The rows of a statement that is a transaction of its own.
-    pub(super) async fn query_alone(
+    /// Returns the rows of a statement that is a transaction of its own.
+    pub(super) async fn query_autocommit(
         &self,
         connection: &Object,
         sql: &str,
@@ -83,11 +84,13 @@ impl StatementMode {
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self {
             Self::Session => self.query(connection, sql, parameters).await,
-            Self::Transaction { .. } => self.enclose(connection, query_unprepared(connection, sql, parameters)).await,
+            Self::Transaction { .. } => {
+                self.query_in_transaction(connection, query_unprepared(connection, sql, parameters)).await
+            }
         }
     }
 
-    /// As [`query_alone`](Self::query_alone), and planned for these very parameters.
+    /// Like [`query_autocommit`](Self::query_autocommit), with a plan for these parameters.
     pub(super) async fn query_planned(
         &self,
         connection: &Object,
@@ -96,16 +99,16 @@ impl StatementMode {
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self {
             Self::Session => query_unprepared(connection, sql, parameters).await,
-            Self::Transaction { .. } => self.query_alone(connection, sql, parameters).await,
+            Self::Transaction { .. } => self.query_autocommit(connection, sql, parameters).await,
         }
     }
 
-    /// The statements that begin a transaction.
+    /// Returns the statements that begin a transaction.
     pub(super) fn begin(&self, mode: &str) -> String {
         format!("BEGIN {mode}; {}", self.settings())
     }
 
-    /// The statements at the beginning of a transaction that has begun otherwise.
+    /// Returns the statements that apply the settings to a transaction that is already open.
     pub(super) fn settings(&self) -> &str {
         match self {
             Self::Session => "",
@@ -113,25 +116,25 @@ impl StatementMode {
         }
     }
 
-    /// A query between the beginning and the end of a transaction, all on their way before the first is answered: one that fails
-    /// rolls back.
-    async fn enclose(
+    /// Runs `query` in a transaction, whose statements are all sent before the first response. If one fails, the
+    /// transaction is rolled back.
+    async fn query_in_transaction(
         &self,
         connection: &Object,
         query: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let begin = self.begin("ISOLATION LEVEL READ COMMITTED READ WRITE");
-        let (begun, rows, committed) =
+        let (begin, rows, commit) =
             futures::join!(connection.batch_execute(&begin), query, connection.batch_execute("COMMIT"));
         let rows = rows?;
-        begun.and(committed).map(|()| rows)
+        begin.and(commit).map(|()| rows)
     }
 }
 
-/// The row of a statement that always has one.
-pub(super) fn only(rows: Vec<Row>) -> PostgresResult<Row> {
+/// Returns the row of a statement that always has one.
+pub(super) fn single_row(rows: Vec<Row>) -> PostgresResult<Row> {
     let none = || Error::new(ErrorKind::Internal, "a statement of the Postgres store has no row; report it");
-    rows.into_iter().next().ok_or_else(|| PostgresError::Ours(none()))
+    rows.into_iter().next().ok_or_else(|| PostgresError::Store(none()))
 }
 
 async fn query_unprepared(

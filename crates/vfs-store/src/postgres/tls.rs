@@ -12,7 +12,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::{PostgresConfig, PostgresTls};
 
-/// What encrypts the connections of `config`.
+/// Returns the TLS connector for the connections of `config`.
 pub(super) fn connector(config: &PostgresConfig) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
@@ -20,14 +20,17 @@ pub(super) fn connector(config: &PostgresConfig) -> Result<MakeRustlsConnect> {
             |error| Error::new(ErrorKind::Internal, "no version of TLS can be used; report it").with_source(error),
         )?;
     let client = if config.tls == PostgresTls::VerifyFull {
-        builder.with_root_certificates(authorities(config.roots.as_deref())?).with_no_client_auth()
+        builder.with_root_certificates(root_store(config.roots.as_deref())?).with_no_client_auth()
     } else {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider))).with_no_client_auth()
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
+            .with_no_client_auth()
     };
     Ok(MakeRustlsConnect::new(client))
 }
 
-fn authorities(pem: Option<&[u8]>) -> Result<RootCertStore> {
+fn root_store(pem: Option<&[u8]>) -> Result<RootCertStore> {
     let Some(pem) = pem else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
@@ -41,11 +44,12 @@ fn authorities(pem: Option<&[u8]>) -> Result<RootCertStore> {
     if store.is_empty() { Err(refuse()) } else { Ok(store) }
 }
 
-/// Trusts whoever answers, as `sslmode=require` says, and still makes sure that it has the key of its certificate.
+/// Verifier that accepts every certificate, as `sslmode=require` specifies, but still checks that the server has its
+/// key.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,

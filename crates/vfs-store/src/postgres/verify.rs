@@ -1,4 +1,4 @@
-//! Verification and counts in one snapshot.
+//! Verification and statistics of one snapshot.
 
 use blake3::Hasher;
 use deadpool_postgres::Object;
@@ -11,10 +11,10 @@ use super::error::{PostgresError, PostgresResult};
 use super::plan::is_searchable;
 use super::read::CHUNK_BYTES;
 use super::server::Server;
-use super::statement::{StatementMode, only};
+use super::statement::{StatementMode, single_row};
 use crate::store::{CheckReport, Namespace, StoreStats};
 
-/// The most problems that are named; of the others there is a count.
+/// Maximum number of problems that are listed; further problems are only counted.
 const MAX_PROBLEMS: usize = 1000;
 
 const STATS: &str = "SELECT count(DISTINCT namespace), count(*), coalesce(sum(size), 0)::bigint FROM files";
@@ -47,16 +47,16 @@ pub(super) async fn stats(server: &Server) -> Result<StoreStats> {
 }
 
 pub(super) async fn verify(server: &Server) -> Result<CheckReport> {
-    let tried = async {
+    let verification = async {
         let mut connection = server.connection().await?;
-        let answer = look(&mut connection, &server.sending).await;
-        connection.finish(answer)
+        let result = verify_snapshot(&mut connection, &server.sending).await;
+        connection.finish(result)
     };
-    tried.await.map_err(|fault: PostgresError| fault.describe(&server.config))
+    verification.await.map_err(|fault: PostgresError| fault.describe(&server.config))
 }
 
-/// All at one moment, however long it takes.
-async fn look(connection: &mut Object, sending: &StatementMode) -> PostgresResult<CheckReport> {
+/// Verifies one snapshot, without a time limit.
+async fn verify_snapshot(connection: &mut Object, sending: &StatementMode) -> PostgresResult<CheckReport> {
     let transaction =
         connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
     transaction.batch_execute(&format!("{}; SET LOCAL statement_timeout = 0", sending.settings())).await?;
@@ -65,39 +65,39 @@ async fn look(connection: &mut Object, sending: &StatementMode) -> PostgresResul
     let rows = transaction.query_typed_raw(FILES, none).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
-        check.row(&row)?;
+        check.add_row(&row)?;
     }
     check.finish_file();
     for row in transaction.query_typed(LOGS, &[]).await? {
-        check.problem(row.try_get(0)?, "its changes are not all there");
+        check.add_problem(row.try_get(0)?, "the log of changes is incomplete");
     }
-    let orphans: i64 = only(transaction.query_typed(ORPHANS, &[]).await?)?.try_get(0)?;
+    let orphans: i64 = single_row(transaction.query_typed(ORPHANS, &[]).await?)?.try_get(0)?;
     if orphans > 0 {
-        check.problem("", &format!("{orphans} chunks of content belong to no file"));
+        check.add_problem("", &format!("{orphans} chunks of content belong to no file"));
     }
     transaction.commit().await?;
-    Ok(check.report())
+    Ok(check.into_report())
 }
 
 #[derive(Default)]
 struct SnapshotVerifier {
     report: CheckReport,
-    unnamed: usize,
+    omitted_problems: usize,
     file: Option<VerifiedFile>,
 }
 
-/// A file, some of whose chunks were seen.
+/// File whose chunks are being verified.
 struct VerifiedFile {
     place: String,
     size: u64,
     version: String,
     hasher: Hasher,
-    seen: u64,
-    wrong: Option<&'static str>,
+    bytes_read: u64,
+    problem: Option<&'static str>,
 }
 
 impl SnapshotVerifier {
-    fn row(&mut self, row: &Row) -> PostgresResult<()> {
+    fn add_row(&mut self, row: &Row) -> PostgresResult<()> {
         let namespace: Option<&str> = row.try_get(0)?;
         let path: &str = row.try_get(1)?;
         let place = format!("{}:{path}", namespace.unwrap_or("(no namespace)"));
@@ -106,14 +106,14 @@ impl SnapshotVerifier {
             let size = row.try_get::<_, i64>(2)?.unsigned_abs();
             let is_named = namespace.is_some_and(|name| Namespace::parse(name).is_ok())
                 && VfsPath::parse(path).is_ok_and(|parsed| parsed.as_str() == path && !parsed.is_root());
-            let wrong = (!is_named).then_some("it cannot be named");
+            let problem = (!is_named).then_some("the namespace or the path cannot be named");
             let version = row.try_get(3)?;
-            self.file = Some(VerifiedFile { place, size, version, hasher: Hasher::new(), seen: 0, wrong });
+            self.file = Some(VerifiedFile { place, size, version, hasher: Hasher::new(), bytes_read: 0, problem });
         }
         if let Some(file) = &mut self.file
             && row.try_get(4)?
         {
-            file.chunk(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?);
+            file.add_chunk(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?);
         }
         Ok(())
     }
@@ -121,30 +121,30 @@ impl SnapshotVerifier {
     fn finish_file(&mut self) {
         let Some(file) = self.file.take() else { return };
         self.report.files += 1;
-        self.report.bytes += file.seen;
+        self.report.bytes += file.bytes_read;
         let is_same = file.hasher.finalize().to_hex().get(..32) == Some(file.version.as_str());
-        if let Some(wrong) = file.wrong {
-            self.problem(&file.place, wrong);
+        if let Some(problem) = file.problem {
+            self.add_problem(&file.place, problem);
         }
-        if file.seen != file.size {
-            self.problem(&file.place, "its content is not as long as it should be");
+        if file.bytes_read != file.size {
+            self.add_problem(&file.place, "the content is not as long as recorded");
         } else if !is_same {
-            self.problem(&file.place, "its content is not that of its version");
+            self.add_problem(&file.place, "the content is not that of its version");
         }
     }
 
-    fn problem(&mut self, place: &str, message: &str) {
+    fn add_problem(&mut self, place: &str, message: &str) {
         if self.report.problems.len() < MAX_PROBLEMS {
             let error = Error::new(ErrorKind::InvalidArgument, message.to_owned()).with_model_message(message);
             self.report.problems.push(Problem::new(place, &error));
         } else {
-            self.unnamed += 1;
+            self.omitted_problems += 1;
         }
     }
 
-    fn report(mut self) -> CheckReport {
-        if self.unnamed > 0 {
-            let message = format!("there are {} more problems", self.unnamed);
+    fn into_report(mut self) -> CheckReport {
+        if self.omitted_problems > 0 {
+            let message = format!("there are {} more problems", self.omitted_problems);
             let error = Error::new(ErrorKind::InvalidArgument, message.clone()).with_model_message(message);
             self.report.problems.push(Problem::new("", &error));
         }
@@ -153,15 +153,15 @@ impl SnapshotVerifier {
 }
 
 impl VerifiedFile {
-    fn chunk(&mut self, part: i32, is_text: bool, data: &[u8]) {
-        let is_in_place = u64::try_from(part).is_ok_and(|part| part * CHUNK_BYTES as u64 == self.seen);
+    fn add_chunk(&mut self, part: i32, is_text: bool, data: &[u8]) {
+        let is_in_place = u64::try_from(part).is_ok_and(|part| part * CHUNK_BYTES as u64 == self.bytes_read);
         if !is_in_place || data.is_empty() || data.len() > CHUNK_BYTES {
-            self.wrong = Some("its content is not in the chunks that it should be in");
+            self.problem = Some("the content is not in the chunks that its size requires");
         }
         if is_text != (self.size <= CHUNK_BYTES as u64 && is_searchable(data)) {
-            self.wrong = Some("a search takes it for text that it is not, or misses it");
+            self.problem = Some("a search treats the content as text if it is binary, or as binary if it is text");
         }
         self.hasher.update(data);
-        self.seen += data.len() as u64;
+        self.bytes_read += data.len() as u64;
     }
 }

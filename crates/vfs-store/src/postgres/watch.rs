@@ -15,55 +15,55 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::server::Server;
 use crate::store::Sequence;
 
-/// How many notifications wait for whoever is slow; then he looks for himself.
+/// Capacity of the queue of notifications. A receiver that lags behind it polls the store.
 const NOTIFICATION_CAPACITY: usize = 1024;
-/// How long after a connection was lost the next is made.
+/// Delay before a lost connection is replaced.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// That a namespace changed.
+/// Notification that a namespace changed.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeNotification {
     pub(super) namespace: String,
-    pub(super) position: Sequence,
+    pub(super) sequence: Sequence,
 }
 
 impl ChangeNotification {
-    /// Reads the text of a notification: the position, a space, and the namespace.
-    fn read(text: &str) -> Option<Self> {
-        let (position, namespace) = text.split_once(' ')?;
-        Some(Self { namespace: namespace.to_owned(), position: Sequence(position.parse().ok()?) })
+    /// Parses the payload of a notification: the sequence, a space, and the namespace.
+    fn parse(text: &str) -> Option<Self> {
+        let (sequence, namespace) = text.split_once(' ')?;
+        Some(Self { namespace: namespace.to_owned(), sequence: Sequence(sequence.parse().ok()?) })
     }
 }
 
-/// A connection of its own that listens, from the first time that somebody wants to know. It is made again where it is lost.
+/// Separate connection that listens for notifications, opened by the first caller and reopened when it is lost.
 pub(super) struct Listener {
-    /// `None` behind a pooler, where nobody can listen.
+    /// `None` behind a pooler, which does not support `LISTEN`.
     config: Option<tokio_postgres::Config>,
     tls: MakeRustlsConnect,
     channel: Arc<str>,
-    news: broadcast::Sender<ChangeNotification>,
+    sender: broadcast::Sender<ChangeNotification>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Listener {
     pub(super) fn new(server: &Server, channel: Arc<str>) -> Self {
-        let (news, _) = broadcast::channel(NOTIFICATION_CAPACITY);
-        Self { config: server.config.listener(), tls: server.tls.clone(), channel, news, task: Mutex::default() }
+        let (sender, _) = broadcast::channel(NOTIFICATION_CAPACITY);
+        Self { config: server.config.listener(), tls: server.tls.clone(), channel, sender, task: Mutex::default() }
     }
 
-    /// Notifications from now on; `None` behind a pooler, where the caller has to poll.
+    /// Returns the notifications from now on, or `None` behind a pooler, where the caller has to poll.
     pub(super) fn listen(&self) -> Option<broadcast::Receiver<ChangeNotification>> {
         let config = self.config.as_ref()?;
-        let receiver = self.news.subscribe();
-        // Nothing that can panic runs while it is held.
+        let receiver = self.sender.subscribe();
+        // No code that can panic runs while this lock is held.
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        // The task ends with the runtime that it was begun on, which may not be the last.
+        // The task ends with the runtime on which it was spawned, and the store may outlive that runtime.
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             let (config, tls) = (config.clone(), self.tls.clone());
-            let (channel, news) = (Arc::clone(&self.channel), self.news.clone());
+            let (channel, sender) = (Arc::clone(&self.channel), self.sender.clone());
             *task = Some(tokio::spawn(async move {
                 loop {
-                    if let Err(error) = session(&config, tls.clone(), &channel, &news).await {
+                    if let Err(error) = run_session(&config, tls.clone(), &channel, &sender).await {
                         tracing::debug!(%error, "the connection that listens for changes was lost");
                     }
                     tokio::time::sleep(RECONNECT_DELAY).await;
@@ -89,31 +89,31 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// Passes on the notifications of one connection, until it is lost.
-async fn session(
+/// Forwards the notifications of one connection until it is lost.
+async fn run_session(
     config: &tokio_postgres::Config,
     tls: MakeRustlsConnect,
     channel: &str,
-    news: &broadcast::Sender<ChangeNotification>,
+    sender: &broadcast::Sender<ChangeNotification>,
 ) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = config.connect(tls).await?;
     let listen = async {
         client.batch_execute(&format!("LISTEN \"{channel}\"")).await?;
-        // The connection lasts as long as its client.
+        // Keep the client, as the connection ends when the client is dropped.
         pending::<Result<(), tokio_postgres::Error>>().await
     };
-    let record = async {
+    let forward = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message?
-                && let Some(read) = ChangeNotification::read(notification.payload())
+                && let Some(change) = ChangeNotification::parse(notification.payload())
             {
-                // Nobody may be waiting.
-                let _ = news.send(read);
+                // There may be no receiver.
+                let _ = sender.send(change);
             }
         }
         Ok(())
     };
-    select(pin!(listen), pin!(record)).await.factor_first().0
+    select(pin!(listen), pin!(forward)).await.factor_first().0
 }
 
 #[cfg(test)]
@@ -121,11 +121,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_is_a_position_and_a_namespace() {
-        let read = |text| ChangeNotification::read(text).map(|news| (news.position.0, news.namespace));
-        assert_eq!(read("7 acme/ann"), Some((7, "acme/ann".to_owned())));
-        assert_eq!(read("7 "), Some((7, String::new())));
-        assert_eq!(read("7"), None);
-        assert_eq!(read("x y"), None);
+    fn a_notification_is_a_sequence_and_a_namespace() {
+        let parse = |text| ChangeNotification::parse(text).map(|change| (change.sequence.0, change.namespace));
+        assert_eq!(parse("7 acme/ann"), Some((7, "acme/ann".to_owned())));
+        assert_eq!(parse("7 "), Some((7, String::new())));
+        assert_eq!(parse("7"), None);
+        assert_eq!(parse("x y"), None);
     }
 }

@@ -1,33 +1,33 @@
--- Makes all writes if all conditions hold, else none.
+-- Applies all writes if all conditions hold, and none otherwise.
 --
--- ARGV: the id of this change; whether it may have been sent before; whether the namespace is registered; how long its files are
--- kept and how long the outcome is remembered, both in milliseconds; the key of the operation, its record and how long that is kept
--- in milliseconds, where it is to be recorded; the number of conditions; each as kind, path, version; each
--- write as kind, path, another path or a token, bytes.
+-- ARGV: the id of this change; whether it may have been sent before; whether the namespace is registered; the expiry of
+-- its files and of the stored outcome, both in milliseconds; the key of the operation, its record and the expiry of the
+-- record in milliseconds, all empty if there is no record; the number of conditions; each condition as kind, path,
+-- version; each write as kind, path, another path or a token, bytes.
 --
--- Redis takes nothing back when a script fails, so everything that can fail is looked at before the first write.
+-- Redis does not roll back a script that fails, so everything that can fail is checked before the first write.
 
 local receipt = base .. ':done:' .. ARGV[1]
 local is_repeated, is_registered = ARGV[2] == '1', ARGV[3] == '1'
-local kept, remembered = tonumber(ARGV[4]), ARGV[5]
-local operation, record, recorded = ARGV[6], ARGV[7], ARGV[8]
+local file_ttl, receipt_ttl = tonumber(ARGV[4]), ARGV[5]
+local operation, record, record_ttl = ARGV[6], ARGV[7], ARGV[8]
 local first_condition = 10
 local first_write = first_condition + 3 * tonumber(ARGV[9])
-local known, there = {}, {}
+local heads, there = {}, {}
 
-local function remember(reply)
-  redis.call('SET', receipt, cmsgpack.pack(reply), 'PX', remembered)
+local function store_outcome(reply)
+  redis.call('SET', receipt, cmsgpack.pack(reply), 'PX', receipt_ttl)
 end
 
 local function at(path)
-  if known[path] == nil then
-    local head, size = look(path)
+  if heads[path] == nil then
+    local head, size = read_head(path)
     if head and not is_sound(head) then
       error({ reply = { 'damaged', path } })
     end
-    known[path] = head and { head, size } or false
+    heads[path] = head and { head, size } or false
   end
-  return known[path]
+  return heads[path]
 end
 
 local function refuse(path, found)
@@ -35,14 +35,14 @@ local function refuse(path, found)
   if found then
     reply[3], reply[4] = found[1], found[2]
   end
-  -- An earlier copy of this change may still be on its way, and must not be made once this answer is given.
+  -- An earlier copy of this change may still arrive, and must not be applied after this reply.
   if is_repeated then
-    remember(reply)
+    store_outcome(reply)
   end
   error({ reply = reply })
 end
 
--- Whether there is a file below `path`. Paths in the index whose file has expired do not count.
+-- Returns whether there is a file below `path`. Paths in the index whose file has expired do not count.
 local function has_below(path)
   local directory = path == '/' and '' or path
   local from, till = '[' .. directory .. '/', '(' .. directory .. '0'
@@ -85,7 +85,7 @@ local function is_there(path)
   return there[path]
 end
 
--- Goes through the writes without making them: what each needs is there, and nothing at their paths is another program's.
+-- Checks the writes without applying them: the sources exist, and no value at their paths is that of another program.
 local function check_writes()
   local claimed = {}
   for at_argument = first_write, #ARGV, 4 do
@@ -117,8 +117,8 @@ local function check_writes()
 end
 
 local function expire(path)
-  if kept > 0 then
-    redis.call('PEXPIRE', file(path), kept)
+  if file_ttl > 0 then
+    redis.call('PEXPIRE', file(path), file_ttl)
   else
     redis.call('PERSIST', file(path))
   end
@@ -128,18 +128,18 @@ local writes = {}
 
 function writes.put(path, _, value)
   local kind = redis.call('EXISTS', file(path)) == 1 and 'changed' or 'created'
-  if kept > 0 then
-    redis.call('SET', file(path), value, 'PX', kept)
+  if file_ttl > 0 then
+    redis.call('SET', file(path), value, 'PX', file_ttl)
   else
     redis.call('SET', file(path), value)
   end
   redis.call('ZADD', index, 0, path)
   local head, size = string.sub(value, 1, HEAD), #value - HEAD
-  tell(kind, path, '', head, size)
+  log_change(kind, path, '', head, size)
   return head, size
 end
 
--- `value` is the head, for which the staged content has room, and the size of the content.
+-- `value` is the head, for which the staged content has space, and the size of the content.
 writes['put staged'] = function(path, token, value)
   local head, size = string.sub(value, 1, HEAD), tonumber(string.sub(value, HEAD + 1))
   local kind = redis.call('EXISTS', file(path)) == 1 and 'changed' or 'created'
@@ -148,15 +148,15 @@ writes['put staged'] = function(path, token, value)
   redis.call('RENAME', staged, file(path))
   expire(path)
   redis.call('ZADD', index, 0, path)
-  tell(kind, path, '', head, size)
+  log_change(kind, path, '', head, size)
   return head, size
 end
 
 function writes.delete(path)
-  local head, size = look(path)
+  local head, size = read_head(path)
   redis.call('UNLINK', file(path))
   redis.call('ZREM', index, path)
-  tell('removed', path, '', '', 0)
+  log_change('removed', path, '', '', 0)
   return head, size
 end
 
@@ -164,12 +164,12 @@ function writes.move(path, to)
   redis.call('RENAME', file(path), file(to))
   redis.call('ZREM', index, path)
   redis.call('ZADD', index, 0, to)
-  local head, size = look(to)
-  tell('moved', to, path, head, size)
+  local head, size = read_head(to)
+  log_change('moved', to, path, head, size)
   return head, size
 end
 
--- `times` take the place of those in the head.
+-- `times` replaces the times in the head.
 function writes.copy(path, to, times)
   local kind = redis.call('EXISTS', file(to)) == 1 and 'changed' or 'created'
   if path ~= to then
@@ -178,8 +178,8 @@ function writes.copy(path, to, times)
   redis.call('SETRANGE', file(to), HEAD - #times, times)
   expire(to)
   redis.call('ZADD', index, 0, to)
-  local head, size = look(to)
-  tell(kind, to, '', head, size)
+  local head, size = read_head(to)
+  log_change(kind, to, '', head, size)
   return head, size
 end
 
@@ -195,25 +195,25 @@ local function change()
     return { 'recorded' }
   end
   redis.call('ZCARD', index)
-  find_position()
+  load_sequence()
   check_conditions()
   check_writes()
   local reply = { 'done' }
   for at_argument = first_write, #ARGV, 4 do
-    local make = writes[ARGV[at_argument]]
-    local head, size = make(ARGV[at_argument + 1], ARGV[at_argument + 2], ARGV[at_argument + 3])
+    local write = writes[ARGV[at_argument]]
+    local head, size = write(ARGV[at_argument + 1], ARGV[at_argument + 2], ARGV[at_argument + 3])
     reply[#reply + 1] = head
     reply[#reply + 1] = size
   end
-  remember(reply)
+  store_outcome(reply)
   if operation ~= '' then
-    redis.call('SET', operation_key(operation), record, 'PX', recorded)
+    redis.call('SET', operation_key(operation), record, 'PX', record_ttl)
   end
   return reply
 end
 
-local has_ended, result = pcall(change)
-if has_ended or (type(result) == 'table' and result.err) then
+local is_ok, result = pcall(change)
+if is_ok or (type(result) == 'table' and result.err) then
   return result
 end
 if type(result) == 'table' then

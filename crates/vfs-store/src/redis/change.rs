@@ -1,4 +1,4 @@
-//! Changes, each one call of a script with its conditions.
+//! Batches of writes, each applied with its conditions by one call of a script.
 
 use std::sync::LazyLock;
 
@@ -19,10 +19,10 @@ use crate::store::{
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
 
-/// The most writes and conditions together; a server takes a million arguments.
+/// Maximum number of writes and conditions together; a server accepts a million arguments.
 const MAX_CHANGE_STEPS: usize = 200_000;
 
-/// A write as it is sent.
+/// Write as it is encoded for the server.
 enum EncodedWrite<'a> {
     Put(&'a VfsPath, EncodedFile<'a>),
     PutStaged(&'a VfsPath, &'a str, EncodedFile<'a>),
@@ -42,7 +42,7 @@ impl<'a> EncodedWrite<'a> {
             },
             Write::Delete(path) => EncodedWrite::Delete(path),
             Write::Move { from, to } => EncodedWrite::Move(from, to),
-            Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, head::times(*at, *at)),
+            Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, head::encode_times(*at, *at)),
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a> EncodedWrite<'a> {
 
 fn add_condition(condition: &Condition, cmd: &mut Cmd) {
     match condition {
-        // It always holds; the script need not know.
+        // This condition always holds, so the script does not need it.
         Condition::At(_, Precondition::Any) => cmd,
         Condition::At(path, Precondition::Absent) => cmd.arg("nothing").arg(path.as_str()).arg(""),
         Condition::At(path, Precondition::Version(version)) => {
@@ -69,7 +69,7 @@ fn add_condition(condition: &Condition, cmd: &mut Cmd) {
     };
 }
 
-/// A change as it is sent, each time.
+/// Change as it is encoded for the server at each attempt.
 struct RedisChange<'a> {
     base: String,
     id: WriteId,
@@ -81,17 +81,17 @@ struct RedisChange<'a> {
 
 impl RedisChange<'_> {
     fn request(&self, attempt: Attempt, is_registered: bool) -> Request<'static> {
-        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
+        let is_sent = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
-        cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl);
+        cmd.arg(flag(attempt == Attempt::Repeated)).arg(flag(is_registered)).arg(self.ttl);
         cmd.arg(RECEIPT_TTL.as_secs() * 1000);
         match self.record {
             Some(record) => cmd.arg(&record.key).arg(operations::encode(record)).arg(RECORD_TTL.as_secs() * 1000),
             None => cmd.arg("").arg("").arg(""),
         };
-        cmd.arg(self.conditions.iter().filter(is_told).count());
+        cmd.arg(self.conditions.iter().filter(is_sent).count());
         self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
         self.steps.iter().for_each(|step| step.add_to(&mut cmd));
         Request::Script(&CHANGE, cmd)
@@ -99,7 +99,7 @@ impl RedisChange<'_> {
 }
 
 impl RedisStore {
-    /// Makes all `writes` if all `conditions` hold; `None` if the operation of `record` was made before.
+    /// Applies all `writes` if all `conditions` hold. Returns `None` if the operation of `record` was applied before.
     pub(super) async fn make(
         &self,
         namespace: &Namespace,
@@ -111,21 +111,21 @@ impl RedisStore {
         check_staged(namespace, writes)?;
         let change = RedisChange {
             base: self.names().base(namespace),
-            // Of this call: the same value may be put again, and at another path.
+            // Each call has its own id, as the same value may be put again or at another path.
             id: WriteId::random(),
             ttl: self.inner.ttl,
             conditions,
             steps: writes.iter().map(EncodedWrite::new).collect(),
             record,
         };
-        let answer = self.link().ask(|attempt| change.request(attempt, false)).await?;
-        match read(answer)? {
+        let reply = self.link().ask(|attempt| change.request(attempt, false)).await?;
+        match read_reply(reply)? {
             ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
             ChangeReply::Recorded => Ok(None),
             ChangeReply::Unregistered => {
                 self.register(namespace).await?;
-                // An earlier copy may still be on its way, and finds the namespace now.
-                match read(self.link().ask(|_| change.request(Attempt::Again, true)).await?)? {
+                // An earlier copy of the request may still arrive at the server, and now finds the namespace.
+                match read_reply(self.link().ask(|_| change.request(Attempt::Repeated, true)).await?)? {
                     ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
                     ChangeReply::Recorded => Ok(None),
                     ChangeReply::Unregistered => Err(reply::unexpected()),
@@ -134,7 +134,8 @@ impl RedisStore {
         }
     }
 
-    /// Enters `namespace` into the set of all, before there is anything in it: then none is ever missing there.
+    /// Adds `namespace` to the set of all namespaces before its first value is written, so that the set is always
+    /// complete.
     async fn register(&self, namespace: &Namespace) -> Result<()> {
         let request = |_| {
             let mut cmd = ::redis::cmd("SADD");
@@ -148,11 +149,10 @@ impl RedisStore {
 fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
     let too_large = |message: String| Error::new(ErrorKind::TooLarge, message);
     if conditions.len() + writes.len() > MAX_CHANGE_STEPS {
-        let message =
-            format!("a batch of over {MAX_CHANGE_STEPS} conditions and changes is too large; make several of it");
+        let message = format!("a batch of over {MAX_CHANGE_STEPS} conditions and changes is too large; split it");
         return Err(too_large(message));
     }
-    let mut all = 0;
+    let mut total = 0;
     for write in writes {
         if let Write::Put(path, value) = write {
             let size = value.content.size();
@@ -162,12 +162,12 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
                 return Err(too_large(message).with_path(path));
             }
             if matches!(value.content, ValueContent::Bytes(_)) {
-                all += size;
+                total += size;
             }
         }
     }
-    if all > MAX_VALUE {
-        return Err(too_large(format!("a batch of over {MAX_VALUE} bytes is too large; make several of it")));
+    if total > MAX_VALUE {
+        return Err(too_large(format!("a batch of over {MAX_VALUE} bytes is too large; split it")));
     }
     Ok(())
 }
@@ -178,24 +178,24 @@ enum ChangeReply {
     Recorded,
 }
 
-fn read(answer: Value) -> Result<ChangeReply> {
-    let mut parts = ReplyParts::of(answer)?;
+fn read_reply(reply: Value) -> Result<ChangeReply> {
+    let mut parts = ReplyParts::new(reply)?;
     let word = parts.bytes()?;
-    let named = |parts: &mut ReplyParts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
+    let read_path = |parts: &mut ReplyParts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
     match word.as_slice() {
         b"recorded" => Ok(ChangeReply::Recorded),
         b"register" => Ok(ChangeReply::Unregistered),
         b"not staged" => Err(StagingToken::unknown()),
-        b"damaged" => Err(reply::damaged(&named(&mut parts)?)),
+        b"damaged" => Err(reply::damaged(&read_path(&mut parts)?)),
         b"refused" => {
-            let path = reply::path(&parts.bytes()?).unwrap_or_default();
-            let found = if parts.is_empty() { None } else { parts.stored()? };
+            let path = reply::parse_path(&parts.bytes()?).unwrap_or_default();
+            let found = if parts.is_empty() { None } else { parts.meta()? };
             Ok(ChangeReply::PutOutcome(BatchOutcome::PreconditionFailed(path, found)))
         }
         b"done" => {
             let mut stored = Vec::new();
             while !parts.is_empty() {
-                stored.push(parts.stored()?.ok_or_else(reply::unexpected)?);
+                stored.push(parts.meta()?.ok_or_else(reply::unexpected)?);
             }
             Ok(ChangeReply::PutOutcome(BatchOutcome::Applied(stored)))
         }

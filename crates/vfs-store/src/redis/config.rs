@@ -10,13 +10,14 @@ use crate::admin::url::StoreUrl;
 
 const PARAMETER_NAMES: &str = "prefix, ttl, connections, connect_timeout, timeout and patience";
 
-/// Where a Redis server is and how it is used.
+/// Configuration of a [`RedisStore`](super::RedisStore): the server, and the settings of its connections.
 ///
 /// # Behaviour
 ///
-/// The URL is `redis://[[user][:password]@]host[:port][/database]`, or `rediss://` for TLS, with a certificate that a public authority
-/// signed, or that of [`root_certificate`](Self::root_certificate). Its parameters are the settings below: `prefix`, `connections`, and in whole seconds `ttl`,
-/// `connect_timeout`, `timeout` and `patience`. What prints a configuration shows no password.
+/// The URL is `redis://[[user][:password]@]host[:port][/database]`, or `rediss://` for TLS with a certificate that is
+/// signed by a public authority or by [`root_certificate`](Self::root_certificate). Its parameters are the settings
+/// below: `prefix`, `connections`, and in whole seconds `ttl`, `connect_timeout`, `timeout` and `patience`. The `Debug`
+/// output contains no password.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +29,7 @@ const PARAMETER_NAMES: &str = "prefix, ttl, connections, connect_timeout, timeou
 /// ```
 #[derive(Clone)]
 pub struct RedisConfig {
-    /// Without parameters.
+    /// URL without its parameters.
     pub(super) url: StoreUrl,
     pub(super) names: KeyNames,
     pub(super) ttl: Option<Duration>,
@@ -40,24 +41,25 @@ pub struct RedisConfig {
 }
 
 impl RedisConfig {
-    /// The configuration that `url` says, with defaults for the rest.
+    /// Parses the configuration from the text of a URL, with defaults for missing parameters.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a text that is no URL, and as [`from_url`](Self::from_url).
+    /// `invalid_argument` if the text is not a URL, and the errors of [`from_url`](Self::from_url).
     pub fn new(url: &str) -> Result<Self> {
         Self::from_url(&StoreUrl::parse(url)?)
     }
 
-    /// The configuration that `url` says, with defaults for the rest.
+    /// Reads the configuration from `url`, with defaults for missing parameters.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for another scheme, a missing host, a database that is no number, and unknown or wrong parameters.
+    /// `invalid_argument` if the URL has another scheme, no host, a database that is not a number, or unknown or
+    /// invalid parameters.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         if !matches!(url.scheme(), "redis" | "rediss") {
             let message =
-                format!("'{}' is no scheme of a Redis server; write 'redis://host' or 'rediss://host'", url.scheme());
+                format!("'{}' is not the scheme of Redis; write 'redis://host' or 'rediss://host'", url.scheme());
             return Err(Error::invalid_argument(message));
         }
         let (bare, mut parameters) = url.split_parameters()?;
@@ -66,11 +68,11 @@ impl RedisConfig {
             return Err(Error::invalid_argument("the store's URL names no host; write 'redis://host:6379'"));
         }
         if !database.is_empty() && database.parse::<u16>().is_err() {
-            let message = "the store's URL has a database that is no number; write 'redis://host:6379/0'";
+            let message = "the store's URL has a database that is not a number; write 'redis://host:6379/0'";
             return Err(Error::invalid_argument(message));
         }
         if bare.fragment().is_some() {
-            return Err(Error::invalid_argument("the store's URL has a '#', which means nothing here; leave it out"));
+            return Err(Error::invalid_argument("the store's URL has a '#' without a meaning; remove the '#'"));
         }
         let mut config = Self {
             url: StoreUrl::parse(bare.as_str())?,
@@ -105,70 +107,73 @@ impl RedisConfig {
         Ok(config)
     }
 
-    /// What all keys begin with, so that several stores and other programs can share a server. Default `vfs`.
+    /// Sets the prefix of all keys, so that several stores and other programs can share a server. Default `vfs`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` unless it has 1 to 100 letters, digits and `-_.:`.
+    /// `invalid_argument` unless `prefix` consists of 1 to 100 letters, digits and `-_.:`.
     pub fn prefix(mut self, prefix: &str) -> Result<Self> {
         self.names = KeyNames::new(prefix)?;
         Ok(self)
     }
 
-    /// How long a file is kept after it was last written or copied by this handle, to the millisecond. Default: for ever.
+    /// Sets how long a file exists after this handle last wrote or copied it, to the millisecond. Default: no expiry.
     ///
     /// # Behaviour
     ///
-    /// * A file that has expired is not there for any operation, listings and searches included, from that moment on. A directory
-    ///   goes with its last file.
-    /// * The change feed tells that it was removed when a listing first comes across it, not at the moment itself.
-    /// * Writing renews the time; reading does not. A file that is moved keeps the rest of its time.
+    /// * From its expiry on, a file does not exist for any operation, including listings and searches. A directory
+    ///   expires with its last file.
+    /// * The change feed reports the removal when a listing first finds the expired file, not at the moment of the
+    ///   expiry.
+    /// * Writing renews the expiry; reading does not. Moving a file does not change its expiry.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for less than a millisecond or more than 100 years.
+    /// `invalid_argument` if `ttl` is less than a millisecond or more than 100 years.
     pub fn ttl(mut self, ttl: Duration) -> Result<Self> {
         const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
         if ttl < Duration::from_millis(1) || ttl > HUNDRED_YEARS {
             let message =
-                "files of a Redis store are kept for a millisecond to 100 years; leave 'ttl' out to keep them for ever";
+                "the ttl of a Redis store is a millisecond to 100 years; leave 'ttl' out to keep files for ever";
             return Err(Error::invalid_argument(message));
         }
         self.ttl = Some(ttl);
         Ok(self)
     }
 
-    /// How many connections the operations share; at least one. Large files are why one is not enough. Default 4.
+    /// Sets the number of connections that the operations share, 1 to 64. With several, a large file does not delay all
+    /// other operations. Default 4.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.clamp(1, 64);
         self
     }
 
-    /// How long making a connection may take. Default 5 s.
+    /// Sets how long connecting may take. Default 5 s.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// How long an answer may take before the connection counts as lost, beside a second for each 4 MiB that are sent. Default 15 s.
+    /// Sets how long a response may take before the connection counts as lost, in addition to one second for each 4 MiB
+    /// sent. Default 15 s.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// How long an operation is tried again where the connection was lost or the server is busy or starting. One that may have been
-    /// sent is repeated once at least, and for five minutes at most. Default 15 s.
+    /// Sets how long an operation is retried if the connection was lost, or the server is busy or starting. A request
+    /// that may have been sent is repeated at least once, and for at most five minutes. Default 15 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Trusts the server's certificate where it is, or was signed by, one of these, in the form of PEM, and no other. Default: public
-    /// authorities.
+    /// Sets the certificates in PEM format of which the server must have one, or a certificate signed by one. Default:
+    /// those of public authorities.
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.root_certificate = Some(pem.into());
@@ -197,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_says_all() {
+    fn a_url_has_all_settings() {
         let text = "rediss://ann:hidden@h:7000/3?prefix=p&ttl=60&connections=2&connect_timeout=1&timeout=2&patience=3";
         let config = RedisConfig::new(text).expect("a configuration");
         assert_eq!(config.names.prefix(), "p");
@@ -209,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_url_is_said() {
-        for (text, said) in [
+    fn an_invalid_url_is_refused_with_its_fault() {
+        for (text, word) in [
             ("postgres://h", "redis://host"),
             ("redis:///0", "host"),
             ("redis://h/files", "number"),
@@ -221,7 +226,7 @@ mod tests {
             ("redis://:hidden@h?passwort=hidden", "known are prefix"),
         ] {
             let error = RedisConfig::new(text).expect_err(text);
-            assert!(error.message().contains(said), "{text}: {error}");
+            assert!(error.message().contains(word), "{text}: {error}");
             assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
         }
     }

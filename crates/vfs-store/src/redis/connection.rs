@@ -1,4 +1,4 @@
-//! Connections that are restored after a loss, and requests that are repeated.
+//! Connections with automatic reconnection, and requests with retries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +17,13 @@ use super::limits::RECEIPT_TTL;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// For how long a request is repeated that may have been sent: while the outcome of a change is surely remembered.
+/// Maximum time for which a request that may have been sent is repeated: the server surely still has the outcome of a
+/// change.
 const MAX_REPEAT_TIME: Duration = Duration::from_secs(RECEIPT_TTL.as_secs() / 2);
-/// How many bytes are given a second beside the timeout.
+/// Rate of transfer in bytes that extends the timeout of large requests.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 20;
 
-/// What is asked of the server.
+/// Request to the server.
 pub(super) enum Request<'a> {
     /// One command.
     Command(Cmd),
@@ -41,23 +42,23 @@ impl Request<'_> {
     }
 }
 
-/// The beginning of a call of `script` with one key.
+/// Returns the beginning of a call of `script` with one key.
 pub(super) fn start(script: &Script, key: &str) -> Cmd {
     let mut cmd = ::redis::cmd("EVALSHA");
     cmd.arg(script.get_hash()).arg(1).arg(key);
     cmd
 }
 
-/// Which time a request is sent.
+/// Whether a request may already have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// The first time.
+    /// The request was not sent before.
     First,
-    /// Again, after a connection was lost with the request perhaps sent.
-    Again,
+    /// The request is repeated, because a connection was lost after it may have been sent.
+    Repeated,
 }
 
-/// A place for a connection, made when it is first needed.
+/// Slot for a connection, which is opened when it is first needed.
 #[derive(Default)]
 struct ConnectionSlot(Mutex<Arc<OnceCell<MultiplexedConnection>>>);
 
@@ -66,7 +67,8 @@ impl ConnectionSlot {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets the next request make a new connection, unless another has seen to that.
+    /// Empties the slot, so that the next request opens a new connection, unless another request already replaced
+    /// `broken`.
     fn discard(&self, broken: &Arc<OnceCell<MultiplexedConnection>>) {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, broken) {
@@ -75,15 +77,15 @@ impl ConnectionSlot {
     }
 }
 
-/// The connections to a server.
+/// Client of a server with several connections.
 pub(super) struct RedisClient {
     client: Client,
     address: String,
     connect_timeout: Duration,
     timeout: Duration,
-    patience: Duration,
-    lanes: Vec<ConnectionSlot>,
-    turn: AtomicUsize,
+    retry_time: Duration,
+    slots: Vec<ConnectionSlot>,
+    next_slot: AtomicUsize,
 }
 
 impl RedisClient {
@@ -95,80 +97,81 @@ impl RedisClient {
             address: format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(6379)),
             connect_timeout: config.connect_timeout,
             timeout: config.timeout,
-            patience: config.patience,
-            lanes: (0..config.connections).map(|_| ConnectionSlot::default()).collect(),
-            turn: AtomicUsize::new(0),
+            retry_time: config.patience,
+            slots: (0..config.connections).map(|_| ConnectionSlot::default()).collect(),
+            next_slot: AtomicUsize::new(0),
         })
     }
 
-    /// Where the server is, without secrets.
+    /// Returns host and port of the server, without credentials.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// The answer to what `request` makes for each attempt.
+    /// Returns the reply to a request, which `request` creates for each attempt. Transient failures are retried.
     ///
-    /// Where it is not known whether a request was made, one repetition at least finds out, however short the patience is.
+    /// If the server may have received the request, it is repeated at least once to find out, however short the retry
+    /// time is.
     pub(super) async fn ask<'a>(&self, request: impl Fn(Attempt) -> Request<'a> + Send + Sync) -> Result<Value> {
         let start = Instant::now();
         let mut first_sent = None;
         let mut pause = MIN_BACKOFF;
         loop {
-            let (began, attempt) = (Instant::now(), first_sent.map_or(Attempt::First, |_| Attempt::Again));
+            let (attempt_start, attempt) = (Instant::now(), first_sent.map_or(Attempt::First, |_| Attempt::Repeated));
             let fault = match self.attempt(&request(attempt)).await {
-                Ok(answer) => return Ok(answer),
+                Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
             let is_in_doubt = fault.may_have_been_sent();
-            let may_go_on = start.elapsed() + pause < self.patience || (is_in_doubt && attempt == Attempt::First);
+            let has_time = start.elapsed() + pause < self.retry_time || (is_in_doubt && attempt == Attempt::First);
             if is_in_doubt {
-                first_sent.get_or_insert(began);
+                first_sent.get_or_insert(attempt_start);
             }
-            let is_remembered = first_sent.is_none_or(|sent| sent.elapsed() + pause < MAX_REPEAT_TIME);
-            if fault.next() == RecoveryAction::GiveUp || !may_go_on || !is_remembered {
+            let is_repeatable = first_sent.is_none_or(|sent| sent.elapsed() + pause < MAX_REPEAT_TIME);
+            if fault.recovery_action() == RecoveryAction::Fail || !has_time || !is_repeatable {
                 return Err(fault.into_error(&self.address));
             }
             tracing::debug!(server = self.address, ?fault, "a request to Redis is repeated");
-            // Many clients that lost a server at once do not come back at once.
+            // Jitter, so that clients that lost the server at the same time do not all reconnect at the same time.
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 
-    /// Asks once, without trying again: the first thing that a new handle does should not keep its user waiting for an error.
+    /// Sends a request once, without retries. The first request of a new handle uses this, so that its errors are
+    /// reported at once.
     pub(super) async fn ask_once(&self, request: Request<'_>) -> Result<Value> {
         self.attempt(&request).await.map_err(|fault| fault.into_error(&self.address))
     }
 
     async fn attempt(&self, request: &Request<'_>) -> Result<Value, RequestError> {
-        let lane = &self.lanes[self.turn.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
-        let cell = lane.current();
-        // Requests wait for the one that connects, each no longer than its own time.
+        let slot = &self.slots[self.next_slot.fetch_add(1, Ordering::Relaxed) % self.slots.len()];
+        let cell = slot.current();
+        // Requests wait for the one that connects, each no longer than its own timeout.
         let connecting = tokio::time::timeout(self.connect_timeout, cell.get_or_try_init(|| self.connect()));
-        let mut connection =
-            connecting.await.map_err(|_| RequestError::NotConnectedFor(self.connect_timeout))??.clone();
+        let mut connection = connecting.await.map_err(|_| RequestError::ConnectTimeout(self.connect_timeout))??.clone();
         let limit = self.timeout.saturating_add(Duration::from_secs(request.bytes() / MIN_BYTES_PER_SECOND));
-        let answer = match tokio::time::timeout(limit, send(request, &mut connection)).await {
-            Ok(answer) => answer.map_err(RequestError::of_request),
-            Err(_) => Err(RequestError::NotAnsweredFor(limit)),
+        let result = match tokio::time::timeout(limit, send(request, &mut connection)).await {
+            Ok(result) => result.map_err(RequestError::from_response),
+            Err(_) => Err(RequestError::ResponseTimeout(limit)),
         };
-        if answer.as_ref().is_err_and(RequestError::breaks_connection) {
-            lane.discard(&cell);
+        if result.as_ref().is_err_and(RequestError::breaks_connection) {
+            slot.discard(&cell);
         }
-        answer
+        result
     }
 
-    /// A connection of its own, for requests that keep the server waiting.
+    /// Opens a separate connection for blocking requests.
     pub(super) async fn connect(&self) -> Result<MultiplexedConnection, RequestError> {
         let settings = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connecting = self.client.get_multiplexed_async_connection_with_config(&settings);
         match tokio::time::timeout(self.connect_timeout, connecting).await {
-            Ok(connection) => connection.map_err(RequestError::NotConnected),
-            Err(_) => Err(RequestError::NotConnectedFor(self.connect_timeout)),
+            Ok(connection) => connection.map_err(RequestError::Connect),
+            Err(_) => Err(RequestError::ConnectTimeout(self.connect_timeout)),
         }
     }
 
-    /// How long an answer may take.
+    /// Returns how long a response may take.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -180,7 +183,7 @@ fn client(config: &RedisConfig) -> Result<Client> {
         let advice = "the store's URL cannot be used; write it as 'redis://user:password@host:6379/0'";
         return Client::open(url).map_err(|_| Error::invalid_argument(advice));
     }
-    // Where the process has chosen a provider, that one stays.
+    // This fails if the process has already installed a provider, which then stays in use.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let certificates = TlsCertificates { client_tls: None, root_cert: config.root_certificate.clone() };
     let advice = "the store's URL or its root certificate cannot be used; a certificate is in the form of PEM";
@@ -195,17 +198,17 @@ async fn send(request: &Request<'_>, connection: &mut MultiplexedConnection) -> 
                 script.prepare_invoke().load_async(connection).await?;
                 cmd.query_async(connection).await
             }
-            answer => answer,
+            result => result,
         },
     }
 }
 
-/// Without the client, which knows the password.
+/// Omits the client, which has the password.
 impl fmt::Debug for RedisClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
+        f.debug_struct("RedisClient")
             .field("address", &self.address)
-            .field("connections", &self.lanes.len())
+            .field("connections", &self.slots.len())
             .finish_non_exhaustive()
     }
 }

@@ -5,116 +5,118 @@ use std::time::Duration;
 use ::redis::RedisError;
 use vfs_core::{Error, ErrorKind};
 
-/// Why an attempt gave no answer, or none that is of use.
+/// Reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum RequestError {
-    /// No connection could be made.
-    NotConnected(RedisError),
-    /// No connection was there in time.
-    NotConnectedFor(Duration),
-    /// The connection was lost, with the request perhaps sent.
-    Lost(RedisError),
-    /// No answer came in time.
-    NotAnsweredFor(Duration),
-    /// The server refused.
-    Refused(RedisError),
+    /// No connection could be established.
+    Connect(RedisError),
+    /// No connection was established in time.
+    ConnectTimeout(Duration),
+    /// The connection was lost after the request may have been sent.
+    ConnectionLost(RedisError),
+    /// No response arrived in time.
+    ResponseTimeout(Duration),
+    /// The server rejected the request.
+    Rejected(RedisError),
 }
 
-/// What to do after a fault.
+/// Reaction to a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecoveryAction {
-    GiveUp,
-    /// Try again, by the same connection or, with [`RequestError::breaks_connection`], by a new one.
-    TryAgain,
+    Fail,
+    /// Retry on the same connection or, with [`RequestError::breaks_connection`], on a new one.
+    Retry,
 }
 
 impl RequestError {
-    /// What became of a request that was sent.
-    pub(super) fn of_request(error: RedisError) -> Self {
-        let is_answer = matches!(error.kind(), ::redis::ErrorKind::Server(_) | ::redis::ErrorKind::Extension);
-        if is_answer { RequestError::Refused(error) } else { RequestError::Lost(error) }
+    /// Converts the error of a request that was sent.
+    pub(super) fn from_response(error: RedisError) -> Self {
+        let is_reply = matches!(error.kind(), ::redis::ErrorKind::Server(_) | ::redis::ErrorKind::Extension);
+        if is_reply { RequestError::Rejected(error) } else { RequestError::ConnectionLost(error) }
     }
 
-    /// Whether the server may have got the request, or may still get it.
+    /// Returns whether the server may have received the request, or may still receive it.
     pub(super) fn may_have_been_sent(&self) -> bool {
-        matches!(self, RequestError::Lost(_) | RequestError::NotAnsweredFor(_))
+        matches!(self, RequestError::ConnectionLost(_) | RequestError::ResponseTimeout(_))
     }
 
-    /// Whether the connection is of no more use. Behind the address of one that became a replica may by now be another server.
+    /// Returns whether the connection cannot be used again. If the server became a replica, a new connection may reach
+    /// the new primary at the same address.
     pub(super) fn breaks_connection(&self) -> bool {
         match self {
-            RequestError::Lost(_) | RequestError::NotAnsweredFor(_) => true,
-            RequestError::Refused(error) => matches!(code(error).as_str(), "READONLY" | "NOAUTH"),
-            RequestError::NotConnected(_) | RequestError::NotConnectedFor(_) => false,
+            RequestError::ConnectionLost(_) | RequestError::ResponseTimeout(_) => true,
+            RequestError::Rejected(error) => matches!(code(error).as_str(), "READONLY" | "NOAUTH"),
+            RequestError::Connect(_) | RequestError::ConnectTimeout(_) => false,
         }
     }
 
-    pub(super) fn next(&self) -> RecoveryAction {
+    pub(super) fn recovery_action(&self) -> RecoveryAction {
         match self {
-            RequestError::Lost(_) | RequestError::NotAnsweredFor(_) | RequestError::NotConnectedFor(_) => {
-                RecoveryAction::TryAgain
+            RequestError::ConnectionLost(_) | RequestError::ResponseTimeout(_) | RequestError::ConnectTimeout(_) => {
+                RecoveryAction::Retry
             }
-            RequestError::NotConnected(error) | RequestError::Refused(error) => {
-                let is_passing = is_no_answer(error)
+            RequestError::Connect(error) | RequestError::Rejected(error) => {
+                let is_transient = is_no_reply(error)
                     || matches!(
                         code(error).as_str(),
                         "READONLY" | "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN"
                     );
-                if is_passing { RecoveryAction::TryAgain } else { RecoveryAction::GiveUp }
+                if is_transient { RecoveryAction::Retry } else { RecoveryAction::Fail }
             }
         }
     }
 
-    /// The failure in words, of the server at `address`.
+    /// Converts this into an error that describes the failure for the server at `address`.
     pub(super) fn into_error(self, address: &str) -> Error {
         let may_have_been_sent = self.may_have_been_sent();
-        let of = |kind, message: String| {
+        let describe = |kind, message: String| {
             let error = Error::new(kind, message);
             if may_have_been_sent {
                 error.with_model_message(
-                    "Error: the storage failed while it worked on this; if it was a change, read the file to see whether it was made",
+                    "Error: the storage failed during this operation; if it was a change, read the file to see whether it was made",
                 )
             } else {
                 error.with_generic_model_message()
             }
         };
         match self {
-            RequestError::NotConnectedFor(limit) => {
+            RequestError::ConnectTimeout(limit) => {
                 let advice = "correct the host and port, or open the firewall";
-                of(
+                describe(
                     ErrorKind::Unavailable,
                     format!("the Redis server at {address} was not reached within {limit:?}; {advice}"),
                 )
             }
-            RequestError::NotAnsweredFor(limit) => {
-                let advice = "it is overloaded, or the network lost the connection; the change, if it was one, may have been made";
-                of(
+            RequestError::ResponseTimeout(limit) => {
+                let advice =
+                    "the server is overloaded, or the network lost the connection; a change may have been made";
+                describe(
                     ErrorKind::Timeout,
-                    format!("the Redis server at {address} gave no answer within {limit:?}; {advice}"),
+                    format!("the Redis server at {address} did not answer within {limit:?}; {advice}"),
                 )
             }
-            RequestError::NotConnected(error) if is_no_answer(&error) => {
-                of(ErrorKind::Unavailable, not_connected(&error, address)).with_source(error)
+            RequestError::Connect(error) if is_no_reply(&error) => {
+                describe(ErrorKind::Unavailable, describe_connect_failure(&error, address)).with_source(error)
             }
-            RequestError::Lost(error) => {
+            RequestError::ConnectionLost(error) => {
                 let message = "the connection to the Redis server at";
-                let advice = "and could not be used again in time; the change, if it was one, may have been made";
-                of(ErrorKind::Unavailable, format!("{message} {address} was lost, {advice}")).with_source(error)
+                let advice = "and could not be restored in time; a change may have been made";
+                describe(ErrorKind::Unavailable, format!("{message} {address} was lost, {advice}")).with_source(error)
             }
-            RequestError::NotConnected(error) | RequestError::Refused(error) => {
-                let (kind, message) = refused(&error, address);
-                of(kind, message)
+            RequestError::Connect(error) | RequestError::Rejected(error) => {
+                let (kind, message) = describe_rejection(&error, address);
+                describe(kind, message)
             }
         }
     }
 }
 
-/// Whether what came was nothing, or nothing that a server says.
-fn is_no_answer(error: &RedisError) -> bool {
+/// Returns whether the server sent nothing, or something that is not a reply.
+fn is_no_reply(error: &RedisError) -> bool {
     error.is_io_error() || error.kind() == ::redis::ErrorKind::Parse
 }
 
-fn not_connected(error: &RedisError, address: &str) -> String {
+fn describe_connect_failure(error: &RedisError, address: &str) -> String {
     if error.is_connection_refusal() {
         return format!("nothing listens at {address}; start the Redis server there, or correct the store's URL");
     }
@@ -122,23 +124,23 @@ fn not_connected(error: &RedisError, address: &str) -> String {
     if text.contains("lookup") || text.contains("resolve") {
         format!("the host of {address} cannot be found; correct the store's URL")
     } else if text.contains("certificate") {
-        let advice = "trust it with 'RedisConfig::root_certificate', or use the name that it was made for";
+        let advice = "trust it with 'RedisConfig::root_certificate', or use the host name in the certificate";
         format!("the certificate of the Redis server at {address} is not trusted ({text}); {advice}")
     } else if text.contains("tls") || text.contains("corrupt message") {
-        format!("no TLS connection could be made to {address} ({text}); 'redis://' is without TLS")
+        format!("no TLS connection could be established to {address} ({text}); 'redis://' is without TLS")
     } else {
-        format!("no connection could be made to the Redis server at {address}; is it one?")
+        format!("no connection could be established to {address}; check that it is a Redis server")
     }
 }
 
-/// The code and the text of what the server answered. Within a script, they are those of the command that failed.
+/// Returns the code and the text of an error reply. In a script, these are those of the command that failed.
 fn code_and_text(error: &RedisError) -> (String, String) {
     let first = error.clone().into_server_errors().and_then(|errors| errors.first().map(|(_, error)| error.clone()));
     let (code, text) = match &first {
         Some(error) => (error.code().to_owned(), error.details().unwrap_or_default().to_owned()),
         None => (error.code().unwrap_or_default().to_owned(), error.detail().unwrap_or_default().to_owned()),
     };
-    // Redis 6 wraps what a command in a script answered.
+    // Redis 6 wraps the error of a command in a script.
     const WRAPPED: [&str; 6] = ["OOM", "READONLY", "WRONGTYPE", "NOPERM", "MISCONF", "NOREPLICAS"];
     let inner = WRAPPED.iter().find(|inner| text.contains(&format!(" -{inner} ")));
     (inner.map_or(code, |inner| (*inner).to_owned()), text)
@@ -148,11 +150,10 @@ fn code(error: &RedisError) -> String {
     code_and_text(error).0
 }
 
-fn refused(error: &RedisError, address: &str) -> (ErrorKind, String) {
+fn describe_rejection(error: &RedisError, address: &str) -> (ErrorKind, String) {
     let (code, text) = code_and_text(error);
     if error.kind() == ::redis::ErrorKind::AuthenticationFailed {
-        let advice =
-            "write them as 'redis://user:password@host', or without a user where the server has only a password";
+        let advice = "write them as 'redis://user:password@host', or without a user if the server has only a password";
         return (
             ErrorKind::PermissionDenied,
             format!("the Redis server at {address} refused the user or password; {advice}"),
@@ -163,11 +164,12 @@ fn refused(error: &RedisError, address: &str) -> (ErrorKind, String) {
         "WRONGPASS" => (ErrorKind::PermissionDenied, "refused the user or password"),
         "NOPERM" => (
             ErrorKind::PermissionDenied,
-            "does not allow this to the user; see what a store needs in its documentation",
+            "does not permit this to the user; grant the permissions listed in the documentation of the store",
         ),
-        "DENIED" => {
-            (ErrorKind::PermissionDenied, "is in protected mode; set a password there, or bind it to this address")
-        }
+        "DENIED" => (
+            ErrorKind::PermissionDenied,
+            "is in protected mode; set a password there, or bind the server to this address",
+        ),
         "READONLY" => (ErrorKind::Unavailable, "is a read-only replica; use the address of the primary"),
         "OOM" => {
             (ErrorKind::StorageFull, "has no memory left (its 'maxmemory' is reached); delete files or raise the limit")
@@ -175,23 +177,24 @@ fn refused(error: &RedisError, address: &str) -> (ErrorKind, String) {
         "LOADING" => (ErrorKind::Unavailable, "is still loading its data; try again soon"),
         "BUSY" => (ErrorKind::Busy, "is busy with a long script; try again"),
         "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "NOREPLICAS" => {
-            (ErrorKind::Unavailable, "does not take this now, as other servers that it needs are missing; try again")
+            (ErrorKind::Unavailable, "rejects this now, because other servers that it needs are missing; try again")
         }
-        "MISCONF" => {
-            (ErrorKind::Unavailable, "takes no changes, as it cannot save to its disk; look for a full disk there")
-        }
+        "MISCONF" => (
+            ErrorKind::Unavailable,
+            "rejects changes, because it cannot save to its disk; check whether that disk is full",
+        ),
         "MOVED" | "ASK" | "CROSSSLOT" => {
             (ErrorKind::Unsupported, "is a part of a Redis Cluster, which is not supported; use one server, or a proxy")
         }
         "WRONGTYPE" => {
-            (ErrorKind::InvalidArgument, "holds another program's value at a key of this store; use another 'prefix'")
+            (ErrorKind::InvalidArgument, "has another program's value at a key of this store; use another 'prefix'")
         }
         _ if text.contains("max number of clients") => (ErrorKind::Unavailable, "has too many clients; try again"),
         _ if text.contains("DB index") => {
-            (ErrorKind::InvalidArgument, "has no database of the number in the store's URL")
+            (ErrorKind::InvalidArgument, "has no database with the number in the store's URL")
         }
         _ => {
-            let message = format!("the Redis server at {address} refused ({code} {text:.200})");
+            let message = format!("the Redis server at {address} rejected the request ({code} {text:.200})");
             return (ErrorKind::Unavailable, message);
         }
     };
@@ -204,12 +207,12 @@ mod tests {
 
     #[test]
     fn a_model_learns_that_a_change_may_have_been_made_and_no_address() {
-        let cut = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        let broken_pipe = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         for (fault, expected) in [
-            (RequestError::NotAnsweredFor(Duration::from_secs(1)), "read the file to see whether it was made"),
-            (RequestError::Lost(cut()), "read the file to see whether it was made"),
-            (RequestError::NotConnectedFor(Duration::from_secs(1)), "try again later"),
-            (RequestError::NotConnected(cut()), "try again later"),
+            (RequestError::ResponseTimeout(Duration::from_secs(1)), "read the file to see whether it was made"),
+            (RequestError::ConnectionLost(broken_pipe()), "read the file to see whether it was made"),
+            (RequestError::ConnectTimeout(Duration::from_secs(1)), "try again later"),
+            (RequestError::Connect(broken_pipe()), "try again later"),
         ] {
             let error = fault.into_error("db.internal:6379");
             assert!(error.message().contains("db.internal:6379"), "{error}");

@@ -1,30 +1,30 @@
--- A page of a listing, from one place of the index on.
+-- Returns a page of a listing that starts at a bound in the index.
 --
--- ARGV: what the paths begin with, up to the '/'; where to begin and where to end, as bounds of ZRANGE; 'level' or 'all'; the most
--- files and directories. The answer: path, head and size of each file; the directories; paths in the index that have no file; where
--- the next page begins, or nothing.
+-- ARGV: the prefix of the paths, up to the '/'; the start and the end, as bounds of ZRANGE; 'level' or 'all'; the
+-- maximum number of files and directories. The reply has path, head and size of each file; the directories; the paths
+-- in the index that have no file; and the start of the next page, or an empty string.
 
-local beginning, from, till = ARGV[1], ARGV[2], ARGV[3]
+local prefix, from, till = ARGV[1], ARGV[2], ARGV[3]
 local is_level, limit = ARGV[4] == 'level', tonumber(ARGV[5])
--- How many paths are read at once: few, until it is seen that not each is in a directory that is then passed over.
-local FEWEST, MOST = 8, 512
-local MOST_STALE = 1000
+-- Number of paths that are read at once: few at first, because the listing may skip the rest of a directory.
+local MIN_WIDTH, MAX_WIDTH = 8, 512
+local MAX_STALE = 1000
 
 local files, directories, stale = {}, {}, {}
-local found, width = 0, is_level and FEWEST or MOST
+local found, width = 0, is_level and MIN_WIDTH or MAX_WIDTH
 
 while true do
   local paths = redis.call('ZRANGE', index, from, till, 'BYLEX', 'LIMIT', 0, math.min(width, limit - found + 1))
   if #paths == 0 then
     return { files, directories, stale, '' }
   end
-  width = math.min(2 * width, MOST)
+  width = math.min(2 * width, MAX_WIDTH)
   for _, path in ipairs(paths) do
-    if found == limit or #stale == MOST_STALE then
+    if found == limit or #stale == MAX_STALE then
       return { files, directories, stale, from }
     end
-    local slash = is_level and string.find(path, '/', #beginning + 1, true)
-    local head, size = look(path)
+    local slash = is_level and string.find(path, '/', #prefix + 1, true)
+    local head, size = read_head(path)
     if not head then
       stale[#stale + 1] = path
       from = '(' .. path
@@ -32,9 +32,9 @@ while true do
       local directory = string.sub(path, 1, slash - 1)
       directories[#directories + 1] = directory
       found = found + 1
-      -- '0' is what comes next after '/'.
+      -- '0' is the character after '/'.
       from = '[' .. directory .. '0'
-      width = FEWEST
+      width = MIN_WIDTH
       break
     else
       files[#files + 1] = path

@@ -1,16 +1,16 @@
-//! Names of keys.
+//! Names of the keys on the server.
 
 use vfs_core::{Error, Result};
 
 use crate::store::Namespace;
 
-/// The longest prefix, in bytes.
+/// Maximum length of a prefix in bytes.
 const MAX_PREFIX: usize = 100;
 
-/// The names of all keys under one prefix.
+/// Names of all keys under one prefix.
 ///
-/// The keys of a namespace share the part in braces, for which Redis Cluster keeps them together. Neither a prefix nor a
-/// namespace can hold a brace, so that no two namespaces share a key.
+/// The keys of a namespace share the part in braces, so that Redis Cluster stores them in one hash slot. Neither a
+/// prefix nor a namespace can contain a brace, so no two namespaces share a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyNames {
     prefix: String,
@@ -30,12 +30,12 @@ impl KeyNames {
         &self.prefix
     }
 
-    /// The set of namespaces.
+    /// Returns the key of the set of namespaces.
     pub(super) fn namespaces(&self) -> String {
         format!("{}:namespaces", self.prefix)
     }
 
-    /// What all keys of a namespace begin with.
+    /// Returns the prefix of all keys of a namespace.
     pub(super) fn base(&self, namespace: &Namespace) -> String {
         format!("{}:{{/{namespace}}}", self.prefix)
     }
@@ -44,23 +44,23 @@ impl KeyNames {
         format!("{}:log", self.base(namespace))
     }
 
-    /// The key of the record of an operation.
+    /// Returns the key of the record of an operation.
     pub(super) fn operation(&self, namespace: &Namespace, key: &str) -> String {
         format!("{}:operation:{key}", self.base(namespace))
     }
 
-    /// The key of a content that is not put yet.
+    /// Returns the key of a staged content.
     pub(super) fn staged(&self, namespace: &Namespace, id: &str) -> String {
         format!("{}:staged:{id}", self.base(namespace))
     }
 
-    /// What the keys of all files match, in the globs of Redis.
+    /// Returns the glob of Redis that matches the keys of all files.
     pub(super) fn all_files(&self) -> String {
         format!("{}:{{/*}}:file:*", self.prefix)
     }
 
-    /// The namespace and the path of a file's key, as far as they can be read.
-    pub(super) fn read_file<'a>(&self, key: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    /// Splits the key of a file into namespace and path. Returns `None` if it is not the key of a file.
+    pub(super) fn parse_file_key<'a>(&self, key: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let rest = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b":{/")?;
         let end = rest.iter().position(|byte| *byte == b'}')?;
         Some((&rest[..end], rest[end..].strip_prefix(b"}:file:")?))
@@ -77,9 +77,9 @@ mod tests {
         let namespace = |text: &str| Namespace::parse(text).expect("a namespace");
         assert_eq!(names.base(&namespace("")), "app:vfs:{/}");
         assert_eq!(names.log(&namespace("org/user")), "app:vfs:{/org/user}:log");
-        let file = names.read_file(b"app:vfs:{/org}:file:/a}:file:/b");
+        let file = names.parse_file_key(b"app:vfs:{/org}:file:/a}:file:/b");
         assert_eq!(file, Some((&b"org"[..], &b"/a}:file:/b"[..])));
-        assert_eq!(names.read_file(b"app:vfs:{/org}:index"), None);
+        assert_eq!(names.parse_file_key(b"app:vfs:{/org}:index"), None);
     }
 
     #[test]

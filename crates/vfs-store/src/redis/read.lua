@@ -1,10 +1,10 @@
--- A file, or a part of it: its head, its size and the bytes from one place to another. Nothing where there is none.
+-- Returns the head and the size of a file, and a range of its content. The reply is empty if there is no file.
 --
--- ARGV: the path; the first and the last byte of the content, where any is wanted. A transaction would do as well, but a server
--- without memory refuses to queue its commands.
+-- ARGV: the path; the first and the last byte of the range, if it is not empty. A script is used instead of a
+-- transaction, because a server without free memory refuses to queue the commands of a transaction.
 
 local path, first, last = ARGV[1], ARGV[2], ARGV[3]
-local head, size = look(path)
+local head, size = read_head(path)
 if not head then
   return {}
 end

@@ -6,12 +6,12 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use super::head;
 use crate::store::StoredMeta;
 
-/// Part after part of an answer.
+/// Parts of a reply, in order.
 pub(super) struct ReplyParts(std::vec::IntoIter<Value>);
 
 impl ReplyParts {
-    pub(super) fn of(answer: Value) -> Result<Self> {
-        match answer {
+    pub(super) fn new(reply: Value) -> Result<Self> {
+        match reply {
             Value::Array(parts) => Ok(Self(parts.into_iter())),
             Value::Nil => Ok(Self(Vec::new().into_iter())),
             _ => Err(unexpected()),
@@ -27,7 +27,7 @@ impl ReplyParts {
     }
 
     pub(super) fn parts(&mut self) -> Result<Self> {
-        Self::of(self.value()?)
+        Self::new(self.value()?)
     }
 
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
@@ -41,10 +41,10 @@ impl ReplyParts {
         }
     }
 
-    /// A head and a size.
-    pub(super) fn stored(&mut self) -> Result<Option<StoredMeta>> {
+    /// Returns the metadata in the next two parts, head and size, or `None` if another program wrote them.
+    pub(super) fn meta(&mut self) -> Result<Option<StoredMeta>> {
         let head = self.bytes()?;
-        Ok(head::read(&head, self.number()?))
+        Ok(head::parse(&head, self.number()?))
     }
 }
 
@@ -57,8 +57,8 @@ pub(super) fn bytes(value: Value) -> Result<Vec<u8>> {
     }
 }
 
-/// What a path in an answer is, where it is one.
-pub(super) fn path(bytes: &[u8]) -> Option<VfsPath> {
+/// Parses a path in a reply. Returns `None` if the bytes are not the path of a file or directory.
+pub(super) fn parse_path(bytes: &[u8]) -> Option<VfsPath> {
     let text = std::str::from_utf8(bytes).ok()?;
     VfsPath::parse(text).ok().filter(|path| path.as_str() == text && !path.is_root())
 }
@@ -66,12 +66,12 @@ pub(super) fn path(bytes: &[u8]) -> Option<VfsPath> {
 pub(super) fn unexpected() -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        "the server gave an answer that no Redis server gives; is it one, of version 6.2 or later?",
+        "the server sent a reply that no Redis server sends; check that it is a Redis server of version 6.2 or later",
     )
     .with_generic_model_message()
 }
 
-/// The value at `path` was written by another program.
+/// Returns the error of a value at `path` that another program wrote.
 pub(super) fn damaged(path: &str) -> Error {
     let message = "another program wrote this value; remove its key from the Redis server, or use another 'prefix'";
     Error::invalid_argument(message).with_path_text(path).with_generic_model_message()

@@ -1,6 +1,7 @@
--- Stores a part of a content that is not put yet. Answers 1, or 0 where the parts before it are not there.
+-- Stores a part of a staged content. Returns 1, or 0 if an earlier part is missing.
 --
--- ARGV: the token; where in the content the part begins; the part; how long the content is kept without another, in milliseconds.
+-- ARGV: the token; the offset of the part in the content; the part; the expiry of the content without another part, in
+-- milliseconds.
 --
 -- A part may be sent again. The head is written when the content is put.
 

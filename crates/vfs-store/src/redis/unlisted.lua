@@ -1,4 +1,4 @@
--- Those of the paths in ARGV whose file no listing shows.
+-- Returns the paths in ARGV whose file exists but which are missing in the index.
 
 local unlisted = {}
 for _, path in ipairs(ARGV) do

@@ -24,7 +24,7 @@ const SCAN_COUNT: usize = 1000;
 #[async_trait]
 impl Inspect for RedisStore {
     async fn check(&self) -> Result<CheckReport> {
-        // A listing removes index entries without a value, so they are looked for first.
+        // The following listing removes index entries without a value, so find them first.
         let mut index = self.check_index().await?;
         self.check_unlisted(&mut index).await?;
         let mut report = check_values(self, |value| value.stored.version == version_of(&value.content)).await?;
@@ -40,11 +40,11 @@ impl Inspect for RedisStore {
 }
 
 impl RedisStore {
-    /// Returns the entries of the indexes that are no path, or whose value is missing in a store without expiry.
+    /// Returns the entries of the indexes that are not a path, or whose value is missing in a store without expiry.
     async fn check_index(&self) -> Result<Vec<Problem>> {
         let mut problems = Vec::new();
-        for name in self.registered().await? {
-            match read_namespace(&name) {
+        for name in self.registered_namespaces().await? {
+            match parse_namespace(&name) {
                 Some(namespace) => self.check_index_of(&namespace, &mut problems).await?,
                 None => {
                     let error = Error::invalid_argument("another program wrote this name into the set of namespaces");
@@ -62,12 +62,12 @@ impl RedisStore {
             let mut page = self.raw_page(namespace, &request, from.as_deref()).await?;
             while !page.files.is_empty() {
                 let name = page.files.bytes()?;
-                let _ = page.files.stored()?;
-                if reply::path(&name).is_none() {
+                let _ = page.files.meta()?;
+                if reply::parse_path(&name).is_none() {
                     problems.push(problem(
                         namespace,
                         &name,
-                        "another program wrote this entry into the index; it is no path",
+                        "another program wrote this entry into the index; it is not a path",
                     ));
                 }
             }
@@ -83,7 +83,7 @@ impl RedisStore {
         }
     }
 
-    /// Finds values that no index has.
+    /// Finds values whose path is missing in the index.
     async fn check_unlisted(&self, problems: &mut Vec<Problem>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
@@ -92,13 +92,13 @@ impl RedisStore {
                 cmd.arg(cursor.as_slice()).arg("MATCH").arg(self.names().all_files()).arg("COUNT").arg(SCAN_COUNT);
                 Request::Command(cmd)
             };
-            let mut answer = ReplyParts::of(self.link().ask(request).await?)?;
-            cursor = answer.bytes()?;
-            let mut keys = answer.parts()?;
+            let mut reply = ReplyParts::new(self.link().ask(request).await?)?;
+            cursor = reply.bytes()?;
+            let mut keys = reply.parts()?;
             let mut paths: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
             while !keys.is_empty() {
                 let key = keys.bytes()?;
-                if let Some((namespace, path)) = self.names().read_file(&key) {
+                if let Some((namespace, path)) = self.names().parse_file_key(&key) {
                     paths.entry(namespace.to_vec()).or_default().push(path.to_vec());
                 }
             }
@@ -113,8 +113,8 @@ impl RedisStore {
 
     /// Checks that the index of a namespace has `paths`, and the set of namespaces its name.
     async fn check_listed(&self, name: &[u8], paths: &[Vec<u8>], problems: &mut Vec<Problem>) -> Result<()> {
-        let Some(namespace) = read_namespace(name) else {
-            let error = Error::invalid_argument("another program wrote files under a name that is no namespace");
+        let Some(namespace) = parse_namespace(name) else {
+            let error = Error::invalid_argument("another program wrote files under a name that is not a namespace");
             problems.push(operator_problem(String::from_utf8_lossy(name), &error));
             return Ok(());
         };
@@ -124,9 +124,13 @@ impl RedisStore {
             cmd.arg(paths);
             Request::Script(&UNLISTED, cmd)
         };
-        let mut unlisted = ReplyParts::of(self.link().ask(unlisted).await?)?;
+        let mut unlisted = ReplyParts::new(self.link().ask(unlisted).await?)?;
         while !unlisted.is_empty() {
-            problems.push(problem(&namespace, &unlisted.bytes()?, "the value exists, but no index has its path"));
+            problems.push(problem(
+                &namespace,
+                &unlisted.bytes()?,
+                "the value exists, but its path is not in the index",
+            ));
         }
         let registered = |_| {
             let mut cmd = ::redis::cmd("SISMEMBER");
@@ -141,7 +145,7 @@ impl RedisStore {
     }
 }
 
-fn read_namespace(name: &[u8]) -> Option<Namespace> {
+fn parse_namespace(name: &[u8]) -> Option<Namespace> {
     Namespace::parse(std::str::from_utf8(name).ok()?).ok()
 }
 

@@ -1,4 +1,4 @@
-//! Changes within a transaction.
+//! Batches of writes within a transaction.
 
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
@@ -13,29 +13,29 @@ use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StagedContent, StoredMeta, ValueContent, Write, WriteId,
 };
 
-/// A change of the files of one namespace, and what became of its counts.
-struct Changing<'a> {
+/// State of a batch that is being applied to one namespace: its sequence numbers, counts and index updates.
+struct BatchWriter<'a> {
     connection: &'a Connection,
     namespace: i64,
-    /// The number of the newest change before this one.
+    /// Sequence number of the newest change before this batch.
     before: i64,
-    /// The number of the newest change.
+    /// Sequence number of the newest change.
     sequence: i64,
-    /// The number of the last change of all, as each write is one.
+    /// Sequence number of the last change of this batch; each write is one change.
     last: i64,
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
     timing: IndexTiming,
-    /// Whether it left a file that is to be indexed.
-    is_any_waiting: bool,
-    /// The id of the next file that is new, once one was.
+    /// Whether the batch left a file that is to be indexed later.
+    has_pending_files: bool,
+    /// The id of the next new file; `None` before the first one.
     next_id: Option<i64>,
 }
 
-/// Why a batch ends early.
+/// Reason why a batch ends early.
 enum BatchError {
-    /// Nothing is at this path, and something should be.
+    /// A write needs a file at this path, and there is none.
     Missing(VfsPath),
     SqliteError(SqliteError),
 }
@@ -46,7 +46,8 @@ impl<E: Into<SqliteError>> From<E> for BatchError {
     }
 }
 
-/// Makes all of the `writes` if all of the `conditions` hold. Where it refuses, the transaction is to be rolled back.
+/// Applies all of the `writes` if all of the `conditions` hold. If a condition fails, the caller rolls the transaction
+/// back.
 pub(super) fn batch(
     connection: &Connection,
     namespace: &Namespace,
@@ -56,25 +57,25 @@ pub(super) fn batch(
 ) -> SqliteResult<BatchOutcome> {
     let id = rows::namespace_id(connection, namespace)?;
     for condition in conditions {
-        if let Some(refused) = refused(connection, id, condition)? {
-            return Ok(refused);
+        if let Some(failure) = check_condition(connection, id, condition)? {
+            return Ok(failure);
         }
     }
-    let mut changing = Changing::begin(connection, namespace, search_index, writes)?;
-    let mut now = Vec::with_capacity(writes.len());
+    let mut writer = BatchWriter::begin(connection, namespace, search_index, writes)?;
+    let mut applied = Vec::with_capacity(writes.len());
     for write in writes {
-        match changing.make(write.clone()) {
-            Ok(stored) => now.push(stored),
+        match writer.apply(write.clone()) {
+            Ok(stored) => applied.push(stored),
             Err(BatchError::Missing(path)) => return Ok(BatchOutcome::PreconditionFailed(path, None)),
             Err(BatchError::SqliteError(fault)) => return Err(fault),
         }
     }
-    changing.finish()?;
-    Ok(BatchOutcome::Applied(now))
+    writer.finish()?;
+    Ok(BatchOutcome::Applied(applied))
 }
 
-/// What a batch is refused with, where the `condition` does not hold.
-fn refused(
+/// Returns the outcome of the batch if `condition` does not hold, or `None` if it holds.
+fn check_condition(
     connection: &Connection,
     namespace: Option<i64>,
     condition: &Condition,
@@ -92,7 +93,7 @@ fn refused(
     Ok((!holds).then(|| BatchOutcome::PreconditionFailed(path.clone(), found)))
 }
 
-impl<'a> Changing<'a> {
+impl<'a> BatchWriter<'a> {
     fn begin(
         connection: &'a Connection,
         namespace: &Namespace,
@@ -115,23 +116,23 @@ impl<'a> Changing<'a> {
             bytes: 0,
             search_index,
             timing: IndexTiming::of(writes),
-            is_any_waiting: false,
+            has_pending_files: false,
             next_id: None,
         })
     }
 
     fn finish(self) -> SqliteResult<()> {
-        if self.is_any_waiting {
+        if self.has_pending_files {
             index::catch_up(self.connection)?;
         }
         let sql = "UPDATE namespaces SET sequence = ?2, files = files + ?3, bytes = bytes + ?4 WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.execute((self.namespace, self.sequence, self.files, self.bytes))?;
-        log::forget(self.connection, self.namespace, self.before, self.sequence)
+        log::trim(self.connection, self.namespace, self.before, self.sequence)
     }
 
-    /// Makes one `write`: what is there now, or what was there of a removal.
-    fn make(&mut self, write: Write) -> Result<StoredMeta, BatchError> {
+    /// Applies one `write`. Returns the metadata of the resulting file, or of the removed file.
+    fn apply(&mut self, write: Write) -> Result<StoredMeta, BatchError> {
         match write {
             Write::Put(path, value) => Ok(self.put(path, &value)?),
             Write::Delete(path) => {
@@ -158,29 +159,30 @@ impl<'a> Changing<'a> {
     }
 
     fn put(&mut self, path: VfsPath, value: &NewValue) -> SqliteResult<StoredMeta> {
-        let stored = StoredMeta::new(value.content.size(), value.content.version(), rows::kept(value.modified_at))
-            .created_at(rows::kept(value.created_at));
+        let stored =
+            StoredMeta::new(value.content.size(), value.content.version(), rows::truncate_time(value.modified_at))
+                .created_at(rows::truncate_time(value.created_at));
         let before = self.find(&path)?;
         let content = match &value.content {
             ValueContent::Bytes(content) => content,
             ValueContent::Staged(staged) => return self.put_staged(path, staged, stored, before.as_ref(), value.id),
         };
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
-        let id = self.emptied(before.as_ref(), is_same)?;
+        let id = self.prepare_id(before.as_ref(), is_same)?;
         if !is_same {
             content::write(self.connection, id, 0, content)?;
         }
         let is_indexed = self.search_index == SqliteSearchIndex::On;
         let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
-            let known = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
-            index::write(self.connection, self.namespace, id, known, content)?
+            let indexed = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
+            index::write(self.connection, self.namespace, id, indexed, content)?
         } else {
-            self.index(before.as_ref(), is_same, is_indexed && index::is_text(content))?
+            self.update_index(before.as_ref(), is_same, is_indexed && index::is_text(content))?
         };
-        self.place(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
+        self.write_row(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
     }
 
-    /// Gives the file at `path` the id of a staged content, which is too large to be indexed.
+    /// Replaces the content of the file at `path` with a staged content, which is too large to be indexed.
     fn put_staged(
         &mut self,
         path: VfsPath,
@@ -196,26 +198,26 @@ impl<'a> Changing<'a> {
                 index::remove(self.connection, found.id)?;
             }
         }
-        self.place(path, FileRow { id, stored, indexed: IndexState::Never }, before, write)
+        self.write_row(path, FileRow { id, stored, indexed: IndexState::Never }, before, write)
     }
 
     fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
-        let at = rows::kept(at);
+        let at = rows::truncate_time(at);
         let stored = StoredMeta::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
         let before = self.find(&to)?;
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
-        let id = self.emptied(before.as_ref(), is_same)?;
+        let id = self.prepare_id(before.as_ref(), is_same)?;
         if !is_same {
             content::copy(self.connection, source.id, id)?;
         }
         let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != IndexState::Never;
-        let indexed = self.index(before.as_ref(), is_same, is_text)?;
-        self.place(to, FileRow { id, stored, indexed }, before.as_ref(), WriteId::random())
+        let indexed = self.update_index(before.as_ref(), is_same, is_text)?;
+        self.write_row(to, FileRow { id, stored, indexed }, before.as_ref(), WriteId::random())
     }
 
-    /// The id of a file whose content is to be written: that of what was there `before`, whose content is removed unless it
-    /// stays the same, or one that is not used.
-    fn emptied(&mut self, before: Option<&FileRow>, is_same: bool) -> SqliteResult<i64> {
+    /// Returns the id under which the new content of a file is written. This is the id of the file that was there
+    /// `before`, whose content is removed unless it stays the same, or a new id.
+    fn prepare_id(&mut self, before: Option<&FileRow>, is_same: bool) -> SqliteResult<i64> {
         let Some(found) = before else { return self.new_id() };
         if !is_same {
             content::remove(self.connection, found.id)?;
@@ -232,15 +234,16 @@ impl<'a> Changing<'a> {
         Ok(id)
     }
 
-    /// What the index knows of a file that takes the place of `before`.
-    fn index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
-        let known = before.map_or(IndexState::Never, |found| found.indexed);
-        if is_same && known != IndexState::Never {
-            return Ok(known);
+    /// Updates the index entry of a file that replaces `before`, unless that is left to [`index::catch_up`]. Returns
+    /// the new state of the entry.
+    fn update_index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
+        let indexed = before.map_or(IndexState::Never, |found| found.indexed);
+        if is_same && indexed != IndexState::Never {
+            return Ok(indexed);
         }
         if is_text {
-            self.is_any_waiting = true;
-            return Ok(if known.has_row() { IndexState::Stale } else { IndexState::Waiting });
+            self.has_pending_files = true;
+            return Ok(if indexed.has_row() { IndexState::Stale } else { IndexState::Waiting });
         }
         if let Some(found) = before.filter(|found| found.indexed.has_row()) {
             index::remove(self.connection, found.id)?;
@@ -260,8 +263,8 @@ impl<'a> Changing<'a> {
         Ok(())
     }
 
-    /// Writes the row of a file whose content is there, and tells of it.
-    fn place(
+    /// Writes the row of a file whose content is already written, and appends the change to the log.
+    fn write_row(
         &mut self,
         path: VfsPath,
         file: FileRow,
@@ -308,7 +311,7 @@ impl<'a> Changing<'a> {
 
     fn log_change(&mut self, record: &ChangeRecord) -> SqliteResult<()> {
         self.sequence += 1;
-        if log::is_forgotten_at(self.sequence, self.last) {
+        if log::is_trimmed_at(self.sequence, self.last) {
             return Ok(());
         }
         log::append(self.connection, self.namespace, self.sequence, record)

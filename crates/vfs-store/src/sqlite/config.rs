@@ -8,40 +8,42 @@ use vfs_core::{Error, Result};
 
 use crate::admin::url::{StoreUrl, percent_decoded};
 
-/// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
+/// Maximum [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);
-/// How many readers there can be.
+/// Allowed numbers of [`readers`](SqliteConfig::readers).
 const READERS: RangeInclusive<usize> = 1..=64;
 
-/// Where the values are.
+/// Location of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DatabaseLocation {
     File(PathBuf),
     Memory,
 }
 
-/// What an acknowledged change survives.
+/// Failures that an acknowledged change survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SqliteDurability {
     /// A power cut: each change is on the disk before it is acknowledged (`synchronous=FULL`).
     #[default]
     Full,
-    /// The end of the process. A power cut may take the newest changes, and never leaves half of one (`synchronous=NORMAL`).
+    /// A crash of the process. A power cut may lose the newest changes, but never leaves part of one
+    /// (`synchronous=NORMAL`).
     Normal,
 }
 
 /// Whether the text of files is indexed, so that a search reads only the files that may match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SqliteSearchIndex {
-    /// With every write, though not each at once: up to 64 files, of 1 MiB together, wait for each other, and are read by every
-    /// search meanwhile.
+    /// Written files are indexed in groups: up to 64 files, of 1 MiB together, wait to be indexed, and every search
+    /// reads them until then.
     #[default]
     On,
-    /// What is written is not indexed. What others indexed stays so until it is written again.
+    /// Written files are not indexed. Files that another handle indexed stay indexed until they are written again.
     Off,
 }
 
-/// Where a SQLite store is, and how it is used.
+/// Configuration of a [`SqliteStore`](super::SqliteStore): the location of its file and the settings of its
+/// connections.
 ///
 /// | URL parameter  | setter                                   | default | bounds               |
 /// |----------------|------------------------------------------|---------|----------------------|
@@ -69,12 +71,13 @@ pub struct SqliteConfig {
 }
 
 impl SqliteConfig {
-    /// The file at `path`, which is made where it is missing; the directory that it is in is not.
+    /// Returns the configuration of a store in the file at `path`. A missing file is created, a missing directory is
+    /// not.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self::at(DatabaseLocation::File(path.as_ref().to_owned()))
     }
 
-    /// A database in memory, of one process and gone with the store's last handle.
+    /// Returns the configuration of a database in memory, which is lost when the last handle of the store is dropped.
     pub fn in_memory() -> Self {
         Self::at(DatabaseLocation::Memory)
     }
@@ -89,13 +92,14 @@ impl SqliteConfig {
         }
     }
 
-    /// Reads `sqlite:///absolute/path.db`, `sqlite:relative/path.db` or `sqlite::memory:`, with parameters after a `?`.
+    /// Parses `sqlite:///absolute/path.db`, `sqlite:relative/path.db` or `sqlite::memory:`, with parameters after a
+    /// `?`.
     ///
     /// In a path, `%20` is a space, `%23` is `#`, `%3F` is `?` and `%25` is `%`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for another scheme, a host, and parameters that are unknown or out of their bounds.
+    /// `invalid_argument` if the URL has another scheme, a host, or parameters that are unknown or out of their bounds.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let (bare, mut parameters) = url.split_parameters()?;
         if bare.scheme() != "sqlite" {
@@ -118,7 +122,7 @@ impl SqliteConfig {
         if let Some(text) = parameters.take("busy_timeout") {
             config.busy_timeout = humantime::parse_duration(&text).map_err(|error| {
                 Error::invalid_argument(format!(
-                    "the busy_timeout is no time ({error}); write for example '10s' or '250ms'"
+                    "the busy_timeout is not a duration ({error}); write for example '10s' or '250ms'"
                 ))
             })?;
         }
@@ -138,35 +142,37 @@ impl SqliteConfig {
         Ok(config)
     }
 
-    /// How long an operation waits for other processes that hold the file, before it is `busy`. Default 10 s, at most 10 min.
+    /// Sets how long an operation waits while other connections lock the file, before it fails with `busy`. Default 10
+    /// s, at most 10 min.
     #[must_use]
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
         self
     }
 
-    /// How many operations read at the same time, 1 to 64; others wait. Default 4. In memory it is always one.
+    /// Sets how many operations can read at the same time, 1 to 64; others wait. Default 4. A database in memory always
+    /// has one connection.
     #[must_use]
     pub fn readers(mut self, readers: usize) -> Self {
         self.readers = readers;
         self
     }
 
-    /// What an acknowledged change survives. Default [`SqliteDurability::Full`].
+    /// Sets the failures that an acknowledged change survives. Default [`SqliteDurability::Full`].
     #[must_use]
     pub fn durability(mut self, durability: SqliteDurability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Whether the text of files is indexed. Default [`SqliteSearchIndex::On`].
+    /// Sets whether the text of files is indexed. Default [`SqliteSearchIndex::On`].
     #[must_use]
     pub fn search_index(mut self, index: SqliteSearchIndex) -> Self {
         self.search_index = index;
         self
     }
 
-    /// Refuses what is out of its bounds.
+    /// Returns an error if a setting is out of its bounds.
     pub(super) fn check(&self) -> Result<()> {
         if self.busy_timeout > MAX_BUSY_TIMEOUT {
             return Err(Error::invalid_argument(
@@ -186,7 +192,7 @@ impl SqliteConfig {
 }
 
 fn one_of<T: Copy>(name: &str, word: &str, words: [(&str, T); 2]) -> Result<T> {
-    let found = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+    let found = words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
     found.ok_or_else(|| {
         Error::invalid_argument(format!("the {name} of a SQLite store is '{}' or '{}'", words[0].0, words[1].0))
     })
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_named() {
+    fn an_invalid_url_is_refused_with_its_fault() {
         for (url, word) in [
             ("postgres://h/db", "scheme"),
             ("sqlite://a.db", "three slashes"),

@@ -1,4 +1,4 @@
-//! Opening and settings of connections.
+//! Opening of connections, and their settings.
 
 use std::path::Path;
 use std::thread;
@@ -11,17 +11,17 @@ use super::config::{DatabaseLocation, SqliteConfig, SqliteDurability};
 use super::error::{SqliteError, SqliteResult};
 use super::schema;
 
-/// How many statements a connection keeps prepared; the store has fewer.
+/// Number of prepared statements that a connection caches; the store uses fewer.
 const STATEMENT_CACHE_CAPACITY: usize = 64;
-/// What is left of the log of writes after it was larger, in bytes.
+/// Size in bytes to which a write-ahead log that grew larger is truncated.
 const MAX_WAL_BYTES: i64 = 16 << 20;
 
-/// The first connection: makes the file where it is missing, and sees to it that it is of this version.
+/// Opens the first connection: creates a missing file, and migrates an older one to the current version.
 pub(super) fn open(config: &SqliteConfig) -> SqliteResult<Connection> {
     let start = Instant::now();
     loop {
         match try_open(config) {
-            // Where several processes make one file, SQLite does not wait for each lock itself.
+            // If several processes create the file at the same time, SQLite does not wait for each lock itself.
             Err(fault) if fault.is_busy() && start.elapsed() < config.busy_timeout => pause(),
             result => return result,
         }
@@ -34,23 +34,23 @@ fn try_open(config: &SqliteConfig) -> SqliteResult<Connection> {
     Ok(connection)
 }
 
-/// A connection to a file that [`open`] prepared.
+/// Opens a connection to a file that [`open`] prepared.
 pub(super) fn connect(config: &SqliteConfig) -> SqliteResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match &config.location {
         DatabaseLocation::File(path) => {
-            Connection::open_with_flags(path, flags).map_err(|error| why_closed(path, error))?
+            Connection::open_with_flags(path, flags).map_err(|error| explain_open_failure(path, error))?
         }
         DatabaseLocation::Memory => Connection::open_in_memory_with_flags(flags)?,
     };
     connection.busy_timeout(config.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
-    // Where a file may not be written, SQLite opens it for reading without a word.
+    // If this user may not write to the file, SQLite opens it read-only without an error.
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(Error::new(
             ErrorKind::PermissionDenied,
-            "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to it and \
-             to the directory it is in; allow that",
+            "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to the \
+             file and its directory; allow writing to both",
         )
         .with_generic_model_message()
         .into());
@@ -65,14 +65,14 @@ pub(super) fn connect(config: &SqliteConfig) -> SqliteResult<Connection> {
     Ok(connection)
 }
 
-/// A short time, not the same for all who wait.
+/// Sleeps for a short random time, which differs between waiting connections.
 pub(super) fn pause() {
     thread::sleep(Duration::from_micros(fastrand::u64(500..3000)));
 }
 
-/// SQLite says only that it cannot open a file; the directory tells why.
+/// Adds the cause to an error of SQLite, which says only that the file cannot be opened.
 #[expect(clippy::disallowed_methods, reason = "the file is SQLite's, and in no backend")]
-fn why_closed(path: &Path, error: rusqlite::Error) -> SqliteError {
+fn explain_open_failure(path: &Path, error: rusqlite::Error) -> SqliteError {
     if error.sqlite_error_code() != Some(rusqlite::ErrorCode::CannotOpen) {
         return error.into();
     }
@@ -80,7 +80,7 @@ fn why_closed(path: &Path, error: rusqlite::Error) -> SqliteError {
     let (kind, message) = match std::fs::metadata(parent) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (
             ErrorKind::InvalidArgument,
-            "the directory that the SQLite file of the store is to be in does not exist; make it first",
+            "the directory of the SQLite file of the store does not exist; create the directory first",
         ),
         Ok(found) if !found.is_dir() => {
             (ErrorKind::InvalidArgument, "the SQLite file of the store would be below a file; name another path")
@@ -90,7 +90,7 @@ fn why_closed(path: &Path, error: rusqlite::Error) -> SqliteError {
         }
         _ => (
             ErrorKind::PermissionDenied,
-            "this user may not open the SQLite file of the store, or make it in its directory; allow it",
+            "this user may not open or create the SQLite file of the store; allow access to the file and its directory",
         ),
     };
     Error::new(kind, message).with_generic_model_message().with_source(error).into()

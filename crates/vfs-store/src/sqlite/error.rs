@@ -1,41 +1,41 @@
-//! Errors of SQLite.
+//! Errors of work on a SQLite connection.
 
 use rusqlite::ErrorCode as Code;
 use vfs_core::{Error, ErrorKind};
 
-/// Why work on a connection ended early.
+/// Reason why work on a connection failed.
 #[derive(Debug)]
 pub(super) enum SqliteError {
-    /// SQLite says so.
+    /// An error that SQLite reported.
     Database(rusqlite::Error),
-    /// We do.
-    Ours(Error),
+    /// An error of this store.
+    Store(Error),
 }
 
-/// What work on a connection ends with.
+/// Result of work on a connection.
 pub(super) type SqliteResult<T> = Result<T, SqliteError>;
 
 impl SqliteError {
-    /// The file holds what no version of this store writes.
+    /// Returns the error of a file with data that no version of this store writes.
     pub(super) fn damaged() -> Self {
-        Self::Ours(Error::invalid_argument(DAMAGED).with_generic_model_message())
+        Self::Store(Error::invalid_argument(DAMAGED).with_generic_model_message())
     }
 
-    /// Whether the disk is full.
+    /// Returns whether the disk is full.
     pub(super) fn is_full(&self) -> bool {
         match self {
             Self::Database(error) => describe(error).0 == ErrorKind::StorageFull,
-            Self::Ours(error) => error.kind() == ErrorKind::StorageFull,
+            Self::Store(error) => error.kind() == ErrorKind::StorageFull,
         }
     }
 
-    /// Whether another connection was in the way.
+    /// Returns whether another connection locks the file.
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Database(error) => {
                 matches!(error.sqlite_error_code(), Some(Code::DatabaseBusy | Code::DatabaseLocked))
             }
-            Self::Ours(error) => error.kind() == ErrorKind::Busy,
+            Self::Store(error) => error.kind() == ErrorKind::Busy,
         }
     }
 }
@@ -48,7 +48,7 @@ impl From<rusqlite::Error> for SqliteError {
 
 impl From<Error> for SqliteError {
     fn from(error: Error) -> Self {
-        Self::Ours(error)
+        Self::Store(error)
     }
 }
 
@@ -59,15 +59,15 @@ impl From<SqliteError> for Error {
                 let (kind, message) = describe(&error);
                 Error::new(kind, message).with_generic_model_message().with_source(error)
             }
-            SqliteError::Ours(error) => error,
+            SqliteError::Store(error) => error,
         }
     }
 }
 
 const DAMAGED: &str = "the SQLite file of the store is damaged; restore a backup, or save what is left of it with the \
                        '.recover' command of the sqlite3 program";
-const OTHER_TABLES: &str = "the tables in the SQLite file of the store are not as they should be, or SQLite refused a \
-                            statement; another program may have changed them: restore a backup";
+const UNEXPECTED_TABLES: &str = "the tables in the SQLite file of the store are not those of a store, or SQLite refused \
+                                 a statement; another program may have changed them: restore a backup";
 
 fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
     use ErrorKind as K;
@@ -77,32 +77,33 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
     match error.sqlite_error_code() {
         Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed | Code::SchemaChanged) => (
             K::Busy,
-            "others held the SQLite file of the store for longer than its busy timeout; try again, or raise 'busy_timeout'",
+            "other connections locked the SQLite file of the store for longer than its busy timeout; try again, or raise \
+             'busy_timeout'",
         ),
         Some(Code::NotADatabase) => {
             (K::InvalidArgument, "the file of the store is not a SQLite database, or is encrypted; name another file")
         }
         Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
         Some(Code::DiskFull) => {
-            (K::StorageFull, "the disk that the SQLite file of the store is on is full; free some space")
+            (K::StorageFull, "the disk of the SQLite file of the store is full; free some space")
         }
         Some(Code::ReadOnly | Code::PermissionDenied | Code::AuthorizationForStatementDenied) => (
             K::PermissionDenied,
-            "the SQLite file of the store cannot be written by this user; allow writing to it and to the directory it is in",
+            "this user may not write to the SQLite file of the store; allow writing to the file and its directory",
         ),
         Some(Code::CannotOpen) => (
             K::Unavailable,
-            "the SQLite file of the store cannot be opened; see whether it is a file, and too many are not open",
+            "the SQLite file of the store cannot be opened; check that it is a file, and that not too many files are open",
         ),
         Some(Code::SystemIoFailure) => {
-            (K::Unavailable, "the disk that the SQLite file of the store is on failed; see the cause")
+            (K::Unavailable, "the disk of the SQLite file of the store failed; see the cause")
         }
         Some(Code::OutOfMemory) => (K::Unavailable, "SQLite is out of memory; try again later"),
-        Some(Code::TooBig) => (K::TooLarge, "it is larger than SQLite can hold"),
+        Some(Code::TooBig) => (K::TooLarge, "the value is larger than SQLite can store"),
         Some(Code::OperationInterrupted | Code::OperationAborted) => (K::Cancelled, "the operation was cancelled"),
-        Some(Code::Unknown) => (K::InvalidArgument, OTHER_TABLES),
-        Some(_) => (K::Internal, "SQLite failed; report it if it stays"),
-        // A column of another type, or a row that should be there and is not.
+        Some(Code::Unknown) => (K::InvalidArgument, UNEXPECTED_TABLES),
+        Some(_) => (K::Internal, "SQLite failed; report this if it happens again"),
+        // A column has another type, or a required row is missing.
         None => (K::InvalidArgument, DAMAGED),
     }
 }

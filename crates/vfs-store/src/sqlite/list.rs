@@ -7,14 +7,14 @@ use super::error::{SqliteError, SqliteResult};
 use super::rows::{self, columns};
 use crate::store::{Entry, ListDepth, ListRequest, Page, PageToken};
 
-/// How far a listing came.
+/// Position that a listing has reached.
 #[derive(Debug, Clone)]
 enum ListPosition {
-    /// To before everything.
-    Nothing,
-    /// To the file with this path.
+    /// Before the first path.
+    Start,
+    /// At the file with this path.
     File(String),
-    /// To the end of what is below this path.
+    /// After all paths below this directory.
     Directory(String),
 }
 
@@ -29,28 +29,29 @@ impl ListPosition {
 
     fn token(self) -> Option<PageToken> {
         match self {
-            Self::Nothing => None,
+            Self::Start => None,
             Self::File(path) => Some(PageToken::new(format!("f{path}"))),
             Self::Directory(path) => Some(PageToken::new(format!("d{path}"))),
         }
     }
 
-    /// The least path that comes after it. No path has a NUL, and '0' is what comes next after '/'.
-    fn next(&self) -> String {
+    /// Returns the least path after this position. No path contains a NUL, and '0' is the character after '/'.
+    fn next_path(&self) -> String {
         match self {
-            Self::Nothing => String::new(),
+            Self::Start => String::new(),
             Self::File(path) => format!("{path}\0"),
             Self::Directory(path) => format!("{path}0"),
         }
     }
 }
 
-/// A page of a listing.
+/// Returns a page of a listing.
 ///
-/// For one level the listing goes along the index of paths, and over each directory in one step, however much is below it.
+/// A listing of one level follows the index of paths and skips each directory in one step, however many files are below
+/// it.
 pub(super) fn list(connection: &Connection, namespace: i64, request: &ListRequest) -> SqliteResult<Page> {
-    let (beginning, end) = rows::below(&request.below);
-    let mut passed = request.from.as_ref().map_or(Ok(ListPosition::Nothing), ListPosition::parse)?;
+    let (prefix, end) = rows::range_below(&request.below);
+    let mut position = request.from.as_ref().map_or(Ok(ListPosition::Start), ListPosition::parse)?;
     let mut page = Page::default();
     let sql = concat!(
         "SELECT path, ",
@@ -59,15 +60,15 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
     );
     let mut statement = connection.prepare_cached(sql)?;
     'steps: loop {
-        let start = passed.next().max(beginning.clone());
+        let start = position.next_path().max(prefix.clone());
         let mut files = statement.query((namespace, start, &end))?;
         while let Some(row) = files.next()? {
             if page.entries.len() + page.directories.len() + page.problems.len() >= request.limit.max(1) {
-                page.next = passed.token();
+                page.next = position.token();
                 break 'steps;
             }
             let text = row.get_ref(0)?.as_str().map_err(|_| SqliteError::damaged())?;
-            let name = text.strip_prefix(&beginning).ok_or_else(SqliteError::damaged)?;
+            let name = text.strip_prefix(&prefix).ok_or_else(SqliteError::damaged)?;
             if request.depth == ListDepth::Level
                 && let Some((directory, _)) = name.split_once('/')
             {
@@ -75,18 +76,18 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
                     Ok(directory) => page.directories.push(directory),
                     Err(error) => page.problems.push(Problem::new(text, &error)),
                 }
-                passed = ListPosition::Directory(format!("{beginning}{directory}"));
+                position = ListPosition::Directory(format!("{prefix}{directory}"));
                 continue 'steps;
             }
-            match entry(text, rows::found(row, 1)) {
+            match entry(text, rows::read_file_row(row, 1)) {
                 Ok(entry) => page.entries.push(entry),
                 Err(error) => page.problems.push(Problem::new(text, &error)),
             }
-            passed = ListPosition::File(text.to_owned());
+            position = ListPosition::File(text.to_owned());
         }
         break;
     }
-    // What is in a directory `a` comes after a directory `a-b`, whose own name is after it.
+    // Paths below a directory `a` come after those below a directory `a-b`, although the name `a` comes first.
     page.directories.sort_unstable();
     Ok(page)
 }

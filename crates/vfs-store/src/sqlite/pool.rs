@@ -17,7 +17,7 @@ use super::error::{SqliteError, SqliteResult};
 use super::reserve::DiskReserve;
 use super::schema;
 
-/// Some connections to one file, opened when they are first needed.
+/// Pool of connections to one file, each of which is opened when it is first needed.
 #[derive(Debug)]
 pub(super) struct Pool {
     config: Arc<SqliteConfig>,
@@ -25,7 +25,7 @@ pub(super) struct Pool {
     permits: Arc<Semaphore>,
 }
 
-/// Whether a transaction is kept.
+/// Whether a transaction is committed or rolled back, with the result of its work.
 #[derive(Debug)]
 pub(super) enum TransactionEnd<T> {
     Commit(T),
@@ -33,24 +33,24 @@ pub(super) enum TransactionEnd<T> {
 }
 
 impl Pool {
-    /// At most `size` connections; `open` are there already.
+    /// Creates a pool of at most `size` connections, with those in `open`.
     pub(super) fn new(config: Arc<SqliteConfig>, size: usize, open: Vec<Connection>) -> Self {
         Self { config, idle: Mutex::new(open), permits: Arc::new(Semaphore::new(size)) }
     }
 
-    /// Lends a connection to `work`, on a thread that may wait for the disk.
+    /// Runs `work` with a connection on a blocking thread.
     ///
-    /// Work that has begun is finished and its connection given back, whether or not anyone still waits for it. Work that has
-    /// not begun when nobody waits for it any more is not done.
+    /// Once started, the work runs to its end and returns its connection to the pool, even if the future is dropped. If
+    /// the future is dropped earlier, the work does not run.
     pub(super) async fn run<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,
     {
-        let ended = match Arc::clone(&self.permits).try_acquire_owned() {
+        let result = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => self.run_with_permit(permit, work).await,
-            // A task of its own takes its turn and goes on: a caller who does not look at its future for a while would keep
-            // all who come after it waiting. The set ends the task where the caller gives up.
+            // Wait for the permit in a separate task: a caller that does not poll its future would otherwise block all
+            // callers behind it in the queue. Dropping the set aborts the task if the caller drops its future.
             Err(_) => {
                 let pool = Arc::clone(self);
                 let mut waiting = JoinSet::new();
@@ -59,13 +59,13 @@ impl Pool {
                     pool.run_with_permit(permit, work).await
                 });
                 match waiting.join_next().await {
-                    Some(Ok(tried)) => tried,
-                    Some(Err(ended)) => Err(closed_error().with_source(ended).into()),
+                    Some(Ok(result)) => result,
+                    Some(Err(error)) => Err(closed_error().with_source(error).into()),
                     None => Err(closed_error().into()),
                 }
             }
         };
-        ended.map_err(Error::from)
+        result.map_err(Error::from)
     }
 
     async fn run_with_permit<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> SqliteResult<T>
@@ -74,7 +74,7 @@ impl Pool {
         F: FnOnce(&mut Connection) -> SqliteResult<T> + Send + 'static,
     {
         let pool = Arc::clone(self);
-        let lent = move || {
+        let run = move || {
             let mut connection = pool.take()?;
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             pool.idle().push(connection);
@@ -83,15 +83,15 @@ impl Pool {
                 SqliteError::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked"))
             })?
         };
-        match run_blocking(&Handle::current(), lent).await {
-            Ok(tried) => tried,
-            // It does not panic, so the runtime is shutting down.
-            Err(failure) if failure.kind() == ErrorKind::Internal => Err(closed_error().with_source(failure).into()),
-            Err(failure) => Err(failure.into()),
+        match run_blocking(&Handle::current(), run).await {
+            Ok(result) => result,
+            // `run` does not panic, so the runtime is shutting down.
+            Err(error) if error.kind() == ErrorKind::Internal => Err(closed_error().with_source(error).into()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Lends a connection to `work` that only reads, all of it at one moment.
+    /// Runs `work` that only reads, in a transaction, so that it sees one snapshot.
     pub(super) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -106,8 +106,8 @@ impl Pool {
         .await
     }
 
-    /// Lends a connection to `work` that changes the file, with nobody else changing it in between, and tells by
-    /// `committed` when it is done. On a full disk it is made again with the space of the `reserve`.
+    /// Runs `work` that changes the file in a write transaction, and calls `committed` after the commit. If the disk is
+    /// full, the work is repeated with the space of the `reserve`.
     pub(super) async fn change<T, F>(
         self: &Arc<Self>,
         work: F,
@@ -121,13 +121,13 @@ impl Pool {
         let config = Arc::clone(&self.config);
         self.run(move |connection| {
             within_size_limit(|| match (change(connection, &config, &work, &committed), reserve) {
-                (Err(fault), Some(reserve)) if fault.is_full() => {
-                    reserve.give_back();
-                    // With some room for the file, what is in the log goes there and leaves the log empty.
-                    shorten_log(connection);
+                (Err(error), Some(reserve)) if error.is_full() => {
+                    reserve.release();
+                    // With some free space, the log can be written to the file and truncated.
+                    truncate_log(connection);
                     let changed = change(connection, &config, &work, &committed);
-                    shorten_log(connection);
-                    reserve.set_aside();
+                    truncate_log(connection);
+                    reserve.allocate();
                     changed
                 }
                 (changed, _) => changed,
@@ -148,21 +148,22 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // The last connection to a file writes what is in the log beside it into the file. What cannot be written stays there.
-        let ((), _met_limit) = without_size_signal(|| self.idle().clear());
+        // The last connection to a file writes the log into the file. Entries that cannot be written stay in the log.
+        let ((), _hit_limit) = without_size_signal(|| self.idle().clear());
     }
 }
 
-/// Runs `work`, which writes. If it fails where the file would grow beyond the process's limit, it is `too_large`.
+/// Runs `work`, which writes. If it fails because the file would exceed the file size limit of the process, the error
+/// is `too_large`.
 pub(super) fn within_size_limit<T>(work: impl FnOnce() -> SqliteResult<T>) -> SqliteResult<T> {
-    let (tried, met_limit) = without_size_signal(work);
-    tried.map_err(|fault| {
-        if !met_limit {
-            return fault;
+    let (result, hit_limit) = without_size_signal(work);
+    result.map_err(|error| {
+        if !hit_limit {
+            return error;
         }
         let message = "the SQLite file of the store would be larger than this process may write (ulimit -f); raise the limit, or \
                        write less";
-        Error::new(ErrorKind::TooLarge, message).with_generic_model_message().with_source(Error::from(fault)).into()
+        Error::new(ErrorKind::TooLarge, message).with_generic_model_message().with_source(Error::from(error)).into()
     })
 }
 
@@ -187,10 +188,10 @@ fn change<T>(
     }
 }
 
-/// Writes the log to the file as far as there is room and nobody reads what was before.
-fn shorten_log(connection: &Connection) {
+/// Writes the log to the file and truncates it, as far as there is space and no reader needs an older snapshot.
+fn truncate_log(connection: &Connection) {
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
-        tracing::debug!(%error, "the log of a SQLite file on a full disk was not shortened");
+        tracing::debug!(%error, "the log of a SQLite file on a full disk was not truncated");
     }
 }
 
@@ -198,11 +199,12 @@ fn closed_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the SQLite store is being closed")
 }
 
-/// Begins a change. SQLite's own way of waiting grows to steps of 100 ms, in which others pass by again and again.
+/// Begins a write transaction. The busy handler of SQLite sleeps up to 100 ms at a time, during which other writers
+/// would overtake this one again and again.
 fn begin<'a>(connection: &'a Connection, config: &SqliteConfig) -> SqliteResult<Transaction<'a>> {
     let start = Instant::now();
     connection.busy_timeout(std::time::Duration::ZERO)?;
-    let begun = loop {
+    let transaction = loop {
         match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
@@ -214,5 +216,5 @@ fn begin<'a>(connection: &'a Connection, config: &SqliteConfig) -> SqliteResult<
         }
     };
     connection.busy_timeout(config.busy_timeout)?;
-    Ok(begun?)
+    Ok(transaction?)
 }

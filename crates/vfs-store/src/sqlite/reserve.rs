@@ -1,14 +1,15 @@
 //! Disk space reserved for removals from a full disk.
 //!
-//! SQLite writes the pages that a removal changes to its log before any are free, and the log to the file before it is short
-//! again: nothing can be removed from a file on a full disk.
+//! SQLite writes the pages that a removal changes to its log before it frees any, and the log to the file before it
+//! truncates the log. Without a reserve, nothing can be removed from a file on a full disk.
 
 use super::config::DatabaseLocation;
 
-/// A file of zeros beside that of the store, which has its space on the disk. Only Linux can make one without writing all of it.
+/// File of zeros next to that of the store, which occupies disk space. Only Linux can allocate the space without
+/// writing it.
 #[derive(Debug)]
 pub(super) struct DiskReserve {
-    /// `None` in memory, and where it cannot be made.
+    /// `None` for a database in memory, and if the path of the file cannot be resolved.
     #[cfg(target_os = "linux")]
     path: Option<std::path::PathBuf>,
 }
@@ -19,9 +20,9 @@ impl DiskReserve {
         Self {}
     }
 
-    pub(super) fn set_aside(&self) {}
+    pub(super) fn allocate(&self) {}
 
-    pub(super) fn give_back(&self) {}
+    pub(super) fn release(&self) {}
 }
 
 #[cfg(target_os = "linux")]
@@ -38,18 +39,19 @@ mod linux {
 
     use super::{DatabaseLocation, DiskReserve};
 
-    /// The most that is set aside, in bytes: what the log has before SQLite writes it to the file (4 MiB), and what removals add.
+    /// Maximum size of the reserve in bytes: the size of the log at which SQLite writes it to the file (4 MiB), and the
+    /// pages that removals add.
     const MAX_BYTES: u64 = 6 << 20;
-    /// The least that is worth it, in bytes.
+    /// Minimum size of a useful reserve in bytes.
     const MIN_BYTES: u64 = 128 << 10;
-    /// Bytes of a block in what the system counts.
+    /// Size in bytes of the blocks that `st_blocks` counts.
     const BLOCK: u64 = 512;
 
     impl DiskReserve {
-        /// For the file at `location`, which is there.
+        /// Returns the reserve of the file at `location`, which must exist.
         pub(in super::super) fn beside(location: &DatabaseLocation) -> Self {
             let DatabaseLocation::File(file) = location else { return Self { path: None } };
-            // SQLite has its own files beside the file itself, and not beside a link to it.
+            // SQLite puts its own files next to the file itself, and not next to a link to it.
             let path = fs::canonicalize(file).ok().map(|file| {
                 let mut path = file.into_os_string();
                 path.push("-reserve");
@@ -58,39 +60,41 @@ mod linux {
             Self { path }
         }
 
-        /// Sets space aside where there is none yet, and enough is free. The store works without, so that a failure is no error.
-        pub(in super::super) fn set_aside(&self) {
+        /// Allocates the reserve if there is none yet and enough space is free. The store works without one, so a
+        /// failure is not an error.
+        pub(in super::super) fn allocate(&self) {
             let Some(path) = &self.path else { return };
-            // One that has no space is of a process that ended in between, or a copy.
+            // A file without disk space was left by a process that crashed, or is a copy.
             match fs::symlink_metadata(path) {
                 Ok(found) if found.st_blocks() * BLOCK >= MIN_BYTES => return,
-                Ok(_) => self.give_back(),
+                Ok(_) => self.release(),
                 Err(_) => {}
             }
-            // Removals that need it come again, and others go on writing: a quarter is left to them.
+            // A quarter of the free space is left to other writers.
             let free = path.parent().and_then(|directory| statvfs(directory).ok());
             let bytes = free.map_or(0, |free| (free.f_bavail.saturating_mul(free.f_frsize) / 4 * 3).min(MAX_BYTES));
             if bytes < MIN_BYTES {
                 return;
             }
-            // A process may be limited to smaller files, and ended by a signal where it makes a larger one.
-            let (made, _met_limit) = without_size_signal(|| make(path, bytes));
-            if let Err(error) = made {
-                tracing::debug!(%error, "no space is set aside beside a SQLite file");
-                self.give_back();
+            // A file that exceeds the file size limit of the process would raise a signal that ends it.
+            let (result, _hit_limit) = without_size_signal(|| create(path, bytes));
+            if let Err(error) = result {
+                tracing::debug!(%error, "no disk space is reserved for a SQLite file");
+                self.release();
             }
         }
 
-        /// Gives the space back to the disk, if there is any. A file of others that has its name is left.
-        pub(in super::super) fn give_back(&self) {
+        /// Frees the space of the reserve, if there is one. A file of the same name that is not a reserve is left
+        /// alone.
+        pub(in super::super) fn release(&self) {
             let Some(path) = &self.path else { return };
             if let Err(error) = remove(path) {
-                tracing::debug!(%error, "no space is given back beside a SQLite file");
+                tracing::debug!(%error, "the disk space reserved for a SQLite file is not released");
             }
         }
     }
 
-    fn make(path: &Path, bytes: u64) -> io::Result<()> {
+    fn create(path: &Path, bytes: u64) -> io::Result<()> {
         Ok(fallocate(File::create_new(path)?, FallocateFlags::empty(), 0, bytes)?)
     }
 
@@ -103,7 +107,7 @@ mod linux {
             file.take(MAX_BYTES).read_to_end(&mut content)?;
         }
         if content.len() as u64 != found.len() || content.iter().any(|byte| *byte != 0) {
-            return Err(io::Error::other("the file beside it is none of this store"));
+            return Err(io::Error::other("the file is not a reserve of this store"));
         }
         fs::remove_file(path)
     }

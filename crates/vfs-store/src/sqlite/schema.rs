@@ -1,50 +1,50 @@
-//! Schema and its migrations.
+//! Database schema and its migrations.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use vfs_core::{Error, ErrorKind};
 
 use super::error::SqliteResult;
 
-/// Marks a SQLite file as one of ours: "vfss".
+/// Application id of SQLite files of this store: "vfss".
 const APPLICATION: i32 = 0x7666_7373;
 
-/// What makes a file of each version into one of the next; the first makes it of an empty one.
+/// Migrations from each schema version to the next; the first creates the tables in an empty file.
 ///
-/// A step is never changed once it was released: files of its version are out there.
-const STEPS: &[&str] = &[
+/// A released migration never changes, as files of its version exist.
+const MIGRATIONS: &[&str] = &[
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
 ];
 
-/// The version of files that this program writes.
-pub(super) const VERSION: usize = STEPS.len();
+/// Schema version of the files that this program writes.
+pub(super) const VERSION: usize = MIGRATIONS.len();
 
-/// Brings the file to this version, at the same time as others may.
+/// Migrates the file to the current version. Other processes may migrate it at the same time.
 pub(super) fn prepare(connection: &mut Connection) -> SqliteResult<()> {
     let found = version(&connection.transaction()?)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" && mode != "memory" {
-        let message = "the file system that the SQLite file of the store is on cannot share memory between processes, \
-                       as a network's often cannot; put it on a local disk";
+        let message = "the file system of the SQLite file of the store cannot share memory between processes, which is \
+                       common for network file systems; move the file to a local disk";
         return Err(Error::new(ErrorKind::Unsupported, message).into());
     }
     if found == VERSION {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been first.
-    for step in &STEPS[version(&transaction)?..] {
-        transaction.execute_batch(step)?;
+    // Another process may have migrated the file in the meantime.
+    for migration in &MIGRATIONS[version(&transaction)?..] {
+        transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", i64::try_from(VERSION).unwrap_or(i64::MAX))?;
     Ok(transaction.commit()?)
 }
 
-/// Refuses to change a file that has another version than when it was opened: a newer program upgraded it, or another file was put
-/// in its place.
+/// Returns an error if the file no longer has the version with which it was opened: a newer program upgraded it, or it
+/// was replaced by another file.
 pub(super) fn require_current(connection: &Connection) -> SqliteResult<()> {
     let version: i64 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
     let message = match usize::try_from(version) {
@@ -59,11 +59,12 @@ pub(super) fn require_current(connection: &Connection) -> SqliteResult<()> {
 
 fn unknown_version(version: i64) -> String {
     format!(
-        "the SQLite file of the store is of version {version}, and this program knows those up to {VERSION}; use a newer program"
+        "the SQLite file of the store is of version {version}, and this program supports versions up to {VERSION}; use a newer \
+         program"
     )
 }
 
-/// The version that the file is of; 0 where it is empty.
+/// Returns the schema version of the file; 0 if the file is empty.
 fn version(transaction: &Transaction<'_>) -> SqliteResult<usize> {
     let application: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -72,7 +73,7 @@ fn version(transaction: &Transaction<'_>) -> SqliteResult<usize> {
     match usize::try_from(version) {
         Ok(0) if application == 0 && tables == 0 => Ok(0),
         _ if application != APPLICATION => {
-            refuse("the SQLite file of the store is another program's; name a file of its own".to_owned())
+            refuse("the SQLite file of the store is another program's; name a different file".to_owned())
         }
         Ok(version @ 1..=VERSION) => Ok(version),
         _ => refuse(unknown_version(version)),
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preparing_again_changes_nothing() {
+    fn a_second_migration_changes_nothing() {
         let mut connection = Connection::open_in_memory().expect("memory");
         prepare(&mut connection).expect("the first time");
         let changes = connection.total_changes();
@@ -94,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_an_earlier_version_is_brought_to_this_one() {
+    fn a_file_of_an_earlier_version_is_migrated() {
         let mut connection = Connection::open_in_memory().expect("memory");
-        connection.execute_batch(STEPS[0]).expect("the first version");
+        connection.execute_batch(MIGRATIONS[0]).expect("the first version");
         connection.pragma_update(None, "application_id", APPLICATION).expect("it is marked");
         connection.pragma_update(None, "user_version", 1).expect("it is marked");
         prepare(&mut connection).expect("it is ours");
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_refused_unchanged() {
+    fn a_file_of_another_program_is_refused_unchanged() {
         for (sql, word) in [
             ("CREATE TABLE accounts (id)", "another program's"),
             ("PRAGMA application_id = 7", "another program's"),

@@ -1,25 +1,25 @@
-//! Counts of a store.
+//! Statistics of a store and its file.
 
 use rusqlite::Connection;
 
 use super::error::SqliteResult;
 use crate::store::StoreStats;
 
-/// How large a SQLite file is, and what is in it beside the values.
+/// Size of a SQLite file, and counts of its data other than values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteStats {
-    /// Pages of the file.
+    /// Number of pages of the file.
     pub pages: u64,
-    /// Those of them that are free, to be used again.
+    /// Number of pages that are free and will be reused.
     pub free_pages: u64,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub page_size: u64,
-    /// Values that the search index does not know, and which every search reads.
+    /// Number of values that are not in the search index, or not with their current content. Every search reads them.
     pub not_indexed: u64,
-    /// Changes that are remembered, of all namespaces.
+    /// Number of changes in the logs of all namespaces.
     pub changes: u64,
-    /// The version of the file's tables.
+    /// Version of the database schema.
     pub schema_version: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of what is SQLite's own; what every store does is tested by the laws of stores.
+//! Tests of behaviour specific to SQLite; the laws of stores test behaviour that all stores share.
 
 mod beside_memory;
 mod faults;
@@ -38,7 +38,7 @@ fn directory() -> TempDir {
 }
 
 fn config(directory: &TempDir) -> SqliteConfig {
-    // No test of this file cuts the power.
+    // No test here simulates a power cut.
     SqliteConfig::new(directory.path().join("store.db")).durability(SqliteDurability::Normal)
 }
 
@@ -61,7 +61,7 @@ async fn assert_clean(store: &SqliteStore) {
     assert_eq!(store.check().await.expect("it checks").problems, []);
 }
 
-/// Writes so many files, one by one, that none of those before waits for being indexed any more, and removes them.
+/// Writes and removes enough files for all earlier ones to be indexed.
 async fn settle(store: &SqliteStore) {
     let namespace = space("somebody/else");
     let names = || (0..64).map(|number| path(&format!("/{number}")));

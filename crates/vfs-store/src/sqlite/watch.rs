@@ -1,4 +1,4 @@
-//! Notification of changes, also by other processes.
+//! Notification of changes by this and by other processes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use vfs_core::Result;
 
 use super::pool::Pool;
 
-/// How often the file is asked whether another process changed it, while anyone waits.
+/// Interval at which the file is polled for changes of other processes while a caller waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Tells all who wait that there may be a change.
+/// Wakes all waiting callers when there may be a change.
 #[derive(Debug)]
 pub(super) struct ChangeNotifier {
     event: Event,
-    /// One connection of its own, as SQLite tells each what others changed. None where there are no other processes.
+    /// Pool of one separate connection, as `data_version` is relative to a connection. `None` for a database in memory.
     pool: Option<Arc<Pool>>,
-    asked: Mutex<LastPoll>,
+    last_poll: Mutex<LastPoll>,
 }
 
-/// When the file was asked the last time, and what it said.
+/// Time and result of the last poll of the file.
 #[derive(Debug, Default)]
 struct LastPoll {
     at: Option<Instant>,
@@ -31,57 +31,57 @@ struct LastPoll {
 
 impl ChangeNotifier {
     pub(super) fn new(pool: Option<Pool>) -> Self {
-        Self { event: Event::new(), pool: pool.map(Arc::new), asked: Mutex::default() }
+        Self { event: Event::new(), pool: pool.map(Arc::new), last_poll: Mutex::default() }
     }
 
-    /// Tells of a change of this process.
+    /// Wakes all waiting callers.
     pub(super) fn notify(&self) {
         self.event.notify(usize::MAX);
     }
 
-    /// Listens from now on.
+    /// Returns a listener for the changes from now on.
     pub(super) fn listen(&self) -> EventListener {
         self.event.listen()
     }
 
-    /// Waits for `news`, and asks the file now and then, once for all who wait.
-    pub(super) async fn wait(&self, news: EventListener) -> Result<()> {
+    /// Waits for an event of `listener`, and polls the file meanwhile, once for all waiting callers.
+    pub(super) async fn wait(&self, listener: EventListener) -> Result<()> {
         let Some(pool) = &self.pool else {
-            news.await;
+            listener.await;
             return Ok(());
         };
-        tokio::pin!(news);
+        tokio::pin!(listener);
         loop {
-            if tokio::time::timeout(POLL_INTERVAL, &mut news).await.is_ok() {
+            if tokio::time::timeout(POLL_INTERVAL, &mut listener).await.is_ok() {
                 return Ok(());
             }
             if self.is_due() {
                 let version = pool.run(|connection| Ok(data_version(connection)?)).await?;
-                if self.is_news(version) {
+                if self.is_new_version(version) {
                     self.notify();
                 }
             }
         }
     }
 
-    /// Whether nobody asked lately. Who is told so is the one to ask.
+    /// Returns whether the last poll is long enough ago. If so, the caller polls next.
     fn is_due(&self) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = asked.at.is_none_or(|at| at.elapsed() >= POLL_INTERVAL / 2);
+        let mut last_poll = self.last_poll.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last_poll.at.is_none_or(|at| at.elapsed() >= POLL_INTERVAL / 2);
         if is_due {
-            asked.at = Some(Instant::now());
+            last_poll.at = Some(Instant::now());
         }
         is_due
     }
 
-    fn is_news(&self, version: i64) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was changed before the first question, nobody knows.
-        asked.version.replace(version) != Some(version)
+    fn is_new_version(&self, version: i64) -> bool {
+        let mut last_poll = self.last_poll.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first poll has no earlier version to compare with, so it counts as a change.
+        last_poll.version.replace(version) != Some(version)
     }
 }
 
-/// A number that is another one whenever another connection changed the file in between.
+/// Returns a number that changes whenever another connection commits a change to the file.
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "data_version", |row| row.get(0))
 }

@@ -3,7 +3,7 @@
 CREATE TABLE namespaces (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    -- The number of the last change. Whoever changes anything in the namespace holds the lock of this row until the commit.
+    -- The sequence number of the last change. A change of the namespace locks this row until the commit.
     sequence bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
@@ -11,7 +11,8 @@ CREATE SEQUENCE contents AS bigint;
 
 CREATE TABLE files (
     namespace bigint NOT NULL,
-    -- The directory, with a '/' at its end: all that is below '/a' has a parent from '/a/' up to '/a0', as '0' comes after '/'.
+    -- The directory, with a trailing '/': files below '/a' have a parent from '/a/' up to '/a0', as '0' comes after
+    -- '/'.
     parent text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     path text COLLATE "C" GENERATED ALWAYS AS (parent || name) STORED,
@@ -26,33 +27,33 @@ CREATE UNIQUE INDEX files_path ON files (namespace, path);
 CREATE UNIQUE INDEX files_level ON files (namespace, parent, name);
 CREATE INDEX files_content ON files (namespace, content);
 
--- The contents, which never change once they are there; copies of a file share one. A foreign key would cost a look-up for each
--- write, and `check` finds what it would prevent.
+-- Contents, which are immutable; copies of a file share one. A foreign key would cost a look-up for each write, and
+-- `check` finds the errors that it would prevent.
 CREATE TABLE chunks (
     namespace bigint NOT NULL,
     content bigint NOT NULL,
     part integer NOT NULL,
-    -- Whether this is all of the content, and UTF-8 without NUL of at most 128 KiB: then a search can ask the index.
+    -- Whether this is the whole content, and UTF-8 without NUL of at most 128 KiB, which the search index covers.
     is_text boolean NOT NULL,
     data bytea NOT NULL,
     PRIMARY KEY (namespace, content, part)
 );
 
--- Not compressed, so that a part of a chunk can be read without the rest.
+-- Chunks are not compressed, so that a part can be read without the rest.
 ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
 
--- What a search always has to read.
+-- Contents that the search index does not cover, which are candidates of every search.
 CREATE INDEX chunks_of_no_text ON chunks (namespace, content) WHERE NOT is_text AND part = 0;
 
 CREATE TABLE changes (
     namespace bigint NOT NULL,
     sequence bigint NOT NULL,
-    -- Which call made it: a random number, by which one that lost the answer finds out that it was made.
+    -- The id of the write, by which a client whose connection was lost finds out that its change was committed.
     write_id bytea NOT NULL,
     -- 1 created, 2 changed, 3 removed, 4 moved.
     kind smallint NOT NULL,
     path text COLLATE "C" NOT NULL,
-    -- Where it was moved to.
+    -- The new path of a moved file.
     target text COLLATE "C",
     size bigint,
     version text COLLATE "C",
@@ -61,20 +62,20 @@ CREATE TABLE changes (
     PRIMARY KEY (namespace, sequence)
 );
 
--- Who waits for changes, as a notification makes all commits of the server wait for each other.
+-- Namespaces with a subscriber. Others get no notifications, because these serialise all commits of the server.
 CREATE UNLOGGED TABLE watched (
     namespace bigint PRIMARY KEY,
     until timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
--- The text that the index for searches holds: in lower case as far as ASCII goes, which is all that "C" knows of. A search
--- computes it for every content that the index finds, so that it has to be cheap.
+-- Returns the text in the search index: ASCII letters are in lower case, as collation "C" folds no others. A search
+-- computes it for every content that the index finds, so it has to be cheap.
 CREATE FUNCTION searchable(data bytea) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 100
     AS $$ SELECT lower(convert_from(data, 'UTF8') COLLATE "C") $$;
 
--- The first condition that does not hold, with what is at its path; no row where all hold. As it is STABLE, all of it is seen
--- at one moment. Kinds: 1 nothing is at the path, 2 this version is, 3 nothing is below it.
+-- Returns the first condition that does not hold, with the file at its path, or no row if all hold. As the function is
+-- STABLE, it sees one snapshot. Kinds: 1 no file at the path, 2 a file with this version, 3 no file below the path.
 CREATE FUNCTION refusal(space bigint, kinds smallint[], paths text[], versions text[]) RETURNS TABLE (
     at_path text, at_size bigint, at_version text, at_created timestamptz, at_modified timestamptz
 )
@@ -96,7 +97,7 @@ BEGIN
         LIMIT 1;
 END $$;
 
--- Removes a content that no file has any more.
+-- Removes a content that no file uses any more.
 CREATE FUNCTION release(space bigint, released bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -105,7 +106,7 @@ BEGIN
     END IF;
 END $$;
 
--- Puts `file` where it says; answers whether nothing was there.
+-- Puts `file` at its path. Returns whether there was no file.
 CREATE FUNCTION place(file files) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -129,7 +130,8 @@ BEGIN
     RETURN false;
 END $$;
 
--- The id of a namespace, which is made where it is missing, and the number of its last change. Its row stays locked.
+-- Returns the id of a namespace, which is created if it is missing, and the sequence number of its last change. Its row
+-- stays locked.
 CREATE FUNCTION enter(of_namespace text, OUT space bigint, OUT last bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -140,10 +142,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Makes all the steps, in their order, if all the conditions hold. The answer has a row for each step, or ends with one that is
--- not done, and the caller rolls back. Each row of a change that was made names the transaction, so that whoever loses
--- the answer to the commit can ask what became of it.
--- Kinds of steps: 1 put, 2 delete, 3 move, 4 copy. A put whose content is in `chunks` already names it; else it has the data.
+-- Applies all the steps in order if all the conditions hold. The result has a row for each step, or ends with a row
+-- that is not done, and the caller rolls back. Each row of an applied change has the id of the transaction, so that a
+-- client that does not get the response to its commit can query the outcome. Kinds of steps: 1 put, 2 delete, 3 move, 4
+-- copy. A put has the number of its content if that is already in `chunks`, or its data.
 CREATE FUNCTION change(
     of_namespace text,
     condition_kinds smallint[], condition_paths text[], condition_versions text[],
@@ -255,9 +257,9 @@ BEGIN
     END IF;
 END $$;
 
--- One level of a directory: its files by name, then the directories in it, in the order of their names with a '/' at the end.
--- Directories are not kept anywhere: each is found by looking for the first parent after all that is in the one before, which
--- costs one look into the index for each, however much they hold.
+-- Returns one level of a directory: its files by name, then its directories, in the order of their names with a
+-- trailing '/'. Directories are not stored: each is found as the first parent after all paths in the previous one,
+-- which costs one look-up in the index for each directory, however many files it has.
 CREATE FUNCTION list_level(
     of_namespace text, directory text, after_name text, after_directory text, most integer
 ) RETURNS TABLE (

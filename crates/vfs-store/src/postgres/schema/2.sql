@@ -1,10 +1,10 @@
--- Contents that were stored in parts, before the change that makes them files.
+-- Staged contents, before the change that puts them.
 CREATE TABLE staged (
     token text COLLATE "C" PRIMARY KEY,
     namespace bigint NOT NULL,
     -- The number of the content in `chunks`.
     content bigint NOT NULL UNIQUE,
-    -- When the last part was stored.
+    -- The time at which the last part was stored.
     touched_at timestamptz NOT NULL
 );
 

@@ -1,4 +1,4 @@
--- Mutations that were made, by which one that is sent again finds its result.
+-- Records of applied operations, by which a repeated operation finds its result.
 CREATE TABLE operations (
     namespace text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,

@@ -1,4 +1,5 @@
--- Whose files there are. `sequence` is the number of the newest change; `files` and `bytes` are how many there are.
+-- Namespaces. `sequence` is the sequence number of the newest change; `files` and `bytes` are the counts of the
+-- namespace.
 CREATE TABLE namespaces (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -7,9 +8,10 @@ CREATE TABLE namespaces (
     bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- What is known of each file, in the order of paths, which are compared byte by byte. `version` is the first half of the
--- content's blake3 hash, `write_id` tells which write made it, and times are microseconds since 1970. `indexed` says what
--- `texts` knows: 0 nothing, as it is not to; 1 the content; 2 nothing yet; 3 what the content was before.
+-- Metadata of each file, in the order of paths, which are compared byte by byte. `version` is the first half of the
+-- BLAKE3 hash of the content, `write_id` identifies the write that put it, and times are microseconds since 1970.
+-- `indexed` is the state of the entry in `texts`: 0 never indexed; 1 the content; 2 not indexed yet; 3 an earlier
+-- content.
 CREATE TABLE files (
     namespace INTEGER NOT NULL,
     path TEXT NOT NULL,
@@ -26,7 +28,8 @@ CREATE TABLE files (
 CREATE INDEX files_not_indexed ON files (namespace, path) WHERE indexed <> 1;
 CREATE INDEX files_waiting ON files (indexed, size) WHERE indexed >= 2;
 
--- Content, in pieces of 1 MiB and a last one that may be shorter. `place` is the file's id * 2^20 + the piece's number.
+-- Contents in pieces of 1 MiB and a last one that may be shorter. `place` is the id of the file * 2^20 + the number of
+-- the piece.
 CREATE TABLE chunks (
     place INTEGER PRIMARY KEY,
     content BLOB NOT NULL
@@ -46,7 +49,7 @@ CREATE TABLE changes (
     PRIMARY KEY (namespace, sequence)
 ) STRICT, WITHOUT ROWID;
 
--- Which files hold each three characters, after folding; the rowid is the file's id.
+-- Trigram index of the folded contents; the rowid is the id of the file.
 CREATE VIRTUAL TABLE texts USING fts5(
     body,
     content = '',

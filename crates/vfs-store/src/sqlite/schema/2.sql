@@ -1,5 +1,5 @@
--- Ids of files that were removed with many others and that `texts` still has. Later changes take them from it, a bounded number
--- at a time; until then they name no other file.
+-- Ids of files that were removed with many others and still have an entry in `texts`. Later changes remove these
+-- entries, a bounded number at a time; until then no other file gets the id.
 CREATE TABLE removed (
     id INTEGER PRIMARY KEY
 ) STRICT;

@@ -1,4 +1,4 @@
--- Mutations that were made, by which one that is sent again finds its result. `made` is in microseconds since 1970.
+-- Records of applied operations, by which a repeated operation finds its result. `made` is in microseconds since 1970.
 CREATE TABLE operations (
     namespace TEXT NOT NULL,
     key TEXT NOT NULL,

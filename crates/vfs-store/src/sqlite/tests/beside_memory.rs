@@ -1,4 +1,4 @@
-//! Random operations give what they give in memory.
+//! Random operations, compared with the store in memory.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -24,9 +24,9 @@ const PATHS: [&str; 12] = [
 
 #[derive(Debug, Clone)]
 enum Step {
-    Put(usize, usize, Wanted),
-    Delete(usize, Wanted),
-    Batch(Vec<(usize, Wanted)>, Option<usize>, Vec<Part>),
+    Put(usize, usize, ExpectedState),
+    Delete(usize, ExpectedState),
+    Batch(Vec<(usize, ExpectedState)>, Option<usize>, Vec<Part>),
     Get(usize, Option<Range<u64>>),
     List(usize, ListDepth, usize),
     Since(u64, usize),
@@ -42,9 +42,9 @@ enum Part {
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
-    Anything,
-    Nothing,
+enum ExpectedState {
+    Any,
+    Absent,
     Content(usize),
 }
 
@@ -61,15 +61,15 @@ const CONTENTS: [&[u8]; 8] = [
 const NEEDLES: [&str; 8] = ["hello", "WORLD", "kelvin", "größe", "STRASSE", "ld", "needle", "lo wor"];
 
 fn content(number: usize) -> Bytes {
-    // The last one has several pieces, and is so large that no file waits for being indexed after it.
+    // The last content has several pieces, and is so large that all waiting files are indexed after it.
     CONTENTS.get(number).map_or_else(|| Bytes::from(vec![b'y'; (1 << 20) + 5]), |content| Bytes::from_static(content))
 }
 
-fn expected(wanted: &Wanted) -> Precondition {
-    match wanted {
-        Wanted::Anything => Precondition::Any,
-        Wanted::Nothing => Precondition::Absent,
-        Wanted::Content(number) => Precondition::Version(crate::store::version_of(&content(*number))),
+fn expected(state: &ExpectedState) -> Precondition {
+    match state {
+        ExpectedState::Any => Precondition::Any,
+        ExpectedState::Absent => Precondition::Absent,
+        ExpectedState::Content(number) => Precondition::Version(crate::store::version_of(&content(*number))),
     }
 }
 
@@ -87,7 +87,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     use vfs_core::CaseMode::{Insensitive, Sensitive, Smart};
     let at = || 0..PATHS.len();
     let number = || prop_oneof![9 => 0..CONTENTS.len(), 1 => Just(CONTENTS.len())];
-    let wanted = || prop_oneof![2 => Just(Wanted::Anything), 1 => Just(Wanted::Nothing), 2 => number().prop_map(Wanted::Content)];
+    let state = || prop_oneof![2 => Just(ExpectedState::Any), 1 => Just(ExpectedState::Absent), 2 => number().prop_map(ExpectedState::Content)];
     let part = prop_oneof![
         (at(), number()).prop_map(|(to, number)| Part::Put(to, number)),
         at().prop_map(Part::Delete),
@@ -95,7 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (at(), at()).prop_map(|(from, to)| Part::Copy(from, to)),
     ];
     let batch = (
-        prop::collection::vec((at(), wanted()), 0..2),
+        prop::collection::vec((at(), state()), 0..2),
         prop::option::weighted(0.2, at()),
         prop::collection::vec(part, 0..5),
     );
@@ -103,8 +103,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let depth = prop_oneof![Just(ListDepth::Level), Just(ListDepth::All)];
     let case = prop_oneof![Just(Sensitive), Just(Insensitive), Just(Smart)];
     let step = prop_oneof![
-        6 => (at(), number(), wanted()).prop_map(|(to, number, wanted)| Step::Put(to, number, wanted)),
-        2 => (at(), wanted()).prop_map(|(from, wanted)| Step::Delete(from, wanted)),
+        6 => (at(), number(), state()).prop_map(|(to, number, state)| Step::Put(to, number, state)),
+        2 => (at(), state()).prop_map(|(from, state)| Step::Delete(from, state)),
         4 => batch.prop_map(|(conditions, below, parts)| Step::Batch(conditions, below, parts)),
         2 => (at(), range).prop_map(|(from, range)| Step::Get(from, range)),
         3 => (0..PATHS.len() + 1, depth, 1..6_usize).prop_map(|(below, depth, limit)| Step::List(below, depth, limit)),
@@ -138,19 +138,19 @@ async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
     for (second, step) in (1_700_000_000..).zip(steps) {
         let at = time(second);
         match step {
-            Step::Put(to, number, wanted) => {
+            Step::Put(to, number, state) => {
                 let value = NewValue::new(content(*number), at);
-                let found = store.put(&key(PATHS[*to]), value.clone(), &expected(wanted)).await.expect("it answers");
-                let told = model.put(&key(PATHS[*to]), value, &expected(wanted)).await.expect("it answers");
-                prop_assert_eq!(found, told);
+                let found = store.put(&key(PATHS[*to]), value.clone(), &expected(state)).await.expect("it answers");
+                let modelled = model.put(&key(PATHS[*to]), value, &expected(state)).await.expect("it answers");
+                prop_assert_eq!(found, modelled);
             }
-            Step::Delete(from, wanted) => {
-                let found = store.delete(&key(PATHS[*from]), &expected(wanted)).await.expect("it answers");
-                prop_assert_eq!(found, model.delete(&key(PATHS[*from]), &expected(wanted)).await.expect("it answers"));
+            Step::Delete(from, state) => {
+                let found = store.delete(&key(PATHS[*from]), &expected(state)).await.expect("it answers");
+                prop_assert_eq!(found, model.delete(&key(PATHS[*from]), &expected(state)).await.expect("it answers"));
             }
             Step::Batch(conditions, below, parts) => {
                 let mut all: Vec<_> =
-                    conditions.iter().map(|(at, wanted)| Condition::At(path(PATHS[*at]), expected(wanted))).collect();
+                    conditions.iter().map(|(at, state)| Condition::At(path(PATHS[*at]), expected(state))).collect();
                 all.extend(below.map(|at| Condition::NothingBelow(path(PATHS[at]))));
                 let writes: Vec<_> = parts.iter().map(|part| write(part, at)).collect();
                 let found = store.batch(&namespace, &all, writes.clone()).await.expect("it answers");
@@ -173,9 +173,9 @@ async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Search(at, needle, case) => {
                 let query = TextQuery::new(vec![NEEDLES[*needle].to_owned()], *case);
                 let found = store.candidates(&namespace, &below(*at), &query).await.expect("it answers");
-                let held = model.candidates(&namespace, &below(*at), &query).await.expect("it answers");
-                if let (Some(found), Some(held)) = (found, held) {
-                    prop_assert!(found.is_superset(&held), "{query:?}: {found:?} misses some of {held:?}");
+                let matches = model.candidates(&namespace, &below(*at), &query).await.expect("it answers");
+                if let (Some(found), Some(matches)) = (found, matches) {
+                    prop_assert!(found.is_superset(&matches), "{query:?}: {found:?} misses some of {matches:?}");
                 }
             }
         }
@@ -189,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_does_what_a_store_in_memory_does(steps in steps(), is_file in any::<bool>()) {
+    fn random_operations_have_the_results_of_the_store_in_memory(steps in steps(), is_file in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let directory = directory();

@@ -1,4 +1,4 @@
-//! What is wrong with the file is told in words that say what to do.
+//! Errors of a faulty file, which say what to do.
 
 #![expect(clippy::disallowed_methods, reason = "these tests damage files")]
 
@@ -19,7 +19,7 @@ fn edit(config: &SqliteConfig, sql: &str) {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused_and_left_as_it_is() {
+async fn a_file_that_is_not_a_database_is_refused_unchanged() {
     let directory = directory();
     let file = directory.path().join("notes.txt");
     fs::write(&file, "some notes\n".repeat(1000)).expect("it writes");
@@ -30,7 +30,7 @@ async fn what_is_no_database_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_database_of_others_or_of_a_newer_version_is_refused() {
+async fn a_database_of_another_program_or_a_newer_version_is_refused() {
     let directory = directory();
     let config = config(&directory);
     drop(SqliteStore::open(config.clone()).await.expect("it opens"));
@@ -55,7 +55,7 @@ async fn a_file_that_has_another_version_than_when_it_was_opened_is_not_changed(
 }
 
 #[tokio::test]
-async fn a_path_that_cannot_be_made_says_why() {
+async fn a_file_that_cannot_be_created_is_an_error_with_its_reason() {
     let directory = directory();
     let below = |name: &str| SqliteConfig::new(directory.path().join(name));
     fs::write(directory.path().join("file"), "x").expect("it writes");
@@ -105,24 +105,24 @@ async fn a_truncated_file_is_an_error_and_never_empty() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_hold_is_busy_after_a_while() {
+async fn a_locked_file_is_busy_after_the_timeout() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
     let store = SqliteStore::open(config.clone()).await.expect("it opens");
     let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
     let other = Connection::open(file).expect("it opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("it begins");
-    let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("it is held");
+    let error = store.put(&key("/a"), value("x"), &Precondition::Any).await.expect_err("it is locked");
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(error.is_temporary() && error.message().contains("busy_timeout"), "{error}");
-    // Those who read are not held up.
+    // Readers are not blocked.
     assert_eq!(store.head(&key("/a")).await.expect("it reads"), None);
     other.execute_batch("ROLLBACK").expect("it ends");
     put(&store, "/a", "x").await;
 }
 
 #[tokio::test]
-async fn a_new_file_that_others_hold_is_busy_too() {
+async fn a_locked_new_file_is_busy_too() {
     let directory = directory();
     let config = config(&directory).busy_timeout(Duration::from_millis(1));
     let DatabaseLocation::File(file) = &config.location else { panic!("it is a file") };
@@ -132,7 +132,7 @@ async fn a_new_file_that_others_hold_is_busy_too() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_takes_nothing_away() {
+async fn a_full_disk_is_an_error_and_loses_no_data() {
     let directory = directory();
     let store = open(&directory).await;
     put(&store, "/before", "x").await;
@@ -162,19 +162,19 @@ async fn a_full_disk_is_told_and_takes_nothing_away() {
 async fn a_panic_is_an_error_and_loses_no_connection() {
     let store = memory().await;
     put(&store, "/a", "x").await;
-    let ended: Result<()> = store.inner.writer.run(|_| panic!("on purpose")).await;
-    assert_eq!(ended.expect_err("it panicked").kind(), ErrorKind::Internal);
+    let result: Result<()> = store.inner.writer.run(|_| panic!("on purpose")).await;
+    assert_eq!(result.expect_err("it panicked").kind(), ErrorKind::Internal);
     assert!(store.head(&key("/a")).await.expect("it reads").is_some());
 }
 
 #[tokio::test]
-async fn tables_that_are_gone_are_told() {
+async fn missing_tables_are_an_error() {
     let directory = directory();
     let config = config(&directory);
     let store = open(&directory).await;
     put(&store, "/a", "x").await;
     edit(&config, "DROP TABLE chunks");
-    let error = store.get(&key("/a"), None).await.expect_err("it is gone");
+    let error = store.get(&key("/a"), None).await.expect_err("a table is missing");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("restore a backup"), "{error}");
 }

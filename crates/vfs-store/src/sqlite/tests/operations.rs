@@ -1,4 +1,4 @@
-//! Checks, copies and counts; pieces of content; the log.
+//! Verification, backups and statistics; pieces of contents; the change log.
 
 use super::*;
 use crate::store::ChangeRecord;
@@ -39,7 +39,7 @@ async fn every_kind_of_damage_is_found_by_a_check() {
         ("DELETE FROM chunks WHERE place >> 20 = 1", "should have"),
         ("DELETE FROM chunks WHERE place = (3 << 20) + 1", "should have"),
         ("UPDATE chunks SET place = place + 5 WHERE place >> 20 = 1", "piece 5"),
-        ("INSERT INTO chunks VALUES (99 << 20, x'00')", "a file 99 that is not there"),
+        ("INSERT INTO chunks VALUES (99 << 20, x'00')", "a file 99 that does not exist"),
         ("DELETE FROM texts WHERE rowid = 1", "search index"),
         ("INSERT OR REPLACE INTO texts (rowid, body) VALUES (1, 'something else')", "search index"),
         ("INSERT INTO texts (rowid, body) VALUES (99, 'something else')", "a file 99"),
@@ -49,7 +49,7 @@ async fn every_kind_of_damage_is_found_by_a_check() {
         ("UPDATE namespaces SET bytes = bytes + 1", "counts"),
         ("UPDATE namespaces SET sequence = sequence + 1", "log of changes"),
         ("DELETE FROM changes WHERE sequence = 2", "log of changes"),
-        ("DELETE FROM namespaces", "a namespace 1 that is not there"),
+        ("DELETE FROM namespaces", "a namespace 1 that does not exist"),
         ("UPDATE namespaces SET name = 'a//b'", "cannot be named"),
         ("UPDATE files SET path = '/a/../b' WHERE id = 1", "cannot name a file"),
         ("UPDATE files SET version = x'00' WHERE id = 1", "cannot be read"),
@@ -57,7 +57,7 @@ async fn every_kind_of_damage_is_found_by_a_check() {
         let store = memory().await;
         put(&store, "/a", "some text").await;
         put(&store, "/b", "another text").await;
-        // This one is large enough for all to be indexed.
+        // This file is large enough for all waiting files to be indexed.
         put(&store, "/c", vec![b'c'; (1 << 20) + 1]).await;
         assert_clean(&store).await;
         sql(&store, damage).await;
@@ -75,7 +75,7 @@ async fn a_page_that_is_damaged_is_found_by_a_check() {
     let store = memory().await;
     put(&store, "/a", "some text").await;
     settle(&store).await;
-    // An index that should have the row by its own words, and has not.
+    // Change the definition of an index so that a row that matches it is missing.
     sql(
         &store,
         "PRAGMA writable_schema = on; UPDATE sqlite_schema SET sql = replace(sql, 'indexed <> 1', 'indexed <> 2')
@@ -129,7 +129,7 @@ async fn a_copy_is_whole_while_others_write() {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_can_be_kept_by_a_copy() {
+async fn a_store_in_memory_can_be_saved_by_a_backup() {
     let directory = directory();
     let store = memory().await;
     put(&store, "/a", "text").await;
@@ -146,7 +146,7 @@ async fn stats_count_what_is_there() {
     let store = memory().await;
     put(&store, "/a", "text").await;
     put(&store, "/b", vec![0_u8; 3000]).await;
-    put(&store, "/c", "gone").await;
+    put(&store, "/c", "deleted").await;
     assert!(matches!(store.delete(&key("/c"), &Precondition::Any).await.expect("it deletes"), PutOutcome::Applied(_)));
     let stats = store.stats().await.expect("it counts");
     assert_eq!((stats.namespaces, stats.files, stats.bytes), (1, 2, 3004));
@@ -156,7 +156,7 @@ async fn stats_count_what_is_there() {
 }
 
 #[tokio::test]
-async fn the_newest_changes_are_remembered_and_the_others_forgotten() {
+async fn the_log_retains_the_newest_changes_and_trims_the_others() {
     let store = memory().await;
     let namespace = space("org/user");
     let writes = |count: u64| (0..count).map(|_| Write::Put(path("/a"), value("x"))).collect::<Vec<_>>();
@@ -171,10 +171,10 @@ async fn the_newest_changes_are_remembered_and_the_others_forgotten() {
     let since = async |seen: u64, limit| store.since(&namespace, Sequence(seen), limit).await.expect("it reads");
     assert_eq!(since(0, 10).await, ChangePage::Expired(Sequence(last)));
     assert_eq!(since(last + 1, 10).await, ChangePage::Expired(Sequence(last)));
-    let ChangePage::Changes { changes, next, has_more } = since(last - 4096, 5000).await else { panic!("forgotten") };
+    let ChangePage::Changes { changes, next, has_more } = since(last - 4096, 5000).await else { panic!("expired") };
     assert_eq!((changes.len(), next, has_more), (4096, Sequence(last), false));
     assert!(store.file_stats().await.expect("it counts").changes < 4096 + 64 + 1);
-    let ChangePage::Changes { changes, next, has_more } = since(last - 5, 2).await else { panic!("forgotten") };
+    let ChangePage::Changes { changes, next, has_more } = since(last - 5, 2).await else { panic!("expired") };
     assert!(matches!(
         &changes[..],
         [(Sequence(4361), ChangeRecord::Changed(..)), (Sequence(4362), ChangeRecord::Changed(..))]
@@ -195,7 +195,7 @@ async fn a_token_of_another_store_is_refused() {
 }
 
 #[tokio::test]
-async fn a_listing_does_not_look_into_what_is_below() {
+async fn a_listing_skips_the_files_below_its_directories() {
     let store = memory().await;
     let mut writes = Vec::new();
     for number in 0..20_000 {
@@ -203,7 +203,7 @@ async fn a_listing_does_not_look_into_what_is_below() {
     }
     writes.push(Write::Put(path("/dir/file"), value("x")));
     assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Applied(_)));
-    // SQLite counts the steps of its virtual machine; a step for each value below would be 20,000 and more.
+    // SQLite counts the steps of its virtual machine; with one for each value below, there would be over 20,000.
     let steps = store.inner.readers.run(|connection| {
         let namespace = rows::namespace_id(connection, &space("org/user"))?.expect("it is there");
         let page = list::list(connection, namespace, &ListRequest::level(path("/dir")))?;

@@ -1,4 +1,4 @@
-//! What the index leaves out holds no needle.
+//! Candidates of searches, and maintenance of the search index.
 
 use vfs_core::CaseMode::{self, Insensitive, Sensitive, Smart};
 
@@ -41,13 +41,13 @@ async fn only_what_may_hold_a_needle_is_a_candidate() {
 }
 
 #[tokio::test]
-async fn no_more_are_told_than_are_worth_it() {
+async fn more_candidates_than_the_limit_are_not_returned() {
     let store = memory().await;
     for number in 0..5 {
         put(&store, &format!("/d/{number}"), "needle").await;
     }
-    let count = async |below: &str, most| {
-        let query = TextQuery::new(vec!["needle".to_owned()], Sensitive).max_candidates(most);
+    let count = async |below: &str, limit| {
+        let query = TextQuery::new(vec!["needle".to_owned()], Sensitive).max_candidates(limit);
         let found = store.candidates(&space("org/user"), &path(below), &query).await.expect("it answers");
         found.map(|found| found.len())
     };
@@ -62,7 +62,7 @@ async fn no_more_are_told_than_are_worth_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_indexed_is_always_a_candidate() {
+async fn a_file_that_is_not_indexed_is_always_a_candidate() {
     let store = memory().await;
     put(&store, "/binary", "nee\0dle").await;
     put(&store, "/latin", &b"\xe4\xf6\xfc"[..]).await;
@@ -132,10 +132,10 @@ async fn namespaces_do_not_see_each_other() {
     ));
     settle(&store).await;
     let query = TextQuery::new(vec!["needle".to_owned()], Sensitive);
-    let ask = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &query).await.expect("it answers");
-    assert_eq!(ask("org").await, Some(CandidateKeys::new()));
-    assert_eq!(ask("org/user").await, Some([path("/a")].into()));
-    assert_eq!(ask("org/user/never").await, Some(CandidateKeys::new()));
+    let search = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &query).await.expect("it answers");
+    assert_eq!(search("org").await, Some(CandidateKeys::new()));
+    assert_eq!(search("org/user").await, Some([path("/a")].into()));
+    assert_eq!(search("org/user/never").await, Some(CandidateKeys::new()));
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn the_removal_of_many_files_does_not_rewrite_the_index() {
     assert!(size() >= before, "{} bytes of {before}", size());
     assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec![]));
     assert_eq!(found(&store, "/", "/d/1777/d", Sensitive).await, Some(vec!["/d/1777".to_owned()]));
-    // What is written later in the place of those is in the index, too.
+    // Files that are written again later are in the index, too.
     for first in (0..1024).step_by(64) {
         let writes = names(first..first + 64).map(|at| Write::Put(at.clone(), text(&at))).collect();
         assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
@@ -215,7 +215,7 @@ async fn files_that_are_removed_with_many_others_are_removed_from_the_index_by_l
     let writes = names(0..4000).map(|at| Write::Put(at.clone(), value(format!("the text of {at}")))).collect();
     assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));
 
-    // A process that ends right after the removal.
+    // Simulate a process that crashes right after the removal.
     let mut connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
     let transaction = connection.transaction().expect("it begins");
     let writes: Vec<_> = names(500..4000).map(Write::Delete).collect();
@@ -236,7 +236,7 @@ async fn files_that_are_removed_with_many_others_are_removed_from_the_index_by_l
     assert_eq!(left(), 2500);
     assert_clean(&store).await;
     assert_eq!(found(&store, "/", "the text of /d/5063", Sensitive).await, Some(vec!["/d/5063".to_owned()]));
-    // Each removal makes two passes of 1,000 files.
+    // Each removal runs two passes of 1,000 files.
     for (numbers, expected) in [(0..100, 600), (100..200, 0)] {
         let writes = names(numbers).map(Write::Delete).collect();
         assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Applied(_))));

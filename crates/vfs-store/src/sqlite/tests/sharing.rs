@@ -33,31 +33,31 @@ async fn of_many_who_expect_one_version_one_wins() {
 }
 
 #[tokio::test]
-async fn a_change_of_another_store_is_told() {
+async fn a_change_of_another_store_wakes_a_waiting_caller() {
     let directory = directory();
     let (one, other) = (open(&directory).await, open(&directory).await);
     let namespace = space("org/user");
     for number in 0..3 {
         let seen = one.last_sequence(&namespace).await.expect("it reads");
         let (changed, _) = tokio::join!(one.changed(&namespace, seen), put(&other, "/a", format!("{number}")));
-        changed.expect("it is told");
+        changed.expect("it wakes");
         let ChangePage::Changes { changes, .. } = one.since(&namespace, seen, 10).await.expect("it reads") else {
-            panic!("forgotten")
+            panic!("expired")
         };
         assert!(matches!(&changes[..], [(_, ChangeRecord::Created(..) | ChangeRecord::Changed(..))]), "{changes:?}");
     }
 }
 
 #[tokio::test]
-async fn a_change_of_the_same_store_is_told() {
+async fn a_change_of_the_same_store_wakes_a_waiting_caller() {
     let store = memory().await;
     let namespace = space("org/user");
     let waiting = store.changed(&namespace, Sequence(0));
     tokio::pin!(waiting);
     assert!(futures::poll!(&mut waiting).is_pending());
     put(&store, "/a", "x").await;
-    waiting.await.expect("it is told");
-    store.changed(&namespace, Sequence(0)).await.expect("it is told at once");
+    waiting.await.expect("it wakes");
+    store.changed(&namespace, Sequence(0)).await.expect("it returns at once");
 }
 
 #[tokio::test]
@@ -71,11 +71,11 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
             vec![Write::Put(at.path.clone(), value("x")), Write::Put(path("/last"), value(format!("{number}")))];
         let mut writing = store.batch(&namespace, &[], writes);
         if number == 0 {
-            // Of the others none need be made: what has not begun when it is dropped never does.
+            // Later batches need not be applied: a batch that has not started when its future is dropped never runs.
             assert!(matches!(writing.await.expect("it writes"), BatchOutcome::Applied(_)));
             continue;
         }
-        // Each is dropped a little later than the one before.
+        // Each future is dropped a little later than the previous one.
         for _ in 0..number % 5 {
             if futures::poll!(&mut writing).is_ready() {
                 break;
@@ -93,22 +93,22 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
     tokio::time::timeout(Duration::from_secs(60), put(&store, "/end", "x")).await.expect("the writer is there");
     let files = store.stats().await.expect("it counts").files;
     let position = store.last_sequence(&namespace).await.expect("it reads").0;
-    // Each batch that was made put one new file, and changed one that is there from the first on.
+    // Each applied batch created one file, and changed a file that the first batch created.
     assert_eq!(position, 2 * (files - 2) + 1, "{files} files");
     assert_clean(&store).await;
 }
 
 #[tokio::test]
-async fn a_future_that_nobody_looks_at_keeps_nobody_waiting() {
-    // In memory there is one connection for all.
+async fn a_future_that_is_not_polled_does_not_block_other_callers() {
+    // A store in memory has only one connection.
     let store = memory().await;
     let (release, released) = std::sync::mpsc::channel::<()>();
     let pool = Arc::clone(&store.inner.writer);
-    let mut holding = Box::pin(pool.run(move |_| {
+    let mut blocking = Box::pin(pool.run(move |_| {
         released.recv().expect("it is released");
         Ok(())
     }));
-    assert!(futures::poll!(&mut holding).is_pending());
+    assert!(futures::poll!(&mut blocking).is_pending());
     let at = key("/a");
     let mut reads: Vec<_> = (0..3).map(|_| store.get(&at, None)).collect();
     let mut writes: Vec<_> = (0..3).map(|_| store.put(&at, value("x"), &Precondition::Any)).collect();
@@ -118,18 +118,18 @@ async fn a_future_that_nobody_looks_at_keeps_nobody_waiting() {
     for write in &mut writes {
         assert!(futures::poll!(write).is_pending());
     }
-    release.send(()).expect("it is held");
-    let patience = Duration::from_secs(60);
-    tokio::time::timeout(patience, put(&store, "/b", "x")).await.expect("it has its turn");
-    tokio::time::timeout(patience, store.head(&key("/b"))).await.expect("it has its turn").expect("it reads");
-    holding.await.expect("it ends");
+    release.send(()).expect("the connection is in use");
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, put(&store, "/b", "x")).await.expect("it has its turn");
+    tokio::time::timeout(limit, store.head(&key("/b"))).await.expect("it has its turn").expect("it reads");
+    blocking.await.expect("it ends");
     for write in writes {
         assert!(matches!(write.await.expect("it writes"), PutOutcome::Applied(_)));
     }
 }
 
 #[tokio::test]
-async fn what_is_acknowledged_is_there_when_the_file_is_opened_again() {
+async fn an_acknowledged_change_is_there_when_the_file_is_opened_again() {
     let directory = directory();
     let stored = put(&open(&directory).await, "/a", "text").await;
     let store = open(&directory).await;

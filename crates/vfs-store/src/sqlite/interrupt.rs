@@ -1,4 +1,4 @@
-//! Interruption of long work whose caller is gone.
+//! Interruption of long work whose caller dropped its future.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,73 +8,73 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::error::SqliteResult;
 
-/// Held by who waits; its end asks the work to stop.
+/// Owned by the waiting future; dropping it interrupts the work.
 #[derive(Debug, Default)]
-pub(super) struct Stop(Arc<InterruptState>);
+pub(super) struct InterruptGuard(Arc<InterruptState>);
 
-/// Held by the work.
+/// Owned by the work, which checks it for an interruption.
 #[derive(Debug)]
-pub(super) struct Asked(Arc<InterruptState>);
+pub(super) struct InterruptToken(Arc<InterruptState>);
 
 #[derive(Default)]
 struct InterruptState {
-    is_asked: AtomicBool,
-    /// The connection that works, as long as it does: whatever comes after it must not be interrupted.
-    working: Mutex<Option<InterruptHandle>>,
+    is_interrupted: AtomicBool,
+    /// Handle of the connection while it runs the work; later work on the same connection must not be interrupted.
+    running: Mutex<Option<InterruptHandle>>,
 }
 
 impl InterruptState {
-    fn working(&self) -> MutexGuard<'_, Option<InterruptHandle>> {
-        self.working.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, Option<InterruptHandle>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for InterruptState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("is_asked", &self.is_asked).finish_non_exhaustive()
+        f.debug_struct("InterruptState").field("is_interrupted", &self.is_interrupted).finish_non_exhaustive()
     }
 }
 
-impl Stop {
-    pub(super) fn asked(&self) -> Asked {
-        Asked(Arc::clone(&self.0))
+impl InterruptGuard {
+    pub(super) fn token(&self) -> InterruptToken {
+        InterruptToken(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Stop {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
-        self.0.is_asked.store(true, Ordering::SeqCst);
-        if let Some(working) = &*self.0.working() {
-            working.interrupt();
+        self.0.is_interrupted.store(true, Ordering::SeqCst);
+        if let Some(connection) = &*self.0.running() {
+            connection.interrupt();
         }
     }
 }
 
-impl Asked {
-    /// `cancelled` where it is asked to stop.
-    pub(super) fn go_on(&self) -> Result<()> {
-        if self.0.is_asked.load(Ordering::SeqCst) { Err(Error::of(ErrorKind::Cancelled)) } else { Ok(()) }
+impl InterruptToken {
+    /// Returns the error `cancelled` if the work is interrupted.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.0.is_interrupted.load(Ordering::SeqCst) { Err(Error::of(ErrorKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// Does `work` on a connection; a statement of it that is under way when it is asked to stop is interrupted.
-    pub(super) fn interruptible<T>(
+    /// Runs `work` on a connection. An interruption also ends the statement that is running.
+    pub(super) fn run_interruptible<T>(
         &self,
         connection: &mut Connection,
         work: impl FnOnce(&mut Connection) -> SqliteResult<T>,
     ) -> SqliteResult<T> {
-        *self.0.working() = Some(connection.get_interrupt_handle());
-        let _working = RunningWork(&self.0);
-        self.go_on()?;
+        *self.0.running() = Some(connection.get_interrupt_handle());
+        let _running = RunningWork(&self.0);
+        self.check()?;
         work(connection)
     }
 }
 
-/// Ends with the work, also where that panics.
+/// Clears the handle when the work ends, also if it panics.
 struct RunningWork<'a>(&'a InterruptState);
 
 impl Drop for RunningWork<'_> {
     fn drop(&mut self) {
-        *self.0.working() = None;
+        *self.0.running() = None;
     }
 }
 
@@ -88,9 +88,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_under_way_is_interrupted_and_none_after_it() {
-        let stop = Stop::default();
-        let asked = stop.asked();
+    fn a_running_statement_is_interrupted_and_none_after_it() {
+        let guard = InterruptGuard::default();
+        let token = guard.token();
         let (sender, begun) = mpsc::channel();
         let work = thread::spawn(move || {
             let mut connection = Connection::open_in_memory().expect("a connection");
@@ -100,13 +100,13 @@ mod tests {
                 "WITH RECURSIVE n(i) AS (SELECT record() UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
             let count =
                 |connection: &mut Connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?);
-            let first = asked.interruptible(&mut connection, count).map_err(Error::from);
+            let first = token.run_interruptible(&mut connection, count).map_err(Error::from);
             let next = connection.query_row("SELECT 1", [], |row| row.get::<_, i64>(0));
-            let again = asked.interruptible(&mut connection, count).map_err(Error::from);
+            let again = token.run_interruptible(&mut connection, count).map_err(Error::from);
             (first, next, again)
         });
         begun.recv().expect("it has begun");
-        drop(stop);
+        drop(guard);
         let (first, next, again) = work.join().expect("no panic");
         assert_eq!(first.expect_err("it is interrupted").kind(), ErrorKind::Cancelled);
         assert_eq!(next, Ok(1));
