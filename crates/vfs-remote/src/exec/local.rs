@@ -33,9 +33,9 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 /// # Behaviour
 ///
 /// * The shell inherits only [`PATH`](Self::env) from the environment of this process. It runs in a process group of its own,
-///   and ignores no signal, even if this process does. The whole group is ended when the call returns, is dropped, or reaches
-///   its timeout: a group that has not ended by itself first receives SIGTERM, and 200 ms later SIGKILL. Processes that left the
-///   group are not ended.
+///   and ignores no signal, even if this process does. When the script exits, the rest of the group is killed. When the call is
+///   dropped or reaches its timeout, the group receives SIGTERM, and SIGKILL 200 ms later. Processes that left the group are not
+///   ended.
 /// * After a value of [`new`](Self::new) has run scripts of one kind more than once, it starts a shell in advance for the next
 ///   one. Up to four such idle shells exist until the last clone of the value is dropped.
 /// * This transport confines nothing: a script may do whatever this process may. Use it for tests, for places that confine

@@ -33,18 +33,18 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
     Ok(ResolveResult::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
 }
 
-/// The facts that an answer has of the entry at `path`.
+/// Returns the metadata of the entry at `path` from a reply.
 pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<Facts> {
     let facts = reply.get(b'e').and_then(|field| Facts::parse(field, false));
     facts.map(|(facts, _)| facts).ok_or_else(|| unreadable(path))
 }
 
-/// The answer is whole, and yet not what the script prints.
+/// Returns the error for a complete reply with malformed fields.
 pub(crate) fn unreadable(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed what cannot be read").with_path(path)
 }
 
-/// Names with this prefix belong to changes that are under way; no listing shows them and no path may name them.
+/// The prefix of names that belong to changes in progress. No listing shows such a name, and no path may contain one.
 pub(crate) const RESERVED: &str = ".vfs-tmp-";
 
 pub(crate) fn refuse_reserved(path: &VfsPath) -> Result<()> {

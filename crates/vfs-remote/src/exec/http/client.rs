@@ -18,7 +18,7 @@ use super::config::HttpRunConfig;
 use super::volcengine::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
 
-/// Most bytes that are read of an error response.
+/// Maximum number of bytes that are read of an error response.
 const MAX_COMPLAINT: u64 = 64 * 1024;
 
 /// Sends requests to one address.
@@ -29,7 +29,7 @@ pub(super) struct HttpClient {
     host: String,
 }
 
-/// An attempt that brought no answer.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) error: Error,

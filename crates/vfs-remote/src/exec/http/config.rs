@@ -49,7 +49,7 @@ pub struct HttpRunConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repeat {
-    /// A request is not sent again if the script may have run.
+    /// A request is not sent again if the script may have run. This is the default.
     #[default]
     Never,
     /// Each script has the same effect when it runs again.

@@ -72,7 +72,7 @@ impl fmt::Debug for SshConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostKeys {
-    /// The user's configuration decides; if it would prompt, the host is refused.
+    /// The user's configuration decides; if it would prompt, the host is refused. This is the default.
     #[default]
     AsConfigured,
     /// The host is accepted, and its key is recorded.

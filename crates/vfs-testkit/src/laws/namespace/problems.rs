@@ -35,14 +35,14 @@ async fn partly_failing(n: &NamespaceFactory) -> Result<Target> {
     Ok(files)
 }
 
-/// Asserts that there is one problem, at `place`, which says what it is.
+/// Asserts that there is one problem, at `place`, whose message names that path.
 fn one_problem(what: &str, problems: &[Problem], place: &str) {
     assert_eq!(places(problems), [place], "{what}");
     assert_eq!(problems[0].code, ErrorKind::Unavailable, "{what}");
     assert!(problems[0].message.contains(&format!("'{place}'")), "{what}: {}", problems[0].message);
 }
 
-/// Asserts what a listing, a glob and a search give beside their one problem.
+/// Asserts the results of a listing, a glob and a search beside their one problem.
 async fn finds_beside(t: &Target, start: &str, place: &str, entries: &[&str], files: &[&str]) -> LawResult {
     let listed = t.ls(LsRequest::new(path(start)).recursive()).await?;
     assert_eq!(t.names(&listed.entries), entries);

@@ -24,7 +24,7 @@ struct Counted {
     counts: Vec<Arc<Counting>>,
 }
 
-/// Where the mounts are.
+/// The mount points.
 const PLACES: [&str; 5] = ["/a", "/a/deep/m", "/b", "/c/d", "/c/e"];
 
 async fn counted(n: &NamespaceFactory) -> Result<Counted> {
@@ -129,7 +129,7 @@ async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> L
         (LsRequest::new(path("/c")), &[]),
         (LsRequest::new(path("/b")), &["/b"]),
         (LsRequest::new(path("/c")).recursive(), &["/c/d", "/c/e"]),
-        // Whether it leaves something out, the mounts where it ends say.
+        // The mounts at the depth limit show whether entries were left out.
         (LsRequest::new(path("/")).recursive().max_depth(2), &["/a", "/b", "/c/d", "/c/e"]),
         (LsRequest::new(path("/")).recursive(), &PLACES[..]),
     ] {
