@@ -91,11 +91,11 @@ pub enum OperationIds {
     /// The id is ignored: a mutation that is sent again is made again.
     #[default]
     Ignored,
-    /// The id is remembered by this process: a mutation that is sent again returns the first result, or is a `conflict` if the outcome
-    /// of the first is unknown.
+    /// The id is remembered by this process: a mutation that is sent again returns the first result, or is a `conflict` if the
+    /// outcome of the first is unknown.
     Process,
-    /// The id is stored for at least a day with the change, in one transaction: a mutation that is sent again, to any process, is made
-    /// once and returns the first result. A rename or copy between two mounts is not covered.
+    /// The id is stored for at least a day with the change, in one transaction: a mutation that is sent again, to any process, is
+    /// made once and returns the first result. A rename or copy between two mounts is not covered.
     Stored,
 }
 

@@ -33,11 +33,11 @@ use self::usage::UsageTracker;
 ///
 /// # Behaviour
 ///
-/// * The limits apply to one process. A new process counts the stored files before its first change, so that consecutive
-///   processes enforce the limits of bytes and files; concurrent processes see each other's changes only at the next
-///   count, and can exceed a limit together by the amounts that they add meanwhile. Operations and the usage of
-///   actors are counted from zero in each process. A count that all processes share would cost a conditional write to
-///   a store before and after every change, and before every read, and would refuse them all if that store cannot be
+/// * The limits apply to one process. A new process counts the stored files before its first change, so that
+///   consecutive processes enforce the limits of bytes and files; concurrent processes see each other's changes only at
+///   the next count, and can exceed a limit together by the amounts that they add meanwhile. Operations and the usage
+///   of actors are counted from zero in each process. A count that all processes share would cost a conditional write
+///   to a store before and after every change, and before every read, and would refuse them all if that store cannot be
 ///   reached; if concurrent processes must keep a limit, set it at the storage: a quota of the file system, of the
 ///   bucket or of the database.
 /// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and then
@@ -50,11 +50,11 @@ use self::usage::UsageTracker;
 ///   copy or recursive delete, which may have left a part.
 /// * The usage of an actor is the amount that its changes added, less the amount that they removed, since the layer was
 ///   created: an actor that deletes a file is credited with it, even if another actor wrote it. Usage can be negative.
-///   Files that existed before, and differences found by a new count, belong to no actor. All callers without a name are
-///   one actor. An actor that has changed files is remembered for the lifetime of the layer.
+///   Files that existed before, and differences found by a new count, belong to no actor. All callers without a name
+///   are one actor. An actor that has changed files is remembered for the lifetime of the layer.
 /// * Commands cannot be metered. After a command the files are counted again, also if it ended during a count, and
-///   after restoring a snapshot; neither is refused for the amount that it stores. While a command runs in the background
-///   the files are counted before each change.
+///   after restoring a snapshot; neither is refused for the amount that it stores. While a command runs in the
+///   background the files are counted before each change.
 /// * Changes that bypass the layer are not seen until the next count. Links and hard links count as often as `ls`
 ///   shows them, and the tracked usage may differ from that; [`QuotaMeter::recount`] corrects it.
 /// * If the changes of a backend are only returned, each change is checked against the stored files, and usage is not
@@ -152,8 +152,8 @@ pub struct ActorUsage {
 }
 
 impl QuotaMeter {
-    /// Returns the stored files and bytes, at a moment when no change is in progress. Counts the files if the tracked usage
-    /// is not valid.
+    /// Returns the stored files and bytes, at a moment when no change is in progress. Counts the files if the tracked
+    /// usage is not valid.
     ///
     /// # Errors
     ///

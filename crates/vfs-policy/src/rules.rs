@@ -27,7 +27,8 @@ use crate::rule::{HardLinks, Rule, RuleEffect};
 /// * Rules that deny or ask match paths case-insensitively; rules that allow match them exactly. So on a case-insensitive file
 ///   system, another spelling does not get past a denial. Spellings that differ by Unicode normalisation are different names to
 ///   a rule, even if a file system treats them as the same.
-/// * Commands are denied unless a rule that names `execute` allows them: rules about paths cannot see the effects of a command.
+/// * Commands are denied unless a rule that names `execute` allows them: rules about paths cannot see the effects of a
+///   command.
 /// * Operations that no rule covers get the default effect, which is to allow.
 ///
 /// # Commands

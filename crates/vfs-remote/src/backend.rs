@@ -32,34 +32,35 @@ use crate::tree::{RemoteTree, everything};
 ///
 /// * The place needs `sh` and the base tools of GNU, of the BSDs, or of busybox. The first call, or
 ///   [`connect`](Self::connect), probes their features once.
-/// * An operation is one script. An edit is two, unless this backend has recently read or written the file and the file has at
-///   most 64 KiB. A search is one script for the names, and one for every few hundred contents. Many small files are uploaded or
-///   downloaded by one script. Names and contents may contain any bytes. A response is valid only with its trailer: a response
-///   that was cut, or never arrived, is an error and never an empty result.
-/// * Paths are below [`RemoteConfig::root`]. The shell walks to a file directory by directory, follows links itself, and refuses
-///   a link that is absolute or leads out of the root; then it operates on a single name in its working directory. A process *in
-///   the place* that replaces a name by a link at that moment can cause the target of the link to be read or replaced: the
-///   place is the boundary, and a command in the place can reach that file anyway.
-/// * New content is written beside the file and renamed over it, so that readers see the old file or the new one. The mode and,
-///   if permitted, the owner are preserved; extended attributes and access control lists are not. Nothing is synced to the disk
-///   of the place.
-/// * Changes of one file are serialised, also those of other processes that use a backend like this one: a lock file is beside
-///   the file. A lock that a dead process left behind is removed after a minute.
-/// * Versions consist of inode, size and times, at least one of which every write changes. If the clock or the tools of the place
-///   have a resolution of whole seconds, versions include the content too, which makes listings there slow.
-/// * Commands run by `sh -c` in the place, with its `PATH` and the variables that are set for them. Both outputs are separate;
-///   the combined output is standard output, then standard error. There are no terminals and no background jobs.
+/// * An operation is one script. An edit is two, unless this backend has recently read or written the file and the file
+///   has at most 64 KiB. A search is one script for the names, and one for every few hundred contents. Many small files
+///   are uploaded or downloaded by one script. Names and contents may contain any bytes. A response is valid only with
+///   its trailer: a response that was cut, or never arrived, is an error and never an empty result.
+/// * Paths are below [`RemoteConfig::root`]. The shell walks to a file directory by directory, follows links itself,
+///   and refuses a link that is absolute or leads out of the root; then it operates on a single name in its working
+///   directory. A process *in the place* that replaces a name by a link at that moment can cause the target of the link
+///   to be read or replaced: the place is the boundary, and a command in the place can reach that file anyway.
+/// * New content is written beside the file and renamed over it, so that readers see the old file or the new one. The
+///   mode and, if permitted, the owner are preserved; extended attributes and access control lists are not. Nothing is
+///   synced to the disk of the place.
+/// * Changes of one file are serialised, also those of other processes that use a backend like this one: a lock file is
+///   beside the file. A lock that a dead process left behind is removed after a minute.
+/// * Versions consist of inode, size and times, at least one of which every write changes. If the clock or the tools of
+///   the place have a resolution of whole seconds, versions include the content too, which makes listings there slow.
+/// * Commands run by `sh -c` in the place, with its `PATH` and the variables that are set for them. Both outputs are
+///   separate; the combined output is standard output, then standard error. There are no terminals and no background
+///   jobs.
 /// * A response of the place takes at most 64 MiB of memory in this process, and the output of a command at most
-///   [`RemoteConfig::max_output_bytes`]. If the entries of a directory do not fit into a response, or through the transport,
-///   only some are listed, and a problem says so.
+///   [`RemoteConfig::max_output_bytes`]. If the entries of a directory do not fit into a response, or through the
+///   transport, only some are listed, and a problem says so.
 /// * Dropping a call ends its script, unless the script changes files: a change is completed.
 ///
 /// The backend needs a tokio runtime with its timer.
 ///
 /// # Errors
 ///
-/// Those of every backend and of [`RemoteExec`]; `unsupported` if the place lacks a tool; `unavailable` if a response did not
-/// arrive complete, in which case the requested change may have been made.
+/// Those of every backend and of [`RemoteExec`]; `unsupported` if the place lacks a tool; `unavailable` if a response
+/// did not arrive complete, in which case the requested change may have been made.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -80,7 +81,8 @@ pub struct SandboxBackend<E> {
 }
 
 impl<E: RemoteExec> SandboxBackend<E> {
-    /// Creates a backend for the files below the root of `config`, in the place that `execute` reaches. No script runs yet.
+    /// Creates a backend for the files below the root of `config`, in the place that `execute` reaches. No script runs
+    /// yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
         Self { place: Arc::new(Place::new(execute, config)), pool }
@@ -112,8 +114,8 @@ impl<E: RemoteExec> SandboxBackend<E> {
     }
 }
 
-/// Returns how far the directories below `path` are listed in advance: completely if the search may enter any directory, else
-/// one level.
+/// Returns how far the directories below `path` are listed in advance: completely if the search may enter any
+/// directory, else one level.
 fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
     // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));

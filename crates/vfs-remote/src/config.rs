@@ -26,8 +26,8 @@ pub struct RemoteConfig {
     pub max_streamed_size: u64,
     /// The maximum run time of one script of a file operation. Default: 120 seconds.
     pub timeout: Duration,
-    /// The time that a change waits for another change of the same file before it fails with `busy`; whole seconds. Default:
-    /// 10 seconds.
+    /// The time that a change waits for another change of the same file before it fails with `busy`; whole seconds.
+    /// Default: 10 seconds.
     pub lock_timeout: Duration,
     /// The maximum number of scripts that run in the place concurrently. Default: 8.
     pub concurrency: NonZeroUsize,

@@ -22,18 +22,19 @@ use vfs_core::output::HeadTailBuffer;
 ///
 /// # Behaviour
 ///
-/// * [`run`](Self::run) runs the script by `sh -c` in the place, with the standard input [`stdin`](Invocation::stdin), and
-///   returns both outputs byte for byte, with the exit of the script. An exit code other than 0 is a response, not an error.
-/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and the processes that it started are
-///   ended as reliably as the place allows.
+/// * [`run`](Self::run) runs the script by `sh -c` in the place, with the standard input [`stdin`](Invocation::stdin),
+///   and returns both outputs byte for byte, with the exit of the script. An exit code other than 0 is a response, not
+///   an error.
+/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and the processes that it
+///   started are ended as reliably as the place allows.
 /// * Calls may run concurrently.
 ///
 /// # Errors
 ///
-/// Only failures that prevent the script from running or its response from arriving: `unavailable` if the place cannot be
-/// reached (with [`is_temporary`](vfs_core::Error::is_temporary) if another attempt may succeed; whether the script ran is
-/// then unknown unless the message says so), `permission_denied` if the place refuses access, `too_large` for a script, input
-/// or output over a limit. An error of the transport is never returned as the script's own exit code.
+/// Only failures that prevent the script from running or its response from arriving: `unavailable` if the place cannot
+/// be reached (with [`is_temporary`](vfs_core::Error::is_temporary) if another attempt may succeed; whether the script
+/// ran is then unknown unless the message says so), `permission_denied` if the place refuses access, `too_large` for a
+/// script, input or output over a limit. An error of the transport is never returned as the script's own exit code.
 #[async_trait]
 pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Returns the limits of this transport.
@@ -74,14 +75,14 @@ pub struct Invocation {
     pub stdin: Bytes,
     /// The maximum run time. Default: 120 seconds.
     pub timeout: Duration,
-    /// The number of bytes of each output that the caller needs. The transport may drop the bytes beyond it, and then sets
-    /// [`truncated`](RemoteOutput::truncated). Default: no limit.
+    /// The number of bytes of each output that the caller needs. The transport may drop the bytes beyond it, and then
+    /// sets [`truncated`](RemoteOutput::truncated). Default: no limit.
     pub max_output_bytes: u64,
-    /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends retains
-    /// the beginning.
+    /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends
+    /// retains the beginning.
     pub keep: Keep,
-    /// Whether the script contains values that other users of this machine must not see. If possible, a transport then passes
-    /// the script to a client program on its standard input, not as an argument. Default: no.
+    /// Whether the script contains values that other users of this machine must not see. If possible, a transport then
+    /// passes the script to a client program on its standard input, not as an argument. Default: no.
     pub has_secrets: bool,
 }
 
@@ -146,7 +147,8 @@ pub struct RemoteOutput {
     pub exit: RemoteExit,
     /// Whether an output was cut.
     pub truncated: bool,
-    /// The size of the whole standard output in bytes. If the transport cannot determine it, at least the retained size.
+    /// The size of the whole standard output in bytes. If the transport cannot determine it, at least the retained
+    /// size.
     pub stdout_bytes: u64,
     /// The size of the whole standard error in bytes. If the transport cannot determine it, at least the retained size.
     pub stderr_bytes: u64,

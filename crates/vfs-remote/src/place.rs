@@ -67,7 +67,8 @@ impl ScriptResponse {
         }
     }
 
-    /// Returns whether the operation has to start again because concurrent changes overtook it before it changed anything.
+    /// Returns whether the operation has to start again because concurrent changes overtook it before it changed
+    /// anything.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.reply.get(b'k').is_none() && self.reply.failure().is_some_and(|label| is_overtaken(label, &self.stderr))
     }
@@ -134,7 +135,7 @@ impl<E: RemoteExec> Place<E> {
         let max = self.execute.transport().max_script_bytes;
         if script.text.len() > max {
             let message =
-                format!("the request needs a script of more than the {max} bytes that fit through to the sandbox");
+                format!("the request needs a script of over {max} bytes, the limit of the transport; request less");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let mut invocation = Invocation::new(script.text);
@@ -151,7 +152,7 @@ impl<E: RemoteExec> Place<E> {
                 Ok(ScriptResponse { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
             }
             Err(_) if truncated => {
-                let message = "the answer is more than fits through from the sandbox; request less";
+                let message = "the response exceeds the limit of the transport; request less";
                 Err(Error::new(ErrorKind::TooLarge, message))
             }
             Err(_) => Err(unanswered(exit, &stderr)),
@@ -178,7 +179,7 @@ impl<E: RemoteExec> Place<E> {
             Err(error) => timeout(SETTLE_TIMEOUT, &mut task).await.map_err(|_| error)?,
         };
         let answer = outcome.unwrap_or_else(|error| {
-            Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
+            Err(Error::new(ErrorKind::Internal, "the change did not complete; read the file before the next change")
                 .with_source(error))
         });
         answer.map_err(|error| error.or_path(path))

@@ -29,7 +29,8 @@ impl Marker {
         self.0.as_bytes()
     }
 
-    /// Returns the marker in the syntax of a script: in two halves, so that an echo of the script does not contain the marker.
+    /// Returns the marker in the syntax of a script: in two halves, so that an echo of the script does not contain the
+    /// marker.
     fn in_script(&self) -> String {
         let (left, right) = self.0.split_at(self.0.len() / 2);
         format!("'{left}''{right}'")
@@ -44,7 +45,8 @@ pub(crate) struct Script {
     /// Number of bytes at the beginning of the text that other scripts share.
     pub(crate) beginning: usize,
     pub(crate) stdin: Bytes,
-    /// Whether the beginning of the response is valid by itself, if the whole response does not fit through the transport.
+    /// Whether the beginning of the response is valid by itself, if the whole response does not fit through the
+    /// transport.
     pub(crate) counts_in_part: bool,
     /// A resource of the place that is released when the script has ended.
     pub(crate) keep_alive: Option<Arc<dyn Any + Send + Sync>>,

@@ -45,8 +45,8 @@ struct RemoteDir<E> {
 }
 
 impl<E: RemoteExec> RemoteTree<E> {
-    /// Creates a tree, and lists the directories at and below `path` as far as `reach` goes, in one response. If nothing exists
-    /// at `path`, the search reports that.
+    /// Creates a tree, and lists the directories at and below `path` as far as `reach` goes, in one response. If
+    /// nothing exists at `path`, the search reports that.
     pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
         stat::refuse_reserved(path)?;
         let listed_directories = match place.list(cx, path, reach).await {

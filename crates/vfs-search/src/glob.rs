@@ -91,9 +91,9 @@ impl GlobPattern {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and describes the mistake:
-    /// an empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a
-    /// lone `\` at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
+    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and describes the
+    /// mistake: an empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way
+    /// round, a lone `\` at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
     pub fn new(pattern: &str) -> Result<Self> {
         Self::for_search(pattern, HiddenNames::Skip)
     }

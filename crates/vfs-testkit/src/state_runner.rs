@@ -25,8 +25,8 @@ type Files = BTreeMap<VfsPath, FileData>;
 ///
 /// # Behaviour
 ///
-/// * The runner has the files, sends each call to a backend over them, and merges the `files_update` of each mutation, as
-///   an agent's runtime does between two steps.
+/// * The runner has the files, sends each call to a backend over them, and merges the `files_update` of each mutation,
+///   as an agent's runtime does between two steps.
 /// * Mutations are serialised, because each must see the one before it. Reads run concurrently.
 ///
 /// # Panics

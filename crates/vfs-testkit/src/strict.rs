@@ -19,7 +19,8 @@ use vfs_core::{
 ///
 /// # Behaviour
 ///
-/// * The double yields before and after every call and before every item of a stream, so that concurrent calls interleave.
+/// * The double yields before and after every call and before every item of a stream, so that concurrent calls
+///   interleave.
 /// * The double panics at a result that is not well formed: an entry outside the requested path or out of order, more
 ///   entries than the limit, a missing response, an error that should name a path and does not, a problem without a
 ///   message, a command that ended in two ways or in none.

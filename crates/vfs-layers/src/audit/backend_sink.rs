@@ -26,11 +26,12 @@ use super::sinks::AuditSink;
 ///   KiB in a file of the same name with the suffix `.reserve`. If the storage is full, that file is deleted to make
 ///   room for the records of running operations. Records that do not fit, such as those of 64 operations on paths of
 ///   4,000 bytes, wait in memory, and are lost if the process ends before there is room.
-/// * No other process may write to the file. The backend must not be wrapped by the same [`Audit`](super::Audit), because
-///   each record would wait for the record of its own write. The backend inside the layer is suitable.
+/// * No other process may write to the file. The backend must not be wrapped by the same [`Audit`](super::Audit),
+///   because each record would wait for the record of its own write. The backend inside the layer is suitable.
 /// * If the outcome of a write is unknown, because the call failed or was dropped, the end of the file is read before
 ///   the record is written again.
-/// * The calls of the sink have no actor and no deadline; to set one, wrap the backend in a [`Timeout`](crate::Timeout).
+/// * The calls of the sink have no actor and no deadline; to set one, wrap the backend in a
+///   [`Timeout`](crate::Timeout).
 ///
 /// # Errors
 ///

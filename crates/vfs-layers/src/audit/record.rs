@@ -42,8 +42,8 @@ pub struct AuditRecord {
     /// The second path: the target of a rename or copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<VfsPath>,
-    /// The command, cut after 2,000 bytes; the id of the snapshot that was restored or forgotten; or the description of a
-    /// commit, discard or undo.
+    /// The command, cut after 2,000 bytes; the id of the snapshot that was restored or forgotten; or the description of
+    /// a commit, discard or undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The class of the operation.

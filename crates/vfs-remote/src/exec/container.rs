@@ -115,15 +115,15 @@ impl fmt::Debug for WithoutValues<'_> {
 /// # Behaviour
 ///
 /// * The container has to be running, and needs `sh`; see [the crate](crate) for its other requirements.
-/// * The client is a process of this machine for each script. The client inherits the environment of this process, which
-///   may include variables such as `DOCKER_HOST`.
+/// * The client is a process of this machine for each script. The client inherits the environment of this process,
+///   which may include variables such as `DOCKER_HOST`.
 /// * Exit codes of the client itself, such as 125, 126 and 127, are errors and never returned as the script's.
 ///
 /// # Errors
 ///
 /// `unavailable` if the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
-/// `permission_denied` if the engine refuses access to this user; `invalid_argument` for a script with a NUL byte, and for
-/// a user that does not exist in the container. A missing container is not `not_found`, which is for files.
+/// `permission_denied` if the engine refuses access to this user; `invalid_argument` for a script with a NUL byte, and
+/// for a user that does not exist in the container. A missing container is not `not_found`, which is for files.
 #[derive(Debug, Clone)]
 pub struct ContainerExec {
     config: ContainerExecConfig,

@@ -60,8 +60,8 @@ impl ClientDiagnostics {
     pub(super) fn incomplete(&self) -> Error {
         self.error(
             ErrorKind::Unavailable,
-            "the connection was lost, or the command's processes were killed, before its answer was whole; \
-             its effects are unknown: look before running it again",
+            "the connection was lost, or the command's processes were killed, before its response was complete; \
+             its effects are unknown: check them before running it again",
         )
     }
 

@@ -33,8 +33,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// # Behaviour
 ///
 /// * The [`RunCodeApi`] defines the format of requests and responses, the [`Sign`] how requests are signed.
-/// * Each call is one request. The request is sent again if the script cannot have run: if no connection was made, or the
-///   service answered 429. After any other failure the effects are unknown, and the request is sent again only with
+/// * Each call is one request. The request is sent again if the script cannot have run: if no connection was made, or
+///   the service answered 429. After any other failure the effects are unknown, and the request is sent again only with
 ///   [`Repeat::Idempotent`]. A `Retry-After` of up to [`longest_wait`](HttpRunConfig::longest_wait) is obeyed.
 /// * The service receives the script's timeout, and has to end the script. The call waits
 ///   [`patience`](HttpRunConfig::patience) longer for the response.
@@ -56,8 +56,8 @@ impl HttpRun {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for an address without HTTPS, unless [`plain_http`](HttpRunConfig::plain_http) allows it or the
-    /// address is this machine's own; `internal` if encryption cannot be set up.
+    /// `invalid_argument` for an address without HTTPS, unless [`plain_http`](HttpRunConfig::plain_http) allows it or
+    /// the address is this machine's own; `internal` if encryption cannot be set up.
     pub fn new(config: HttpRunConfig) -> Result<Self> {
         let client = HttpClient::new(&config)?;
         Ok(Self { config: Arc::new(config), client })
@@ -69,7 +69,10 @@ impl HttpRun {
         let is_over = invocation.script.len() > transport.max_script_bytes
             || u64::try_from(invocation.stdin.len()).is_ok_and(|bytes| bytes > transport.max_stdin_bytes);
         if is_over {
-            return Err(Error::new(ErrorKind::TooLarge, "the command or its input is over what the service takes"));
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                "the command or its input exceeds the limits of the service; make it smaller",
+            ));
         }
         if invocation.script.contains('\0') {
             return Err(Error::invalid_argument("the command contains NUL; remove it"));

@@ -32,14 +32,14 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 ///
 /// # Behaviour
 ///
-/// * The shell inherits only [`PATH`](Self::env) from the environment of this process. It runs in a process group of its own,
-///   and ignores no signal, even if this process does. When the script exits, the rest of the group is killed. When the call is
-///   dropped or reaches its timeout, the group receives SIGTERM, and SIGKILL 200 ms later. Processes that left the group are not
-///   ended.
-/// * After a value of [`new`](Self::new) has run scripts of one kind more than once, it starts a shell in advance for the next
-///   one. Up to four such idle shells exist until the last clone of the value is dropped.
-/// * This transport confines nothing: a script may do whatever this process may. Use it for tests, for places that confine
-///   themselves, and for files that are reached through a program of this machine.
+/// * The shell inherits only [`PATH`](Self::env) from the environment of this process. It runs in a process group of
+///   its own, and ignores no signal, even if this process does. When the script exits, the rest of the group is killed.
+///   When the call is dropped or reaches its timeout, the group receives SIGTERM, and SIGKILL 200 ms later. Processes
+///   that left the group are not ended.
+/// * After a value of [`new`](Self::new) has run scripts of one kind more than once, it starts a shell in advance for
+///   the next one. Up to four such idle shells exist until the last clone of the value is dropped.
+/// * This transport confines nothing: a script may do whatever this process may. Use it for tests, for places that
+///   confine themselves, and for files that are reached through a program of this machine.
 ///
 /// ```
 /// use vfs_remote::LocalProcess;
@@ -81,8 +81,8 @@ impl LocalProcess {
 
     /// Looks up `program` in the `PATH` of its environment, and returns the name itself if there is no such program.
     ///
-    /// The standard library would start a program that it has to look up by a copy of this process, which costs more than the
-    /// shell.
+    /// The standard library would start a program that it has to look up by a copy of this process, which costs more
+    /// than the shell.
     fn locate(&self, program: &str) -> PathBuf {
         let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         let is_name = !program.contains('/');

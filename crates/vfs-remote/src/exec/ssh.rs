@@ -24,14 +24,14 @@ use master::Master;
 /// # Behaviour
 ///
 /// * The first call opens a connection, and every call is a session of that connection, so that an operation needs no
-///   handshake of its own. A lost connection is replaced by the next call. The connection ends with the last clone of this
-///   value, and with this process.
+///   handshake of its own. A lost connection is replaced by the next call. The connection ends with the last clone of
+///   this value, and with this process.
 /// * The user's own configuration of `ssh` applies (aliases, jump hosts, agents, known hosts), except that `ssh` never
 ///   prompts at a terminal, and forwards nothing.
 /// * At most [`sessions`](SshConfig::sessions) calls run at a time; others wait for one of them to end.
 /// * The user's login shell on the host may be any that supports `exec` and single quotes: the shells of the POSIX family,
-///   and also fish and csh. The script itself is run by `sh`. Text that the login shell's start-up files print is not part
-///   of the response. See [the crate](crate) for the other requirements of the host.
+///   and also fish and csh. The script itself is run by `sh`. Text that the login shell's start-up files print is not
+///   part of the response. See [the crate](crate) for the other requirements of the host.
 ///
 /// # Errors
 ///

@@ -75,8 +75,9 @@ struct Group {
 }
 
 impl Group {
-    /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is `None`), or
-    /// if this group contains its path already, since an earlier content that is sent again must not replace a later one.
+    /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
+    /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
+    /// replace a later one.
     fn is_full_with(&self, file: &UploadRequest, part: Option<&WriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)

@@ -12,8 +12,8 @@ use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put};
 use crate::place::{ATTEMPTS, Place, backoff};
 
-/// Edits the current content of a file, and starts again with the new content if a concurrent change overtakes it. If the
-/// request expects a version, only that version is edited.
+/// Edits the current content of a file, and starts again with the new content if a concurrent change overtakes it. If
+/// the request expects a version, only that version is edited.
 pub(crate) async fn edit<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -29,7 +29,8 @@ pub(crate) async fn edit<E: RemoteExec>(
     };
     let mut cached = match request.mode {
         EditMode::DryRun => None,
-        // The cached content is usually current, and the place compares versions. If it is stale, the content is fetched.
+        // The cached content is usually current, and the place compares versions. If it is stale, the content is
+        // fetched.
         _ => place.recent.get(path).and_then(|file| Some((file.version, file.content?))).filter(|(version, old)| {
             request.expected_version.as_ref().is_none_or(|expected| expected == version)
                 && edit::apply(old, &request.replacements, max).is_ok()

@@ -92,8 +92,8 @@ impl<E: RemoteExec> Place<E> {
         Err(keeps_changing(path))
     }
 
-    /// Reads the rest of the file that begins with `first`, and returns the whole file. Returns `None` if the file has changed
-    /// since.
+    /// Reads the rest of the file that begins with `first`, and returns the whole file. Returns `None` if the file has
+    /// changed since.
     async fn rest(
         &self,
         cx: &OpContext,

@@ -43,7 +43,7 @@ pub(crate) async fn delete<E: RemoteExec>(
     match answer.reply.failure() {
         Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
         Some(b"isdir") => {
-            let message = "it is a directory; use a recursive delete to remove all of it";
+            let message = "the path is a directory; use a recursive delete to remove all of it";
             return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
         }
         _ => {}
@@ -62,16 +62,16 @@ pub(crate) async fn delete<E: RemoteExec>(
     }
 }
 
-/// Returns the sum of the numbers in a field that follow the prefix `letter`, which may be empty. The delete has been made by
-/// then, so a count that is not a number is ignored.
+/// Returns the sum of the numbers in a field that follow the prefix `letter`, which may be empty. The delete has been
+/// made by then, so a count that is not a number is ignored.
 fn sum_of(reply: &Reply, tag: u8, letter: &str) -> u64 {
     let counts = reply.get(tag).map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
     let numbers = counts.split_whitespace().filter_map(|count| count.strip_prefix(letter)?.parse::<u64>().ok());
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Returns the caller's path of the entry that `field` names. The path in `field` starts with the name of the tree, which may be
-/// a reserved one.
+/// Returns the caller's path of the entry that `field` names. The path in `field` starts with the name of the tree,
+/// which may be a reserved one.
 fn obstacle(field: &[u8], path: &VfsPath) -> String {
     let named = String::from_utf8_lossy(field);
     let below = named.trim_start_matches("./").split_once('/').map(|(_, below)| below);

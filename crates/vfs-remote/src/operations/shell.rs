@@ -71,7 +71,7 @@ fn check(req: &ExecuteRequest) -> Result<()> {
         return cannot("output is not written to a file here; let the command write it to one");
     }
     if req.terminal.is_some() {
-        return cannot("there are no terminals here");
+        return cannot("this backend has no terminals; run the command without one");
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ async fn prepare<E: RemoteExec>(
     script.push(&format!("{run} sh -c -- {}", quoted(&req.command)));
     if script.text.len() > transport.max_script_bytes {
         let message =
-            "the command and its environment are more than fits through; write a script to a file, and run that";
+            "the command and its environment exceed the limit of the transport; write a script to a file, and run that";
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
     }
     let mut invocation = Invocation::new(script.text.clone());

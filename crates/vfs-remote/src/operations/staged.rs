@@ -19,15 +19,15 @@ use crate::script::{Script, printable, quoted};
 /// Maximum size of one part, which is buffered in memory, in bytes.
 const MAX_PART_BYTES: usize = 4 << 20;
 
-/// Appends the output of `part` to the staged file. The script fails if the size before is not `before` or the size after is not
-/// `after`, so that a part which was lost or sent twice is detected.
+/// Appends the output of `part` to the staged file. The script fails if the size before is not `before` or the size
+/// after is not `after`, so that a part which was lost or sent twice is detected.
 const APPEND: &str = r#"fail() { rm -f "$staged"; die "$1"; }
 if [ "$before" = 0 ]; then [ ! -e "$staged" ]; else has_size "$staged" "$before"; fi || fail cut
 part >>"$staged" || fail os
 has_size "$staged" "$after" || fail cut"#;
 
-/// New content of a file, staged in the place. The staged file is removed in the background when this value and all scripts that
-/// use the file are dropped, unless a script has [used it up](Self::set_used).
+/// New content of a file, staged in the place. The staged file is removed in the background when this value and all
+/// scripts that use the file are dropped, unless a script has [used it up](Self::set_used).
 #[derive(Debug)]
 pub(crate) struct StagedContent<E: RemoteExec> {
     file: Arc<StagedFile<E>>,

@@ -26,8 +26,9 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
     script.push(r#"if [ -z "$q" ] && [ -f "./$n" ]; then facts; fi"#);
     let reply = place.query_reply(cx, &path, script).await?;
     let real = reply.get(b'p').ok_or_else(|| unreadable(&path))?;
-    let real = std::str::from_utf8(real)
-        .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;
+    let real = std::str::from_utf8(real).map_err(|_| {
+        Error::new(ErrorKind::InvalidPath, "the path leads to a name that is not UTF-8").with_path(&path)
+    })?;
     let real = if real.is_empty() { VfsPath::root() } else { VfsPath::parse(real)? };
     let names = if reply.get(b'e').is_some() { facts(&reply, &path)?.links.max(1) } else { 1 };
     Ok(ResolveResult::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
@@ -41,7 +42,7 @@ pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<Facts> {
 
 /// Returns the error for a complete reply with malformed fields.
 pub(crate) fn unreadable(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed what cannot be read").with_path(path)
+    Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed malformed output").with_path(path)
 }
 
 /// The prefix of names that belong to changes in progress. No listing shows such a name, and no path may contain one.

@@ -100,8 +100,8 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
     Some((files, bytes))
 }
 
-/// Returns the reply, or the failure at the path that it is about: the target if an entry there prevents the transfer, else the
-/// source.
+/// Returns the reply, or the failure at the path that it is about: the target if an entry there prevents the transfer,
+/// else the source.
 fn done(answer: ScriptResponse, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
     let label = answer.reply.failure().map(<[u8]>::to_vec).unwrap_or_default();
     let is_walking_target = answer.reply.get(b't').is_some();

@@ -59,7 +59,11 @@ pub(crate) async fn put<E: RemoteExec>(
             let tests = features.find_tests(version).unwrap_or_default();
             (Walk::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
         }
-        _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is unknown here").with_path(path)),
+        _ => {
+            return Err(
+                Error::new(ErrorKind::Unsupported, "this backend does not support the write mode").with_path(path)
+            );
+        }
     };
     let upload = Upload::of(place, cx, path, &content).await?;
     let answer = place

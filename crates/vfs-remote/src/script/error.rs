@@ -77,12 +77,14 @@ pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
         b"busy" | b"again" | b"raced" => {
             with_message(ErrorKind::Busy, "another change of the same file or its directories is in the way; try again")
         }
-        b"cut" => {
-            with_message(ErrorKind::Unavailable, "the content did not arrive whole in the sandbox; nothing was changed")
-        }
-        b"noroot" => {
-            with_message(ErrorKind::Unavailable, "the root directory of the sandbox is not there, or not accessible")
-        }
+        b"cut" => with_message(
+            ErrorKind::Unavailable,
+            "the content did not arrive complete in the sandbox; nothing was changed",
+        ),
+        b"noroot" => with_message(
+            ErrorKind::Unavailable,
+            "the root directory of the sandbox does not exist, or is not accessible",
+        ),
         _ => tool_error(stderr, path),
     }
 }
@@ -91,9 +93,10 @@ pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
 fn tool_error(stderr: &Bytes, path: &VfsPath) -> Error {
     let error = match kind_of(stderr) {
         Some(ErrorKind::NotFound) => return Error::not_found(path),
-        Some(ErrorKind::Unsupported) => {
-            Error::new(ErrorKind::Unsupported, "a program that this needs is missing in the sandbox, or cannot do it")
-        }
+        Some(ErrorKind::Unsupported) => Error::new(
+            ErrorKind::Unsupported,
+            "a program that the operation needs is missing in the sandbox, or lacks a feature",
+        ),
         Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => PathFault::LinkLoop.error(),
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")

@@ -46,7 +46,8 @@ impl Flavour {
     }
 }
 
-/// Format of GNU's `find -printf` for each entry, with the fields in the same order, followed by the path below the start.
+/// Format of GNU's `find -printf` for each entry, with the fields in the same order, followed by the path below the
+/// start.
 pub(crate) const FIND: &str = "-%y %m %U %G %n|%D %i %s %T@|%C@|%P";
 
 const DATE: &str = "%Y-%m-%d %H:%M:%S%.f %z";
@@ -137,7 +138,8 @@ impl Facts {
         Version::new(text)
     }
 
-    /// Returns the metadata as that of the entry at `path`. An entry that is neither a file nor a directory is an error.
+    /// Returns the metadata as that of the entry at `path`. An entry that is neither a file nor a directory is an
+    /// error.
     pub(crate) fn info(&self, path: VfsPath) -> Result<FileInfo> {
         let info = match self.kind {
             ChildKind::Directory => FileInfo::directory(path),
@@ -186,8 +188,9 @@ pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
     text
 }
 
-/// Returns the change time of `version` in the format of GNU's `find`, followed by the tests that match this version only, as
-/// words of a script. The tests do not include the device: a file on another device does not have the same inode and times.
+/// Returns the change time of `version` in the format of GNU's `find`, followed by the tests that match this version
+/// only, as words of a script. The tests do not include the device: a file on another device does not have the same
+/// inode and times.
 pub(crate) fn find_tests(version: &Version) -> Option<String> {
     let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::parse(version)? else {
         return None;
@@ -205,7 +208,7 @@ pub(crate) fn find_tests(version: &Version) -> Option<String> {
 pub(crate) fn special_file() -> Error {
     Error::new(
         ErrorKind::Unsupported,
-        "it is a FIFO, socket or device, not a file; only regular files are read and written",
+        "the path is a FIFO, socket or device, not a file; only regular files are read and written",
     )
 }
 

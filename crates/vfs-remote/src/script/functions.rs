@@ -2,10 +2,10 @@
 //!
 //! The functions use builtins where possible: starting a process costs more than everything else in a script.
 //!
-//! All functions share these variables: `M` is the marker, `T` the end of the response, `ID` a name unique to the script, `R`
-//! the configured root and `r` its real path (empty for `/`), `p` the directory at the end of a walk, relative to the root, and
-//! `n` the name in that directory (`.` if the path is the directory itself).
-//! After a walk, that directory is the working directory of the shell, which pins it like an open descriptor; so the following
+//! All functions share these variables: `M` is the marker, `T` the end of the response, `ID` a name unique to the
+//! script, `R` the configured root and `r` its real path (empty for `/`), `p` the directory at the end of a walk,
+//! relative to the root, and `n` the name in that directory (`.` if the path is the directory itself). After a walk,
+//! that directory is the working directory of the shell, which pins it like an open descriptor; so the following
 //! commands operate on `./$n`.
 
 mod changing;
@@ -135,8 +135,8 @@ look() {
 facts() { say e; about "./$n" || die os; }
 "#;
 
-/// Function that reads blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may return less than requested, and
-/// a block counts only when it is full.
+/// Function that reads blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may return less than
+/// requested, and a block counts only when it is full.
 pub(crate) const BLOCKS_FULL: &str = r#"blocks() { dd bs=65536 skip="$1" count="$2" iflag=fullblock; }
 "#;
 
@@ -144,8 +144,9 @@ pub(crate) const BLOCKS_FULL: &str = r#"blocks() { dd bs=65536 skip="$1" count="
 pub(crate) const BLOCKS_HEAD: &str = r#"blocks() { dd bs=65536 skip="$1" count=0 && head -c "$(($2 * 65536))"; }
 "#;
 
-/// Function that returns whether a file with the metadata `v` may have content after a number of blocks: `reaches SKIP`. Some
-/// implementations of `dd` fail beyond the end. A file whose stated size is 0 may have content nevertheless, but not 64 GiB.
+/// Function that returns whether a file with the metadata `v` may have content after a number of blocks: `reaches
+/// SKIP`. Some implementations of `dd` fail beyond the end. A file whose stated size is 0 may have content
+/// nevertheless, but not 64 GiB.
 pub(crate) const REACHES: &str = r#"reaches() {
   l=$1
   [ "$l" -gt 0 ] || return 0
@@ -162,8 +163,8 @@ report_facts() {
 }
 "#;
 
-/// Function that reads a file through one descriptor: `fetch SKIP COUNT`, in blocks. `D` is the directory of the shell's own
-/// descriptors.
+/// Function that reads a file through one descriptor: `fetch SKIP COUNT`, in blocks. `D` is the directory of the
+/// shell's own descriptors.
 pub(crate) const FETCH_BY_DESCRIPTOR: &str = r#"fetch() {
   file
   {
@@ -175,8 +176,8 @@ pub(crate) const FETCH_BY_DESCRIPTOR: &str = r#"fetch() {
 }
 "#;
 
-/// Variant of [`FETCH_BY_DESCRIPTOR`] for a place without a directory of descriptors: prints the metadata of the file before and
-/// after.
+/// Variant of [`FETCH_BY_DESCRIPTOR`] for a place without a directory of descriptors: prints the metadata of the file
+/// before and after.
 pub(crate) const FETCH_TWICE: &str = r#"fetch() {
   file
   report_facts "$1"

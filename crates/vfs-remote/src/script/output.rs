@@ -16,8 +16,8 @@ pub(crate) struct TruncatedOutput<'a> {
 }
 
 impl<'a> TruncatedOutput<'a> {
-    /// Returns the output after the marker, or `None` if there is no marker. `output` is the whole of `total` bytes, or their
-    /// beginning followed by their end, in equal parts.
+    /// Returns the output after the marker, or `None` if there is no marker. `output` is the whole of `total` bytes, or
+    /// their beginning followed by their end, in equal parts.
     pub(crate) fn after(marker: &Marker, output: &'a Bytes, total: u64) -> Option<Self> {
         let missing = total.saturating_sub(output.len() as u64);
         let (head, tail) = if missing == 0 { (&output[..], &[][..]) } else { output.split_at(output.len() / 2) };

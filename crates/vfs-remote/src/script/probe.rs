@@ -163,7 +163,8 @@ below() {{
         )
     }
 
-    /// Returns the function that compares the size of a file: `has_size PATH BYTES`. Busybox's `wc -c` would read the whole file.
+    /// Returns the function that compares the size of a file: `has_size PATH BYTES`. Busybox's `wc -c` would read the
+    /// whole file.
     pub(crate) fn size_function(&self) -> String {
         format!("has_size() {{ [ \"$({} \"$1\")\" = \"$2\" ]; }}\n", self.flavour.size_command())
     }
@@ -192,8 +193,8 @@ below() {{
         self.inline_about(&format!("{blocks}{}{fetch}", functions::REACHES))
     }
 
-    /// Returns the functions that all changes share, those of `change`, and the variables that describe the place for them. A lock
-    /// is polled at most `attempts` times.
+    /// Returns the functions that all changes share, those of `change`, and the variables that describe the place for
+    /// them. A lock is polled at most `attempts` times.
     pub(crate) fn change_functions(&self, attempts: u64, change: &str) -> String {
         let new = self.move_new.unwrap_or_default();
         let steps = if self.finds_facts() {
@@ -208,8 +209,8 @@ below() {{
         variables + &self.size_function() + &self.inline_about(&format!("{}{steps}{change}", functions::CHANGE))
     }
 
-    /// Replaces calls of `about` by its command, if it consists of one: to capture the output of a function, a shell starts one
-    /// process more than for a command.
+    /// Replaces calls of `about` by its command, if it consists of one: to capture the output of a function, a shell
+    /// starts one process more than for a command.
     fn inline_about(&self, functions: &str) -> String {
         match self.hash {
             None => functions.replace("$(about ", &format!("$({}' ", self.flavour.command())),

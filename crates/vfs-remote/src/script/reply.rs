@@ -22,8 +22,8 @@ const TRAILER: u8 = b'.';
 const FAILURE: u8 = b'!';
 
 impl Reply {
-    /// Parses the output of a script. Text before the first marker, such as the greeting of a login shell, and text after the
-    /// trailer are ignored.
+    /// Parses the output of a script. Text before the first marker, such as the greeting of a login shell, and text
+    /// after the trailer are ignored.
     pub(crate) fn parse(marker: &Marker, printed: &Bytes) -> Result<Self, Cut> {
         let marker = marker.as_bytes();
         let mut starts = memmem::find_iter(printed, marker).map(|at| at + marker.len());

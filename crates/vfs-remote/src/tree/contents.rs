@@ -74,8 +74,8 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the content of the small file at `path`, and prefetches files after it in the same response. Returns `None` if
-    /// the file has to be fetched by itself.
+    /// Returns the content of the small file at `path`, and prefetches files after it in the same response. Returns
+    /// `None` if the file has to be fetched by itself.
     pub(crate) fn open<E: RemoteExec>(
         &self,
         place: &Place<E>,
@@ -113,7 +113,8 @@ impl Contents {
         Ok(content)
     }
 
-    /// Returns `path` and files after it that were not fetched yet. The number grows as long as the search reads the files.
+    /// Returns `path` and files after it that were not fetched yet. The number grows as long as the search reads the
+    /// files.
     fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch = if state.ready.len() > state.batch {
             (state.batch / 2).max(1)
@@ -172,8 +173,8 @@ ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
 set --"#;
 
 impl<E: RemoteExec> Place<E> {
-    /// Returns the metadata and contents of those of `paths` that are plain files, all at one moment. If the files change
-    /// meanwhile, the result is empty.
+    /// Returns the metadata and contents of those of `paths` that are plain files, all at one moment. If the files
+    /// change meanwhile, the result is empty.
     pub(crate) async fn many(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, (Facts, Bytes)>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };
         let mut script = self.script(cx, first).await?;
@@ -206,7 +207,8 @@ impl<E: RemoteExec> Place<E> {
         self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MAX_BATCH_BYTES)
     }
 
-    /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, and returns to the root.
+    /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, and returns to
+    /// the root.
     pub(crate) fn gather(&self, script: &mut Script, paths: &[VfsPath]) {
         script.push(GO);
         let mut index = 0;

@@ -136,8 +136,8 @@ impl<E: RemoteExec> Place<E> {
         let mut script: Script = self.script(cx, path).await?;
         script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
         script.walk(Walk::Followed, path).push(LIST);
-        // If one directory is too large for a response, a part of it is shown. If a tree is too large, its directories are
-        // listed one by one.
+        // If one directory is too large for a response, a part of it is shown. If a tree is too large, its directories
+        // are listed one by one.
         script.counts_in_part = reach == Reach::Level;
         let answer = self.query(cx, path, script).await?;
         let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
@@ -150,13 +150,14 @@ impl<E: RemoteExec> Place<E> {
         if has_gaps && !only_gaps(&stderr) {
             // A path that is too long from the start may be short enough from its own directory.
             let kind = if reach == Reach::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
-            let message = "the directory could not be listed whole in the sandbox";
+            let message = "the directory could not be listed completely in the sandbox";
             return Err(Error::new(kind, message).with_path(path));
         }
         let mut found = ListingBuilder { start: path, reach, directories: HashMap::new() };
         let start = found.directories.entry(path.clone()).or_default();
         if is_cut {
-            let message = "the directory has more entries than fit through from the sandbox; some of them are left out";
+            let message =
+                "the directory has more entries than fit into a response of the sandbox; some of them are left out";
             let reason = Error::new(ErrorKind::TooLarge, message).with_path(path);
             start.problems.push(Problem::from(reason));
         }

@@ -94,7 +94,8 @@ async fn a_dropped_writer_removes_its_staged_file() -> Result<()> {
     assert_eq!(files.names().len(), 1);
     drop(writer);
     files.wait_for_names(&[]).await;
-    // If the future of a write is dropped, the script completes in the place, and the staged file is removed after that.
+    // If the future of a write is dropped, the script completes in the place, and the staged file is removed after
+    // that.
     let mut writer = files.open("/a").await?;
     futures::future::select(writer.write(Bytes::from(vec![1; 5 * MIB])), std::future::ready(())).await;
     let error = writer.commit().await.expect_err("a chunk may be missing");

@@ -141,8 +141,8 @@ exec "$real" "$@"
 }
 
 async fn who_lost_a_lock_changes_nothing() -> Result<()> {
-    // After the first `stat` of the file another process takes over the lock and writes. Then a client that waits for the lock
-    // sleeps.
+    // After the first `stat` of the file another process takes over the lock and writes. Then a client that waits for
+    // the lock sleeps.
     let lab = Lab::new(&[
         STEPS,
         ("sleep", ": >\"$0.waits\"\nexec \"$real\" \"$@\"\n"),
@@ -192,7 +192,8 @@ exec "$real" "$@"
 const STEPS: (&str, &str) = ("find", "case \"$*\" in *-printf*) exit 1 ;; esac\nexec \"$real\" \"$@\"\n");
 
 async fn a_file_that_changes_before_it_is_put_stays() -> Result<()> {
-    // Right before the content is renamed to its path, another process takes the lock and writes the file, with the same length.
+    // Right before the content is renamed to its path, another process takes the lock and writes the file, with the
+    // same length.
     let lab = Lab::new(&[(
         "find",
         r#"case "$*" in
@@ -220,7 +221,8 @@ exec "$real" "$@"
 }
 
 async fn a_lock_that_is_anothers_by_now_stays() -> Result<()> {
-    // Right after the content is renamed to its path, its lock is broken, and another process writes under a lock of its own.
+    // Right after the content is renamed to its path, its lock is broken, and another process writes under a lock of
+    // its own.
     let lab = Lab::new(&[(
         "mv",
         r#""$real" "$@" || exit

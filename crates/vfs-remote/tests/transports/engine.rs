@@ -10,8 +10,8 @@ use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteConfig, S
 
 use crate::{exited, laws, program, run, trial};
 
-/// Arguments with which an engine starts a container: none, and those that work with control groups of version 1 or without
-/// permission to set limits.
+/// Arguments with which an engine starts a container: none, and those that work with control groups of version 1 or
+/// without permission to set limits.
 const WAYS: [&[&str]; 2] = [&[], &["--runtime=runc", "--cgroup-manager=cgroupfs"]];
 
 /// Arguments that replace defaults which an engine started in the second way is not permitted to set.

@@ -174,7 +174,8 @@ async fn input_that_breaks_off_has_no_end(place: Place) {
     let directory = TempDir::new().expect("a directory");
     let at = directory.path().display().to_string();
     let name = long_sleep();
-    // The script ignores the first signal, and continues to read when the call is dropped: the input must not look complete.
+    // The script ignores the first signal, and continues to read when the call is dropped: the input must not look
+    // complete.
     let script = format!(
         "trap '' TERM; cd '{at}'; touch started; until [ -e go ]; do sleep 0.01; done; \
          cat >copy; touch whole; sleep {name}"

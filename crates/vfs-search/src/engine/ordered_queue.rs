@@ -205,7 +205,8 @@ impl OrderedQueue {
         if self.is_new {
             return Some(NextTask::Start);
         }
-        // A full queue stays full until it is well below the limit, so that workers do not stop and start with each item.
+        // A full queue stays full until it is well below the limit, so that workers do not stop and start with each
+        // item.
         let Tuning { window, budget, .. } = self.tuning;
         let (part, open_slots) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
         self.is_full = self.buffered >= budget / part

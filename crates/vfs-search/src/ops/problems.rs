@@ -21,8 +21,8 @@ impl ProblemCollector {
         }
     }
 
-    /// Returns the problems. If there were more than the maximum, the last one says how many; its path is `start`, where
-    /// the walk started.
+    /// Returns the problems. If there were more than the maximum, the last one says how many; its path is `start`,
+    /// where the walk started.
     pub(crate) fn into_vec(self, start: &VfsPath) -> Vec<Problem> {
         let mut problems = self.problems;
         if self.omitted > 0 {

@@ -6,7 +6,8 @@ use regex_syntax::hir::{Hir, HirKind};
 /// takes precedence. Returns `None` if the expression sets no bound, as in `[^"]*"|x`: each `x` may start a match that
 /// ends far away, or never.
 ///
-/// If there is a bound, it is also the maximum number of bytes that the engine reads without a match before it gives up.
+/// If there is a bound, it is also the maximum number of bytes that the engine reads without a match before it gives
+/// up.
 pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
     if let Some(max_match_len) = max_match_len(hir) {
         return Some(max_match_len);

@@ -55,8 +55,8 @@ impl SearchScope {
 
     /// Returns whether the search enters `directory` or a directory below it.
     ///
-    /// The search does so if an entry there can be a result, if it starts there or below, if it has to determine whether
-    /// a listing is truncated there, or if the `.git/info/exclude` of a directory in scope may be there.
+    /// The search does so if an entry there can be a result, if it starts there or below, if it has to determine
+    /// whether a listing is truncated there, or if the `.git/info/exclude` of a directory in scope may be there.
     pub fn reaches(&self, directory: &VfsPath) -> bool {
         if self.start.starts_with(directory) || self.may_contain_exclude_file(directory) {
             return true;

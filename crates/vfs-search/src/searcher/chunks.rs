@@ -13,8 +13,8 @@ use crate::searcher::encoding::BINARY_WINDOW;
 /// Initial size of the head in bytes; it grows up to the window for NUL bytes.
 const INITIAL_READ_BYTES: usize = 64 << 10;
 
-/// Number of bytes that are read at once from a long file, so few that they stay in the processor's cache while they are
-/// searched.
+/// Number of bytes that are read at once from a long file, so few that they stay in the processor's cache while they
+/// are searched.
 const READ_BYTES: usize = 256 << 10;
 
 /// Why a file was not searched to its end.

@@ -64,8 +64,8 @@ async fn an_old_with_crlf_is_found_where_lines_end_otherwise(t: &Target) -> LawR
     Ok(())
 }
 
-/// For each case: the content, the old text, the new text, the content after the edit, and the content after an edit with
-/// exact line endings.
+/// For each case: the content, the old text, the new text, the content after the edit, and the content after an edit
+/// with exact line endings.
 const NEW_TEXT: [(&str, &str, &str, &str, &str); 8] = [
     ("a\nb\n", "b", "x\r\ny", "a\nx\ny\n", "a\nx\r\ny\n"),
     ("a\nb\n", "a\nb", "x\r\ny", "x\ny\n", "x\r\ny\n"),

@@ -102,8 +102,8 @@ impl Feed<'_> {
         Ok(event.cursor)
     }
 
-    /// Returns all changes of files until now: those before the change of a marker file. If events are lost, the one of the
-    /// marker file may be among them, so another marker file is created.
+    /// Returns all changes of files until now: those before the change of a marker file. If events are lost, the one of
+    /// the marker file may be among them, so another marker file is created.
     async fn until_now(&mut self) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut mark = self.mark().await?;

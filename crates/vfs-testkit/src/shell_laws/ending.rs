@@ -239,8 +239,8 @@ async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
 /// Cleans up on SIGTERM, and prints a confirmation. The command waits in `wait`, which a signal interrupts at once.
 const ORDERLY: &str = "trap 'echo in order; echo x >ordered; exit 5' TERM; echo x >started; sleep 60 & wait";
 
-/// Number of [orderly](ORDERLY) commands that are ended before a law reports that no signal arrived. A command that is not
-/// scheduled within the grace period is killed like any other, which is no fault of the shell.
+/// Number of [orderly](ORDERLY) commands that are ended before a law reports that no signal arrived. A command that is
+/// not scheduled within the grace period is killed like any other, which is no fault of the shell.
 const ATTEMPTS: usize = 3;
 
 async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {

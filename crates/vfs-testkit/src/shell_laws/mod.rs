@@ -41,8 +41,8 @@ impl fmt::Debug for ShellLaw {
     }
 }
 
-/// Lists the laws of a file: for a subject the number, the required features and the name of each law, and its tier if that
-/// is not [`Tier::Storage`], as most laws are about the place where commands run. `has()` is for every shell,
+/// Lists the laws of a file: for a subject the number, the required features and the name of each law, and its tier if
+/// that is not [`Tier::Storage`], as most laws are about the place where commands run. `has()` is for every shell,
 /// `has(Terminal)` for those with terminals, and `lacks(Terminal)` for those without.
 macro_rules! shell_laws {
     ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident $(in $tier:ident)?,)+) => {

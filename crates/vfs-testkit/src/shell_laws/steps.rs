@@ -8,8 +8,8 @@ use vfs_core::{ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Sh
 use super::ShellTarget;
 use crate::laws::LawResult;
 
-/// Time that a law waits for one event, so long that only a broken law reaches it, even on a busy machine. It is less than
-/// the time after which a trial is abandoned, so that the message names the event.
+/// Time that a law waits for one event, so long that only a broken law reaches it, even on a busy machine. It is less
+/// than the time after which a trial is abandoned, so that the message names the event.
 pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
@@ -112,9 +112,9 @@ impl ShellTarget {
         panic!("the command was not started: {request:?}");
     }
 
-    /// Waits until two consecutive calls of `look` return equal values, and returns that value. Between two calls the shell
-    /// runs `delay`, a command that takes as long as several of the steps that would change the value, even on a slow
-    /// machine.
+    /// Waits until two consecutive calls of `look` return equal values, and returns that value. Between two calls the
+    /// shell runs `delay`, a command that takes as long as several of the steps that would change the value, even on a
+    /// slow machine.
     pub(super) async fn settled<T: PartialEq, F>(
         &self,
         what: &str,

@@ -107,7 +107,8 @@ impl ShellTarget {
         Self { files, features: ShellFeature::ALL.to_vec(), exceptions: Vec::new() }
     }
 
-    /// Sets features that the shell lacks. Laws that need them are ignored; other laws check that the shell refuses them.
+    /// Sets features that the shell lacks. Laws that need them are ignored; other laws check that the shell refuses
+    /// them.
     #[must_use]
     pub fn without(mut self, features: &[ShellFeature]) -> Self {
         self.features.retain(|feature| !features.contains(feature));
@@ -164,7 +165,8 @@ impl ShellNeed {
 pub struct ShellFactory {
     /// The first part of the names of the trials.
     pub name: String,
-    /// The reason for which there is no such shell on this machine, such as a missing program; every law is then ignored.
+    /// The reason for which there is no such shell on this machine, such as a missing program; every law is then
+    /// ignored.
     pub absent: Option<String>,
     /// The tier, whose laws run by default with those of the tiers before it. Default: [`Tier::Semantics`], all laws.
     pub tier: Tier,

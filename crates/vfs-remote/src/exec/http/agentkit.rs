@@ -24,14 +24,14 @@ const TIMEOUT_MARGIN_SECONDS: u64 = 10;
 
 /// The tool-invocation API of Volcengine's Agentkit: a POST of the action `InvokeTool` whose operation is `RunCode`.
 ///
-/// The service runs Python in a Jupyter kernel, so this transport, unlike the others, needs `python3` in the place: a few
-/// lines of Python run the script with `sh`, and print its outputs in base64. Requests are signed by
+/// The service runs Python in a Jupyter kernel, so this transport, unlike the others, needs `python3` in the place: a
+/// few lines of Python run the script with `sh`, and print its outputs in base64. Requests are signed by
 /// [`VolcengineSignature`](super::VolcengineSignature).
 ///
 /// The format is that of the sandbox quick start of Agentkit (<https://volcengine.github.io/agentkit-sdk-python/>), of
 /// the request that its agent kit makes (<https://github.com/volcengine/veadk-python>, `run_code`), and of the sandbox
-/// backend of eino (<https://github.com/cloudwego/eino-ext>, `adk/backend/agentkit`), which name the fields. The adapter
-/// is tested against a server that checks the signature and runs the code, not against the service itself.
+/// backend of eino (<https://github.com/cloudwego/eino-ext>, `adk/backend/agentkit`), which name the fields. The
+/// adapter is tested against a server that checks the signature and runs the code, not against the service itself.
 ///
 /// ```
 /// use vfs_remote::http::{Agentkit, HttpRun, HttpRunConfig, VolcengineSignature};
@@ -51,7 +51,8 @@ pub struct Agentkit {
 }
 
 impl Agentkit {
-    /// Creates an adapter for the tool `tool_id` in the session `user_session_id`. Calls of one session see the same files.
+    /// Creates an adapter for the tool `tool_id` in the session `user_session_id`. Calls of one session see the same
+    /// files.
     pub fn new(tool_id: impl Into<String>, user_session_id: impl Into<String>) -> Self {
         let (max_stdin_bytes, max_output_bytes) = (1024 * 1024, 4 * 1024 * 1024);
         Self {
@@ -74,8 +75,8 @@ impl Agentkit {
         self
     }
 
-    /// Sets the limits of one request. Default: the default size of a script, 1 MiB of standard input, and 4 MiB of each
-    /// output. The service does not publish its limits.
+    /// Sets the limits of one request. Default: the default size of a script, 1 MiB of standard input, and 4 MiB of
+    /// each output. The service does not publish its limits.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;

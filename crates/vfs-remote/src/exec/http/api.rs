@@ -87,8 +87,8 @@ impl fmt::Debug for ApiRequest {
 pub trait Sign: fmt::Debug + Send + Sync + 'static {
     /// Returns the names and values of the headers to add to `request`.
     ///
-    /// The method is called for each attempt, so that a signature can have the time of the attempt. No error contains the
-    /// values.
+    /// The method is called for each attempt, so that a signature can have the time of the attempt. No error contains
+    /// the values.
     ///
     /// # Errors
     ///

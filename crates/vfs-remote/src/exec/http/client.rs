@@ -234,8 +234,8 @@ fn delay(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     Some((date.to_utc() - now).to_std().unwrap_or_default())
 }
 
-/// Returns a TLS configuration that trusts the roots of the system, or those of Mozilla if the system has none, as in an
-/// empty container.
+/// Returns a TLS configuration that trusts the roots of the system, or those of Mozilla if the system has none, as in
+/// an empty container.
 fn encryption() -> Result<ClientConfig, rustls::Error> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -34,7 +34,8 @@ pub struct HttpRunConfig {
     pub max_response_bytes: u64,
     /// The maximum number of attempts, if another one is safe. Default: 4.
     pub attempts: u32,
-    /// The maximum wait before another attempt. If the service requires a longer one, the call fails. Default: 10 seconds.
+    /// The maximum wait before another attempt. If the service requires a longer one, the call fails. Default: 10
+    /// seconds.
     pub longest_wait: Duration,
     /// Whether a script may be run twice. Default: no.
     pub repeat: Repeat,

@@ -20,16 +20,16 @@ use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 /// ```
 ///
 /// where `stdin` is base64, `max_output_bytes` is `null` for no limit, and `keep` is the part of a longer output to
-/// retain: `beginning`, or both `ends`. The service runs `sh -c SCRIPT`, ends all of its processes after the timeout, and
-/// responds with status 200 and
+/// retain: `beginning`, or both `ends`. The service runs `sh -c SCRIPT`, ends all of its processes after the timeout,
+/// and responds with status 200 and
 ///
 /// ```json
 /// {"exit_code": 3, "signal": null, "timed_out": false, "truncated": false, "stdout": "aGk=", "stderr": ""}
 /// ```
 ///
-/// where the outputs are base64 and exactly one of the first three fields is the exit of the script. If outputs are cut,
-/// `stdout_bytes` and `stderr_bytes` may have the sizes of the whole outputs. A response with another status may have a
-/// message in `{"error": "..."}`.
+/// where the outputs are base64 and exactly one of the first three fields is the exit of the script. If outputs are
+/// cut, `stdout_bytes` and `stderr_bytes` may have the sizes of the whole outputs. A response with another status may
+/// have a message in `{"error": "..."}`.
 #[derive(Debug, Clone, Default)]
 pub struct JsonApi {
     transport: Transport,

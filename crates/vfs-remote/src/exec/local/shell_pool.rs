@@ -34,8 +34,8 @@ pub(crate) enum ScriptStart<'a, S> {
 }
 
 impl<S> ReadyShells<S> {
-    /// Takes a shell for `script`, whose first `beginning` bytes are definitions. `alive` returns the shell only if it is
-    /// still running.
+    /// Takes a shell for `script`, whose first `beginning` bytes are definitions. `alive` returns the shell only if it
+    /// is still running.
     pub(crate) fn take<'a>(
         &self,
         script: &'a str,
@@ -52,8 +52,8 @@ impl<S> ReadyShells<S> {
         }
     }
 
-    /// Returns the script of a shell to [add](Self::add) for the next script with the same beginning. Returns `None` for the
-    /// first script of its kind, which may stay the only one, and if a shell is ready.
+    /// Returns the script of a shell to [add](Self::add) for the next script with the same beginning. Returns `None`
+    /// for the first script of its kind, which may stay the only one, and if a shell is ready.
     pub(crate) fn refill_script(&self, script: &str, beginning: usize) -> Option<String> {
         let (beginning, _) = parts(script, beginning)?;
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Signal dispositions of local shells: reset of inherited ignored signals.
 //!
-//! An executed program continues to ignore the signals that its parent ignores. Under `nohup`, a shell could then neither be
-//! ended by `SIGHUP` nor trap it, so its scripts would not clean up.
+//! An executed program continues to ignore the signals that its parent ignores. Under `nohup`, a shell could then
+//! neither be ended by `SIGHUP` nor trap it, so its scripts would not clean up.
 #![expect(unsafe_code, reason = "no crate sets the disposition of a signal between fork and exec")]
 
 use std::{mem, ptr};

@@ -21,8 +21,8 @@ const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 
 /// An open connection.
 ///
-/// The connection is an `ssh` with a session of its own, which waits for the end of its standard input. So the connection
-/// ends when this value is dropped, and when this process dies.
+/// The connection is an `ssh` with a session of its own, which waits for the end of its standard input. So the
+/// connection ends when this value is dropped, and when this process dies.
 #[derive(Debug)]
 pub(super) struct Master {
     /// The standard input, whose end closes the connection.
@@ -87,8 +87,8 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
-        // Aborting the task kills the process that it owns. A running script loses its connection, and the bootstrap ends
-        // it.
+        // Aborting the task kills the process that it owns. A running script loses its connection, and the bootstrap
+        // ends it.
         self.watch.abort();
     }
 }

@@ -1,12 +1,12 @@
 //! Shell functions for writes: locks, staged contents, conditional replacement.
 
-/// Functions that change an entry under its lock `t`, a file with the `ID` of its owner. `g` is the lock of another entry, `s`
-/// the file that replaces the entry, `u` new content in the same directory, `staged` new content elsewhere, `back` its path once it
-/// was moved to `s`, `b` the marker of a lock that is being broken, `a` a file for measuring ages, and `y` the metadata of `s`
-/// before it replaced the entry.
+/// Functions that change an entry under its lock `t`, a file with the `ID` of its owner. `g` is the lock of another
+/// entry, `s` the file that replaces the entry, `u` new content in the same directory, `staged` new content elsewhere,
+/// `back` its path once it was moved to `s`, `b` the marker of a lock that is being broken, `a` a file for measuring
+/// ages, and `y` the metadata of `s` before it replaced the entry.
 ///
-/// A lock that is older than a minute has expired. Only one process at a time breaks it, after it has checked the age again. As the
-/// owner may only have been slow, each change first checks that the process still owns its lock.
+/// A lock that is older than a minute has expired. Only one process at a time breaks it, after it has checked the age
+/// again. As the owner may only have been slow, each change first checks that the process still owns its lock.
 pub(crate) const CHANGE: &str = r#"t= g= s= u= a= b= y= staged= back=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }
@@ -128,10 +128,10 @@ fresh() {
 }
 "#;
 
-/// Functions that make several steps of a change in one process, if `find` can print metadata. `report_at_once` reports the new
-/// version and releases the lock. `put_at_once MODE EXPECTED CHANGED TESTS` first replaces a file that matches the tests, and has
-/// the mode and owner of new files, by `s`. The reported version has to be newer than the one before; if it is not, the lock stays,
-/// and the remaining steps are made one by one.
+/// Functions that make several steps of a change in one process, if `find` can print metadata. `report_at_once` reports
+/// the new version and releases the lock. `put_at_once MODE EXPECTED CHANGED TESTS` first replaces a file that matches
+/// the tests, and has the mode and owner of new files, by `s`. The reported version has to be newer than the one
+/// before; if it is not, the lock stays, and the remaining steps are made one by one.
 pub(crate) const AT_ONCE: &str = r#"put_at_once() {
   # In `find -exec`, this text would stand for a path.
   case $n in *"{}"*) return 1 ;; esac
@@ -183,9 +183,9 @@ pub(crate) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
 report_at_once() { return 1; }
 "#;
 
-/// Functions that write a file with the output of `body`, or with the content of `u` or `staged`: `put new`, `put over`,
-/// `put if EXPECTED` or `put add MAX_OLD_SIZE`. The arguments of `put_at_once` may follow `put over ANYTHING` and
-/// `put if EXPECTED`.
+/// Functions that write a file with the output of `body`, or with the content of `u` or `staged`: `put new`, `put
+/// over`, `put if EXPECTED` or `put add MAX_OLD_SIZE`. The arguments of `put_at_once` may follow `put over ANYTHING`
+/// and `put if EXPECTED`.
 pub(crate) const PUT: &str = r#"target() {
   look
   case $k in

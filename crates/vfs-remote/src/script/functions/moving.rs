@@ -1,7 +1,7 @@
 //! Shell functions for rename and copy.
 
-/// Functions that move and copy: `origin` after the walk to the source, then `move` or `copy` with `new` or `over` after the walk
-/// to the target.
+/// Functions that move and copy: `origin` after the walk to the source, then `move` or `copy` with `new` or `over`
+/// after the walk to the target.
 pub(crate) const TRANSFER: &str = r#"origin() {
   look
   case $k in '') die missing ;; o) die special ;; esac

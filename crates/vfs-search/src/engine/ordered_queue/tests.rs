@@ -18,8 +18,8 @@ fn counts(searched: u64) -> Vec<Item> {
     vec![Item::Counts(Counts { searched, ..Counts::default() })]
 }
 
-/// Takes the items of the first slots, as numbers: the count of each file, and 100 plus the number of searched files for
-/// counts.
+/// Takes the items of the first slots, as numbers: the count of each file, and 100 plus the number of searched files
+/// for counts.
 fn taken(queue: &mut OrderedQueue) -> (HeadState, Vec<u64>) {
     let mut ready = BatchQueue::default();
     let head = queue.take(&mut ready);

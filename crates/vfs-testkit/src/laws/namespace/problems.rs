@@ -143,7 +143,7 @@ async fn a_mount_that_fails_is_an_error_where_it_is_asked_for(n: &NamespaceFacto
     ] {
         assert_eq!(files.refused(answer, ErrorKind::Unavailable).path(), Some("/in/bad/x"));
     }
-    assert!(files.stat("/in/bad").await?.is_dir, "that it is mounted is known all the same");
+    assert!(files.stat("/in/bad").await?.is_dir, "the mount is shown although its backend fails");
     Ok(())
 }
 
