@@ -88,14 +88,14 @@ pub enum Mutations {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OperationIds {
-    /// It is ignored: a mutation that is sent again is made again.
+    /// The id is ignored: a mutation that is sent again is made again.
     #[default]
     Ignored,
-    /// It is remembered by this process: a mutation that is sent again returns the first result, or is a `conflict` if the outcome of
-    /// the first is unknown.
+    /// The id is remembered by this process: a mutation that is sent again returns the first result, or is a `conflict` if the
+    /// outcome of the first is unknown.
     Process,
-    /// It is stored for at least a day with the change, in one transaction: a mutation that is sent again, to any process, is made once
-    /// and returns the first result. A rename or copy between two mounts is not covered.
+    /// The id is stored for at least a day with the change, in one transaction: a mutation that is sent again, to any process, is
+    /// made once and returns the first result. A rename or copy between two mounts is not covered.
     Stored,
 }
 

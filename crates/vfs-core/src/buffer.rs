@@ -150,7 +150,7 @@ impl PartBuffer {
         self.rest.split().freeze()
     }
 
-    /// Puts back what [`take_rest`](Self::take_rest) returned.
+    /// Puts back the bytes that [`take_rest`](Self::take_rest) returned.
     pub fn restore(&mut self, rest: &Bytes) {
         self.rest.extend_from_slice(rest);
     }

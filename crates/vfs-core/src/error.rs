@@ -224,7 +224,7 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Creates a `conflict` error: the file at `path` now has version `actual`, or is gone if `actual` is `None`.
+    /// Creates a `conflict` error: the file at `path` now has version `actual`, or no longer exists if `actual` is `None`.
     pub fn conflict(path: &VfsPath, actual: Option<Version>) -> Self {
         let error = match actual {
             Some(_) => Self::of(ErrorKind::Conflict),
@@ -253,7 +253,7 @@ impl Error {
     }
 
     /// Replaces the path `from` by `to`, also in the message for the model.
-    pub(crate) fn respell_path(mut self, from: &str, to: &str) -> Self {
+    pub(crate) fn replace_path(mut self, from: &str, to: &str) -> Self {
         if let Some(model) = &self.0.model {
             self.0.model = Some(model.replace(&format!("'{from}'"), &format!("'{to}'")).into());
         }

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_how_to_go_on() {
+    fn a_truncated_window_says_how_to_continue() {
         let content = b" \n \nccc\nddd\n";
         for (request, expected) in [
             (

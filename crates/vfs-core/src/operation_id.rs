@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
-/// Identity of a mutation: one that is sent again with the same id, after its answer was lost, is made once.
+/// Identity of a mutation: a mutation that is sent again with the same id, after its response was lost, is made once.
 ///
 /// # Behaviour
 ///
 /// * The id is chosen by the caller, for example as a UUID, and set with
 ///   [`OpContext::with_operation_id`](crate::OpContext::with_operation_id).
-/// * It identifies a mutation together with the operation and its path: the same id with another request for the same operation and
-///   path is a `conflict`.
+/// * The id identifies a mutation together with the operation and its path: the same id with another request for the same operation
+///   and path is a `conflict`.
 /// * [`Capabilities::operation_ids`](crate::Capabilities::operation_ids) says whether a backend remembers ids.
 ///
 /// ```

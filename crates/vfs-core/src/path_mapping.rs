@@ -79,7 +79,7 @@ impl PathMapping {
             return error;
         }
         match error.path().map(str::to_owned) {
-            Some(path) => error.respell_path(&path, &self.to_outer_text(&path)),
+            Some(path) => error.replace_path(&path, &self.to_outer_text(&path)),
             None => error,
         }
     }
@@ -87,9 +87,9 @@ impl PathMapping {
     /// Maps the path of a problem into the caller's namespace, as [`error`](Self::error) does.
     pub fn problem(&self, mut problem: Problem) -> Problem {
         if self.outer != self.inner && problem.path.starts_with('/') {
-            let spelled = self.to_outer_text(&problem.path);
-            problem.message = problem.message.replace(&quoted(&problem.path), &quoted(&spelled));
-            problem.path = spelled;
+            let outer_path = self.to_outer_text(&problem.path);
+            problem.message = problem.message.replace(&quoted(&problem.path), &quoted(&outer_path));
+            problem.path = outer_path;
         }
         problem
     }

@@ -11,9 +11,9 @@ use crate::types::{DeleteRequest, LsRequest};
 /// # Behaviour
 ///
 /// * If a file, a link or an unreadable entry is at or below `path`, nothing is removed. A link to a directory is the exception:
-///   it is found only when its parent is removed, and empty directories beside it may be gone by then.
+///   it is found only when its parent is removed, and empty directories beside it may have been removed by then.
 /// * Each directory is removed [only if empty](DeleteRequest::only_empty), deepest first. A file that is created meanwhile stays,
-///   with the directories above it; other directories may be gone.
+///   with the directories above it; other directories may have been removed.
 ///
 /// # Errors
 ///

@@ -313,7 +313,7 @@ pub trait Directory: Send + Sync + 'static {
     /// Override this method if names can be looked up, so that a few names in a large directory are cheap.
     fn list_only(&self, names: &[String]) -> Result<Listing> {
         let mut listing = self.list()?;
-        listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
+        listing.retain(|name, _| names.iter().any(|other| other == name));
         Ok(listing)
     }
 

@@ -162,7 +162,7 @@ fn all_other_bytes_are_unchanged() {
 }
 
 #[test]
-fn multi_byte_encodings_are_kept() {
+fn multi_byte_encodings_are_preserved() {
     let encoding = Encoding::from_name("shift_jis").expect("known");
     let bytes = text::encode("これは日本語のテキストです。\r\n漢字とかな。\r\n", encoding).expect("encodes");
     let expected = text::encode("これは英語のテキストです。\r\n漢字\r\nとかな。\r\n", encoding).expect("encodes");
@@ -184,7 +184,7 @@ fn a_list_is_applied_in_order_or_not_at_all() {
     let edited = edit::apply(b"a b", &list, MAX).expect("applies");
     assert_eq!((edited.content.as_slice(), edited.occurrences), (&b"d"[..], 4));
     let list = [Replacement::new("a", "b"), Replacement::new("a", "c")];
-    let error = edit::apply(b"a", &list, MAX).expect_err("gone by then");
+    let error = edit::apply(b"a", &list, MAX).expect_err("the first replacement removed it");
     assert!(matches!(error.detail(), Some(ErrorDetail::NoMatch { replacement: 1, .. })), "{error:?}");
 }
 

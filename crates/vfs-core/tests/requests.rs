@@ -101,7 +101,7 @@ fn whole_numbers_may_have_a_decimal_point() {
     let error =
         serde_json::from_value::<GrepRequest>(json!({"pattern": "x", "before": 1_u64 << 40})).expect_err("too large");
     assert!(error.to_string().contains("too large"), "{error}");
-    assert!(read(json!({"path": "/a", "bytes": {"start": null}})).is_err(), "where it begins has to be said");
+    assert!(read(json!({"path": "/a", "bytes": {"start": null}})).is_err(), "the start is required");
     let execute = json!({"command": "x", "terminal": {"rows": 50.0, "columns": null}});
     let execute = serde_json::from_value::<ExecuteRequest>(execute).expect("a terminal");
     assert_eq!(execute.terminal, Some(TerminalSize { rows: 50, columns: 80 }));

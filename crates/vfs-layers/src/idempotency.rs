@@ -81,7 +81,7 @@ struct State {
 
 impl Remembering {
     fn lock(&self) -> MutexGuard<'_, Operations> {
-        // Nothing that can panic runs while it is held.
+        // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl Remembering {
         Ok(None)
     }
 
-    /// Records the outcome of a call.
+    /// Stores the outcome of a call, as far as the result determines it.
     fn end<Q: UnaryRequest>(&self, key: blake3::Hash, result: &Result<Q::Output>) {
         let output = result.as_ref().map(Q::output_ref);
         // An upload has its failure in the response.

@@ -29,15 +29,15 @@ use self::path_locks::{PathGuard, PathLocks};
 use self::rate_limit::RateLimiter;
 use self::usage::UsageTracker;
 
-/// Limits what is stored, and the rate of operations, for the callers in this process.
+/// Limits stored bytes and files, and the rate of operations, for the callers in this process.
 ///
 /// # Behaviour
 ///
-/// * The limits hold for one process. A new process counts what is stored before its first change, so that processes
-///   one after the other keep the limits of bytes and files; concurrent processes see each other's changes only at
-///   the next count, and can exceed a limit together by what each of them adds meanwhile. Operations and the usage of
-///   actors are counted from zero in each process. A count that all processes share would cost a conditional write to
-///   a store before and after every change, and before every read, and would refuse them all if that store cannot be
+/// * The limits apply to one process. A new process counts the stored files before its first change, so that
+///   consecutive processes enforce the limits of bytes and files; concurrent processes see each other's changes only at
+///   the next count, and can exceed a limit together by the amounts that they add meanwhile. Operations and the usage
+///   of actors are counted from zero in each process. A count that all processes share would cost a conditional write
+///   to a store before and after every change, and before every read, and would refuse them all if that store cannot be
 ///   reached; if concurrent processes must keep a limit, set it at the storage: a quota of the file system, of the
 ///   bucket or of the database.
 /// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and then
@@ -48,16 +48,16 @@ use self::usage::UsageTracker;
 /// * If the outcome of a change is unknown (it was dropped, or failed with an error such as `timeout` or
 ///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
 ///   copy or recursive delete, which may have left a part.
-/// * The usage of an actor is what its changes added, less what they removed, since the layer was created: an actor
-///   that deletes a file is credited with it, even if another actor wrote it. Usage can be negative. Files that existed before, and
-///   what a new count finds, belong to no actor. All callers without a name are one actor. An actor that has changed
-///   something is remembered for the lifetime of the layer.
+/// * The usage of an actor is the amount that its changes added, less the amount that they removed, since the layer was
+///   created: an actor that deletes a file is credited with it, even if another actor wrote it. Usage can be negative.
+///   Files that existed before, and differences found by a new count, belong to no actor. All callers without a name
+///   are one actor. An actor that has changed files is remembered for the lifetime of the layer.
 /// * Commands cannot be metered. After a command the files are counted again, also if it ended during a count, and
-///   after restoring a snapshot; neither is refused for what it stores. While a command runs in the background the
-///   files are counted before each change.
+///   after restoring a snapshot; neither is refused for the amount that it stores. While a command runs in the
+///   background the files are counted before each change.
 /// * Changes that bypass the layer are not seen until the next count. Links and hard links count as often as `ls`
 ///   shows them, and the tracked usage may differ from that; [`QuotaMeter::recount`] corrects it.
-/// * If the changes of a backend are only returned, each change is checked against what is stored, and usage is not
+/// * If the changes of a backend are only returned, each change is checked against the stored files, and usage is not
 ///   tracked.
 /// * Every operation counts against `operations`, including reads, and each file of an upload or download; except
 ///   `resolve`, which layers and namespaces send before the operation itself.
@@ -141,7 +141,7 @@ pub struct QuotaUsage {
     pub bytes: u64,
 }
 
-/// The balance of what an actor has added and removed.
+/// The balance of the files and bytes that an actor has added and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActorUsage {
@@ -152,8 +152,8 @@ pub struct ActorUsage {
 }
 
 impl QuotaMeter {
-    /// Returns what is stored, at a moment when no change is under way. Counts the files if the tracked usage is not
-    /// valid.
+    /// Returns the stored files and bytes, at a moment when no change is in progress. Counts the files if the tracked
+    /// usage is not valid.
     ///
     /// # Errors
     ///
@@ -170,11 +170,11 @@ impl QuotaMeter {
         Ok(QuotaUsage { files: at_least_0(total.files), bytes: at_least_0(total.bytes) })
     }
 
-    /// Counts the files again, and returns what is stored.
+    /// Counts the files again, and returns the stored files and bytes.
     ///
     /// # Errors
     ///
-    /// As [`usage`](Self::usage).
+    /// Those of [`usage`](Self::usage).
     pub async fn recount(&self, cx: &OpContext) -> Result<QuotaUsage> {
         self.state.usage.invalidate();
         self.usage(cx).await
@@ -215,7 +215,7 @@ impl QuotaState {
         }
     }
 
-    /// Counts what is stored. The caller must hold the lock of all trees.
+    /// Counts the stored files and bytes. The caller must hold the lock of all trees.
     async fn count(&self, inner: &dyn Backend, cx: &OpContext) -> Result<()> {
         let epoch = self.usage.epoch();
         self.usage.set_stored(measure(inner, cx, &VfsPath::root()).await?.0, epoch);

@@ -175,7 +175,7 @@ fn may_repeat(error: &Error, request: RequestRef<'_>) -> bool {
 
 /// Returns whether the backend makes the mutation once, however often it is sent.
 fn is_made_once(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> bool {
-    // The writer of a commit is gone after a failure, and a rename or copy may be between two mounts.
+    // The writer of a failed commit cannot be used again, and a rename or copy may be between two mounts.
     request.class() == OperationClass::Write
         && !matches!(request, RequestRef::CommitWriter(_) | RequestRef::Rename(_) | RequestRef::Copy(_))
         && cx.operation_id().is_some()

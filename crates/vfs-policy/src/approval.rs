@@ -49,7 +49,7 @@ pub struct PendingApproval {
 impl PendingApproval {
     /// Sends `approval` to the waiting operation. This has no effect if the caller gave up or the time limit has passed.
     pub fn answer(self, approval: Approval) {
-        // The receiver is gone if the answer comes too late.
+        // The receiver is dropped if the answer arrives too late.
         drop(self.answer.send(approval));
     }
 }

@@ -1,8 +1,9 @@
-//! Access policies: rules about who may do what where, enforced in the library and not in a prompt.
+//! Access policies: rules about operations by actor and path, enforced in the library and not in a prompt.
 //!
-//! A [`PolicyHook`] decides; [`RuleSet`] is the built-in one, read from TOML or JSON. The [`Policy`] layer asks it before
-//! every operation, about the paths as they are named and as they really are when links are followed, about everything below
-//! a directory that is moved, copied or deleted, and about every entry that a listing or search would show.
+//! A [`PolicyHook`] decides; [`RuleSet`] is the built-in one, read from TOML or JSON. The [`Policy`] layer consults it
+//! before every operation: about the requested paths and their real locations with all links followed, about all
+//! entries below a directory that is moved, copied or deleted, and about every entry that a listing or search would
+//! show.
 
 mod approval;
 mod backend;

@@ -19,7 +19,7 @@ pub(crate) struct RequiredPermission<'a> {
 /// Extent of a required permission below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The path alone. What a read shows of entries below it is filtered entry by entry.
+    /// Only the path itself. The results of a read below the path are filtered entry by entry.
     Itself,
     /// Every entry below, if the path is a directory.
     Subtree,

@@ -27,7 +27,8 @@ use crate::rule::{HardLinks, Rule, RuleEffect};
 /// * Rules that deny or ask match paths case-insensitively; rules that allow match them exactly. So on a case-insensitive file
 ///   system, another spelling does not get past a denial. Spellings that differ by Unicode normalisation are different names to
 ///   a rule, even if a file system treats them as the same.
-/// * Commands are denied unless a rule that names `execute` allows them: rules about paths cannot see what a command does.
+/// * Commands are denied unless a rule that names `execute` allows them: rules about paths cannot see the effects of a
+///   command.
 /// * Operations that no rule covers get the default effect, which is to allow.
 ///
 /// # Commands
@@ -164,7 +165,7 @@ pub(crate) struct Question<'a> {
 }
 
 impl RuleSet {
-    /// Returns a set that evaluates `rules` in this order, and allows what none of them covers.
+    /// Returns a set that evaluates `rules` in this order, and allows operations that no rule covers.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// As [`RuleSet::from_toml`].
+    /// Those of [`RuleSet::from_toml`].
     pub fn from_json(text: &str) -> Result<Self> {
         let data: RuleSetData = serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
         Self::try_from(data)

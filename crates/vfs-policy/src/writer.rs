@@ -23,7 +23,7 @@ impl FileWriter for PolicyWriter {
 
     async fn commit(&mut self) -> Result<WriteResult> {
         let path = &self.request.path;
-        // Links may lead elsewhere by now. What needed approval was approved when the writer was opened.
+        // Check again, since links may have changed. An approval was obtained when the writer was opened.
         self.files.enforcer.check(&self.cx, &self.request).await?;
         match self.writer.commit().await {
             Ok(written) => Ok(written),

@@ -26,40 +26,41 @@ use crate::place::Place;
 use crate::tree::listing::Reach;
 use crate::tree::{RemoteTree, everything};
 
-/// The files and the shell of a place that can run a POSIX shell and nothing else: a container, a machine behind SSH, a
-/// sandbox in a cloud.
+/// The files and the shell of a place that runs a POSIX shell: a container, a machine behind SSH, or a cloud sandbox.
 ///
 /// # Behaviour
 ///
-/// * The place needs `sh` and the base tools: those of GNU, of the BSDs, or busybox alone. What they can do is found out once,
-///   by the first call or by [`connect`](Self::connect).
-/// * An operation is one script, an edit two unless this backend has read or written the file of at most 64 KiB lately; a search is one script for the names and one for every few hundred contents; many
-///   small files go in or out by one script. Names and contents may hold any bytes. An answer counts only with its trailer: one
-///   that was cut, or never came, is an error and never an empty result.
-/// * Paths lie below [`RemoteConfig::root`]. The shell goes to a file directory by directory, follows links itself, and refuses
-///   one that leads out of the root or is absolute; then it works on a single name in the directory that it stands in. A process
-///   *in the place* that swaps a name for a link in that moment can have the file that the link names read or replaced: the
-///   place is the boundary, and a command in it reaches that file anyhow.
-/// * A new content is put beside the file and renamed over it, so that readers see the old file or the new one. Mode and, where
-///   that is allowed, owner are kept; extended attributes and access control lists are not. Nothing is synced to the disk of the
-///   place.
-/// * Changes of one file take turns, those of other processes in the place included, where these go through a backend like this
-///   one: a lock stands beside the file, and one that was left by a process that died is taken away after a minute.
-/// * Versions are of inode, size and times, which no write leaves the same; where the place's clock or tools know only whole
-///   seconds, of the content as well, which makes listings there slow.
-/// * Commands run by `sh -c` in the place, with its `PATH` and what is set for them. Both outputs are separate; together they
-///   are standard output, then standard error. There are no terminals, and nothing runs in the background.
-/// * No answer of the place takes more than 64 MiB of memory here, and no command's output more than
-///   [`RemoteConfig::max_output_bytes`]. Of a directory with more entries than fit into an answer, or through the
-///   transport, some are listed, and a problem says so.
-/// * Dropping a call ends its script, unless that changes something: a change goes to its end.
+/// * The place needs `sh` and the base tools of GNU, of the BSDs, or of busybox. The first call, or
+///   [`connect`](Self::connect), probes their features once.
+/// * An operation is one script. An edit is two, unless this backend has recently read or written the file and the file
+///   has at most 64 KiB. A search is one script for the names, and one for every few hundred contents. Many small files
+///   are uploaded or downloaded by one script. Names and contents may contain any bytes. A response is valid only with
+///   its trailer: a response that was cut, or never arrived, is an error and never an empty result.
+/// * Paths are below [`RemoteConfig::root`]. The shell walks to a file directory by directory, follows links itself,
+///   and refuses a link that is absolute or leads out of the root; then it operates on a single name in its working
+///   directory. A process *in the place* that replaces a name by a link at that moment can cause the target of the link
+///   to be read or replaced: the place is the boundary, and a command in the place can reach that file anyway.
+/// * New content is written beside the file and renamed over it, so that readers see the old file or the new one. The
+///   mode and, if permitted, the owner are preserved; extended attributes and access control lists are not. Nothing is
+///   synced to the disk of the place.
+/// * Changes of one file are serialised, also those of other processes that use a backend like this one: a lock file is
+///   beside the file. A lock that a dead process left behind is removed after a minute.
+/// * Versions consist of inode, size and times, at least one of which every write changes. If the clock or the tools of
+///   the place have a resolution of whole seconds, versions include the content too, which makes listings there slow.
+/// * Commands run by `sh -c` in the place, with its `PATH` and the variables that are set for them. Both outputs are
+///   separate; the combined output is standard output, then standard error. There are no terminals and no background
+///   jobs.
+/// * A response of the place takes at most 64 MiB of memory in this process, and the output of a command at most
+///   [`RemoteConfig::max_output_bytes`]. If the entries of a directory do not fit into a response, or through the
+///   transport, only some are listed, and a problem says so.
+/// * Dropping a call ends its script, unless the script changes files: a change is completed.
 ///
 /// The backend needs a tokio runtime with its timer.
 ///
 /// # Errors
 ///
-/// Those of every backend, those of [`RemoteExec`], `unsupported` where the place lacks a tool, `unavailable` where an answer did
-/// not arrive whole: the requested change may have been made then.
+/// Those of every backend and of [`RemoteExec`]; `unsupported` if the place lacks a tool; `unavailable` if a response
+/// did not arrive complete, in which case the requested change may have been made.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -80,17 +81,18 @@ pub struct SandboxBackend<E> {
 }
 
 impl<E: RemoteExec> SandboxBackend<E> {
-    /// The files below `config`'s root in the place that `execute` reaches. No script is run yet.
+    /// Creates a backend for the files below the root of `config`, in the place that `execute` reaches. No script runs
+    /// yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
         Self { place: Arc::new(Place::new(execute, config)), pool }
     }
 
-    /// As [`new`](Self::new), and finds out whether the place can be reached, and what its tools can do.
+    /// Creates a backend as [`new`](Self::new) does, and probes the place and the features of its tools.
     ///
     /// # Errors
     ///
-    /// Those of [`RemoteExec::run`]; `unsupported` where a tool is missing; `unavailable` where the root is not there.
+    /// Those of [`RemoteExec::run`]; `unsupported` if a tool is missing; `unavailable` if the root does not exist.
     pub async fn connect(execute: E, config: RemoteConfig) -> Result<Self> {
         let backend = Self::new(execute, config);
         backend.place.features().await?;
@@ -102,7 +104,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
         &self.place.execute
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &RemoteConfig {
         &self.place.config
     }
@@ -112,7 +114,8 @@ impl<E: RemoteExec> SandboxBackend<E> {
     }
 }
 
-/// How far the names that a search needs are listed beforehand: all of them where it goes anywhere, else as it gets there.
+/// Returns how far the directories below `path` are listed in advance: completely if the search may enter any
+/// directory, else one level.
 fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
     // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
@@ -126,7 +129,7 @@ fn reach_of_glob(req: &GlobRequest) -> Reach {
 
 fn reach_of_grep(req: &GrepRequest) -> Reach {
     let all = everything(req.hidden, req.ignore);
-    // The search reports what is wrong with the request.
+    // The search reports an error of the request.
     SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 

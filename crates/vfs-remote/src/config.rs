@@ -18,32 +18,33 @@ use vfs_search::Pool;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RemoteConfig {
-    /// The directory of the place whose files these are; an absolute path there.
+    /// The directory that is the root of the backend; an absolute path in the place.
     pub root: String,
-    /// The largest file that is written, edited or downloaded whole, in bytes. Default 256 MiB.
+    /// The maximum size of a file that is written, edited or downloaded whole, in bytes. Default: 256 MiB.
     pub max_file_size: u64,
-    /// Maximum size of a file that is written in chunks, in bytes. Default: 1 PiB.
+    /// The maximum size of a file that is written in chunks, in bytes. Default: 1 PiB.
     pub max_streamed_size: u64,
-    /// How long one script of a file operation may run. Default 120 seconds.
+    /// The maximum run time of one script of a file operation. Default: 120 seconds.
     pub timeout: Duration,
-    /// How long a change waits for another change of the same file before it is `busy`; whole seconds. Default 10 s.
+    /// The time that a change waits for another change of the same file before it fails with `busy`; whole seconds.
+    /// Default: 10 seconds.
     pub lock_timeout: Duration,
-    /// Most scripts that run in the place at once. Default 8.
+    /// The maximum number of scripts that run in the place concurrently. Default: 8.
     pub concurrency: NonZeroUsize,
-    /// The environment that every command of the shell begins with, over the place's own `PATH`. Default: nothing.
+    /// Variables of the environment of every command, in addition to the place's own `PATH`. Default: none.
     pub env: Vec<(String, String)>,
-    /// How long a command may run that says nothing else. Default [`ExecuteRequest::DEFAULT_TIMEOUT`].
+    /// The timeout of commands whose request has none. Default: [`ExecuteRequest::DEFAULT_TIMEOUT`].
     ///
     /// [`ExecuteRequest::DEFAULT_TIMEOUT`]: vfs_core::ExecuteRequest::DEFAULT_TIMEOUT
     pub command_timeout: Duration,
-    /// Most bytes of its output that a command's response may have, also if the request allows more. Default 16 MiB.
+    /// The maximum size of the output in a command's response, even if the request allows more. Default: 16 MiB.
     pub max_output_bytes: u64,
-    /// The workers that `glob` and `grep` take. Default: a pool of this backend's own, of as many as `concurrency`.
+    /// The workers of `glob` and `grep`. Default: a pool of this backend's own, with `concurrency` workers.
     pub search_pool: Option<Pool>,
 }
 
 impl RemoteConfig {
-    /// The files below `root`, an absolute path in the place.
+    /// Creates the configuration of a backend whose root is `root`, an absolute path in the place.
     pub fn new(root: impl Into<String>) -> Self {
         Self {
             root: root.into(),
@@ -74,49 +75,49 @@ impl RemoteConfig {
         self
     }
 
-    /// Sets how long one script of a file operation may run.
+    /// Sets the maximum run time of one script of a file operation.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how long a change waits for another change of the same file.
+    /// Sets the time that a change waits for another change of the same file.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// Sets how many scripts may run in the place at once.
+    /// Sets the maximum number of scripts that run in the place concurrently.
     #[must_use]
     pub fn concurrency(mut self, scripts: NonZeroUsize) -> Self {
         self.concurrency = scripts;
         self
     }
 
-    /// Gives a variable to every command of the shell.
+    /// Adds a variable to the environment of every command.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Sets how long a command may run that says nothing else.
+    /// Sets the timeout of commands whose request has none.
     #[must_use]
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.command_timeout = timeout;
         self
     }
 
-    /// Sets how many bytes of its output a command's answer may have.
+    /// Sets the maximum size of the output in a command's response.
     #[must_use]
     pub fn max_output_bytes(mut self, bytes: u64) -> Self {
         self.max_output_bytes = bytes;
         self
     }
 
-    /// Sets the workers that `glob` and `grep` take.
+    /// Sets the workers of `glob` and `grep`.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
@@ -142,7 +143,7 @@ impl fmt::Debug for RemoteConfig {
     }
 }
 
-/// Variables of an environment by name: their values may be secrets.
+/// The names of environment variables, without their values, which may be secrets.
 pub(crate) struct Names<'a>(pub(crate) &'a [(String, String)]);
 
 impl fmt::Debug for Names<'_> {

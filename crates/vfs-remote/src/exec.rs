@@ -18,28 +18,29 @@ use bytes::Bytes;
 use vfs_core::Result;
 use vfs_core::output::HeadTailBuffer;
 
-/// Runs POSIX shell scripts somewhere: in a container, over SSH, in a cloud sandbox.
+/// Runs POSIX shell scripts in a place: a container, a host behind SSH, or a cloud sandbox.
 ///
 /// # Behaviour
 ///
-/// * [`run`](Self::run) hands the script to `sh -c` in the place, gives it [`stdin`](Invocation::stdin), and returns both
-///   outputs byte for byte with how the script ended. An exit code other than 0 is an answer, not an error.
-/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and what it started is ended as
-///   surely as the place allows.
-/// * Calls may be made at the same time.
+/// * [`run`](Self::run) runs the script by `sh -c` in the place, with the standard input [`stdin`](Invocation::stdin),
+///   and returns both outputs byte for byte, with the exit of the script. An exit code other than 0 is a response, not
+///   an error.
+/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and the processes that it
+///   started are ended as reliably as the place allows.
+/// * Calls may run concurrently.
 ///
 /// # Errors
 ///
-/// Only what prevented the script from being run or its response from arriving: `unavailable` where the place cannot be reached
-/// (with [`is_temporary`](vfs_core::Error::is_temporary) where another attempt may go better; whether the script ran is
-/// then unknown unless the message says so), `permission_denied` where it does not let us in, `too_large` for what does not
-/// fit through. An error of the transport is never given as the script's own exit code.
+/// Only failures that prevent the script from running or its response from arriving: `unavailable` if the place cannot
+/// be reached (with [`is_temporary`](vfs_core::Error::is_temporary) if another attempt may succeed; whether the script
+/// ran is then unknown unless the message says so), `permission_denied` if the place refuses access, `too_large` for a
+/// script, input or output over a limit. An error of the transport is never returned as the script's own exit code.
 #[async_trait]
 pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// The limits of this transport.
+    /// Returns the limits of this transport.
     fn transport(&self) -> Transport;
 
-    /// Runs one script to its end.
+    /// Runs one script to its exit.
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput>;
 }
 
@@ -47,11 +48,11 @@ pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transport {
-    /// Most bytes of a script. Default 128 KiB less a page, which is what Linux takes as one argument.
+    /// The maximum size of a script in bytes. Default: 128 KiB less a page, the limit of Linux for one argument.
     pub max_script_bytes: usize,
-    /// Most bytes of standard input; 0 where there is none. Default: no bound.
+    /// The maximum size of standard input in bytes; 0 if there is none. Default: no limit.
     pub max_stdin_bytes: u64,
-    /// Most bytes of each output. Default: no bound.
+    /// The maximum size of each output in bytes. Default: no limit.
     pub max_output_bytes: u64,
 }
 
@@ -61,30 +62,31 @@ impl Default for Transport {
     }
 }
 
-/// A script that is to be run. `Debug` shows its length and not its text, which may have secrets.
+/// A script to run. `Debug` shows its length and not its text, which may contain secrets.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Invocation {
     /// The text for `sh -c`.
     pub script: String,
-    /// How many bytes of the script are definitions that other scripts of the same caller begin with as well. A transport may
-    /// have a shell ready that has read them. Default 0.
+    /// The number of bytes at the beginning of the script that other scripts of the same caller share: definitions of
+    /// functions. A transport may have a shell ready that has read them. Default: 0.
     pub beginning: usize,
-    /// Its standard input. Default: nothing.
+    /// The standard input. Default: empty.
     pub stdin: Bytes,
-    /// How long it may run. Default 120 seconds.
+    /// The maximum run time. Default: 120 seconds.
     pub timeout: Duration,
-    /// Most bytes of each output that are of use; what is beyond may be dropped, and is then reported by
-    /// [`truncated`](RemoteOutput::truncated). Default: no bound.
+    /// The number of bytes of each output that the caller needs. The transport may drop the bytes beyond it, and then
+    /// sets [`truncated`](RemoteOutput::truncated). Default: no limit.
     pub max_output_bytes: u64,
-    /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
+    /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends
+    /// retains the beginning.
     pub keep: Keep,
-    /// Whether values stand in the script that no other user of this machine may see. A transport then gives it to a
-    /// client program by its standard input, where it can, and not as an argument. Default: no.
+    /// Whether the script contains values that other users of this machine must not see. If possible, a transport then
+    /// passes the script to a client program on its standard input, not as an argument. Default: no.
     pub has_secrets: bool,
 }
 
-/// Which part of an output is of use where it is longer than what is.
+/// The part of an output over the limit that is retained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Keep {
@@ -96,7 +98,7 @@ pub enum Keep {
 }
 
 impl Invocation {
-    /// Runs `script`.
+    /// Creates an invocation of `script`.
     pub fn new(script: impl Into<String>) -> Self {
         Self {
             script: script.into(),
@@ -111,10 +113,10 @@ impl Invocation {
 
     /// Returns a buffer with the limits of one output, for a transport that reads it piece by piece.
     pub fn keeper(&self) -> HeadTailBuffer {
-        let most = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
+        let max = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
-            Keep::Beginning => HeadTailBuffer::head_only(most),
-            Keep::Ends => HeadTailBuffer::new(most),
+            Keep::Beginning => HeadTailBuffer::head_only(max),
+            Keep::Ends => HeadTailBuffer::new(max),
         }
     }
 }
@@ -133,32 +135,33 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// A script that has run.
+/// The outputs and exit of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemoteOutput {
-    /// Its standard output.
+    /// The standard output.
     pub stdout: Bytes,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: Bytes,
-    /// How the script ended.
+    /// The exit of the script.
     pub exit: RemoteExit,
     /// Whether an output was cut.
     pub truncated: bool,
-    /// How many bytes of standard output there were, as far as is known: at least as many as were retained.
+    /// The size of the whole standard output in bytes. If the transport cannot determine it, at least the retained
+    /// size.
     pub stdout_bytes: u64,
-    /// How many bytes of standard error there were, as far as is known: at least as many as were retained.
+    /// The size of the whole standard error in bytes. If the transport cannot determine it, at least the retained size.
     pub stderr_bytes: u64,
 }
 
 impl RemoteOutput {
-    /// A script that ended as `exit` and printed this.
+    /// Creates the result of a script with complete outputs.
     pub fn new(exit: RemoteExit, stdout: Bytes, stderr: Bytes) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.len() as u64, stderr.len() as u64);
         Self { stdout, stderr, exit, truncated: false, stdout_bytes, stderr_bytes }
     }
 
-    /// A script that ended as `exit`, with the outputs in these [buffers](Invocation::keeper).
+    /// Creates the result of a script whose outputs were collected in these [buffers](Invocation::keeper).
     pub fn kept(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();
@@ -167,14 +170,14 @@ impl RemoteOutput {
     }
 }
 
-/// How a script ended.
+/// The exit of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RemoteExit {
-    /// By itself, with this code.
+    /// The script exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal ended the script.
     Signalled(i32),
-    /// By the timeout.
+    /// The timeout ended the script.
     TimedOut,
 }

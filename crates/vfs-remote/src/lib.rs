@@ -9,13 +9,13 @@
 //! [`ContainerExec`] and [`Ssh`] start a client program of this machine, and the client starts a few lines of POSIX shell in
 //! the place, which run the script. Those lines
 //!
-//! * print a random marker before the script's outputs and, with its exit code, after them, on both outputs. Text that a
-//!   client, a login shell or a banner prints before the marker is thereby no part of the answer; an answer without its end is
-//!   an error, never a shorter answer; and an exit code of the client is never taken for the script's;
-//! * pass standard input on whole or not at all: a connection that breaks in the middle never looks to the script like the
-//!   end of its input;
-//! * end the script's process group, with SIGTERM and a moment later SIGKILL, as soon as the client is gone: at a timeout,
-//!   when a call is dropped, when the connection breaks, and when this process dies.
+//! * print a random marker before the script's outputs and, with its exit code, after them, on both outputs. So text
+//!   that a client, a login shell or a banner prints before the marker is not part of the response; a response without
+//!   its end is an error, never a shorter response; and an exit code of the client is never taken for the script's;
+//! * pass standard input on as a whole or not at all: a connection that breaks in the middle never looks to the script
+//!   like the end of its input;
+//! * end the script's process group, with SIGTERM and a moment later SIGKILL, as soon as the client exits: at a
+//!   timeout, when a call is dropped, when the connection breaks, and when this process dies.
 //!
 //! The place needs `sh`, and `dd` with `iflag=fullblock` (GNU and busybox have it) for a script that reads standard input. The
 //! end of a script by a signal is reported as shells report it: [`Exited`](RemoteExit::Exited) with 128 and the signal's number.

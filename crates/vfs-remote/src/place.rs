@@ -25,16 +25,16 @@ use crate::script::error::{is_overtaken, labelled, unanswered};
 use crate::script::probe::{PlaceFeatures, QUESTIONS};
 use crate::script::reply::Reply;
 
-/// Most attempts of an operation that other changes overtake.
+/// Maximum number of attempts of an operation that concurrent changes overtake.
 pub(crate) const ATTEMPTS: u32 = 32;
 
-/// How long a cancelled caller waits for a change that was begun, so that its outcome is known.
+/// Time that a cancelled caller waits for a change in progress, to return the outcome of the change.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Room in a script beside a file's content.
+/// Size in bytes that is reserved in a script for everything but the content of a file.
 pub(crate) const SCRIPT_ROOM: usize = 24 << 10;
 
-/// Most bytes of a response, which is buffered in memory: 64 MiB.
+/// Maximum size of a response, which is buffered in memory: 64 MiB.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A place, with caches of its state and locks of its files.
@@ -54,7 +54,7 @@ pub(crate) struct Place<E> {
 pub(crate) struct ScriptResponse {
     pub(crate) reply: Reply,
     pub(crate) stderr: Bytes,
-    /// Whether the response is only a prefix, of a script whose prefix is of use.
+    /// Whether the response is only a prefix, which is valid if [`Script::counts_in_part`] is set.
     pub(crate) is_cut: bool,
 }
 
@@ -67,7 +67,8 @@ impl ScriptResponse {
         }
     }
 
-    /// Whether the operation is to be begun again: others overtook it before anything was done.
+    /// Returns whether the operation has to start again because concurrent changes overtook it before it changed
+    /// anything.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.reply.get(b'k').is_none() && self.reply.failure().is_some_and(|label| is_overtaken(label, &self.stderr))
     }
@@ -95,12 +96,12 @@ impl<E: RemoteExec> Place<E> {
             .await
     }
 
-    /// A script that stands in the root and can look at entries.
+    /// Creates a script that starts in the root and has the functions that inspect entries.
     pub(crate) async fn script(&self, cx: &OpContext, path: &VfsPath) -> Result<Script> {
         self.script_with(cx, path, |_| String::new()).await
     }
 
-    /// The same, with functions that the place's features make.
+    /// Creates a script as [`script`](Self::script) does, with further functions that depend on the place's features.
     pub(crate) async fn script_with(
         &self,
         cx: &OpContext,
@@ -109,7 +110,7 @@ impl<E: RemoteExec> Place<E> {
     ) -> Result<Script> {
         let features =
             run_until_cancelled(cx, path, self.features()).await.flatten().map_err(|error| error.or_path(path))?;
-        let mut script = Script::new(&self.config.root, &(features.looking() + &functions(features)));
+        let mut script = Script::new(&self.config.root, &(features.inspection_functions() + &functions(features)));
         script.push("top");
         Ok(script)
     }
@@ -124,17 +125,17 @@ impl<E: RemoteExec> Place<E> {
         self.query(cx, path, script).await?.done(path)
     }
 
-    /// Most bytes of an answer to a script.
+    /// Returns the maximum size of the response to a script, in bytes.
     pub(crate) fn max_answer_bytes(&self) -> u64 {
         self.execute.transport().max_output_bytes.min(MAX_ANSWER_BYTES)
     }
 
     async fn run(&self, mut script: Script) -> Result<ScriptResponse> {
         script.push("finish");
-        let most = self.execute.transport().max_script_bytes;
-        if script.text.len() > most {
+        let max = self.execute.transport().max_script_bytes;
+        if script.text.len() > max {
             let message =
-                format!("the request needs a script of more than the {most} bytes that fit through to the sandbox");
+                format!("the request needs a script of over {max} bytes, the limit of the transport; request less");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let mut invocation = Invocation::new(script.text);
@@ -151,7 +152,7 @@ impl<E: RemoteExec> Place<E> {
                 Ok(ScriptResponse { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
             }
             Err(_) if truncated => {
-                let message = "the answer is more than fits through from the sandbox; request less";
+                let message = "the response exceeds the limit of the transport; request less";
                 Err(Error::new(ErrorKind::TooLarge, message))
             }
             Err(_) => Err(unanswered(exit, &stderr)),
@@ -160,7 +161,7 @@ impl<E: RemoteExec> Place<E> {
 }
 
 impl<E: RemoteExec> Place<E> {
-    /// Runs a script that changes something. A change that was begun is completed even if the caller is cancelled.
+    /// Runs a script that changes files. A change in progress is completed even if the caller is cancelled.
     pub(crate) async fn change(
         self: &Arc<Self>,
         cx: &OpContext,
@@ -178,13 +179,13 @@ impl<E: RemoteExec> Place<E> {
             Err(error) => timeout(SETTLE_TIMEOUT, &mut task).await.map_err(|_| error)?,
         };
         let answer = outcome.unwrap_or_else(|error| {
-            Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
+            Err(Error::new(ErrorKind::Internal, "the change did not complete; read the file before the next change")
                 .with_source(error))
         });
         answer.map_err(|error| error.or_path(path))
     }
 
-    /// Repeats a change, by the script that `make` returns, while other changes overtake it.
+    /// Runs a change with the script that `make` returns, and repeats it while concurrent changes overtake it.
     pub(crate) async fn settle<F>(
         self: &Arc<Self>,
         cx: &OpContext,
@@ -206,8 +207,8 @@ impl<E: RemoteExec> Place<E> {
     }
 }
 
-/// Waits before another attempt: a random part of a time that doubles.
+/// Waits before another attempt: exponential backoff with full jitter.
 pub(crate) async fn backoff(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
-    let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6));
-    run_until_cancelled(cx, path, sleep(most.mul_f64(fastrand::f64()))).await
+    let max = Duration::from_millis(1).saturating_mul(1 << attempts.min(6));
+    run_until_cancelled(cx, path, sleep(max.mul_f64(fastrand::f64()))).await
 }

@@ -15,12 +15,12 @@ use bytes::Bytes;
 use uuid::Uuid;
 use vfs_core::VfsPath;
 
-/// Random prefix of every field of one response, which is in no file and which no login shell prints.
+/// Random prefix of every field of one response, so that no file contains it and no login shell prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marker(String);
 
 impl Marker {
-    /// A marker that was never used before.
+    /// Creates a marker that was never used before.
     pub(crate) fn random() -> Self {
         Self(format!("vfs:{}:", Uuid::new_v4().simple()))
     }
@@ -29,29 +29,31 @@ impl Marker {
         self.0.as_bytes()
     }
 
-    /// The marker as a script has it: in two halves, so that an echo of the script does not hold it.
+    /// Returns the marker in the syntax of a script: in two halves, so that an echo of the script does not contain the
+    /// marker.
     fn in_script(&self) -> String {
         let (left, right) = self.0.split_at(self.0.len() / 2);
         format!("'{left}''{right}'")
     }
 }
 
-/// A script on the way.
+/// A script under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) marker: Marker,
     pub(crate) text: String,
-    /// How many bytes of the text are what other scripts begin with, too.
+    /// Number of bytes at the beginning of the text that other scripts share.
     pub(crate) beginning: usize,
     pub(crate) stdin: Bytes,
-    /// Whether the beginning of its answer is of use where no more fits through.
+    /// Whether the beginning of the response is valid by itself, if the whole response does not fit through the
+    /// transport.
     pub(crate) counts_in_part: bool,
     /// A resource of the place that is released when the script has ended.
     pub(crate) keep_alive: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Script {
-    /// A script with these functions, in the directory `root`.
+    /// Creates a script with the functions `functions`, for the root directory `root`.
     pub(crate) fn new(root: &str, functions: &str) -> Self {
         let marker = Marker::random();
         let mut text = String::with_capacity(functions::BEGIN.len() + functions.len() + 1024);
@@ -63,14 +65,14 @@ impl Script {
         Self { marker, text, beginning, stdin: Bytes::new(), counts_in_part: false, keep_alive: None }
     }
 
-    /// Adds lines of shell.
+    /// Appends lines of shell code.
     pub(crate) fn push(&mut self, lines: &str) -> &mut Self {
         self.text.push_str(lines);
         self.text.push('\n');
         self
     }
 
-    /// Goes to the entry that `path` leads to, as `how` says.
+    /// Appends the walk to the entry at `path`.
     pub(crate) fn walk(&mut self, how: Walk, path: &VfsPath) -> &mut Self {
         self.text.push_str("walk ");
         self.text.push_str(how.word());
@@ -82,25 +84,25 @@ impl Script {
         self
     }
 
-    /// Gives the script something to read.
+    /// Sets the standard input.
     pub(crate) fn stdin(&mut self, content: Bytes) -> &mut Self {
         self.stdin = content;
         self
     }
 }
 
-/// How a path is followed.
+/// The way in which a path is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
-    /// To what it names, through a link at its end.
+    /// A link at the end of the path is followed.
     Followed,
-    /// To the entry itself, also where that is a link.
+    /// A link at the end of the path is the result itself.
     Entry,
-    /// As `Followed`, and directories on the way are made.
+    /// As `Followed`, and missing parent directories are created.
     MakingFollowed,
-    /// As `Entry`, and directories on the way are made.
+    /// As `Entry`, and missing parent directories are created.
     MakingEntry,
-    /// As `Followed`, and nothing need be there.
+    /// As `Followed`, and the path need not exist.
     Wherever,
 }
 
@@ -130,7 +132,7 @@ pub(crate) fn quoted(text: &str) -> String {
     word
 }
 
-/// `content` as one word that `printf` of any shell prints as it is.
+/// Encodes `content` as one word from which `printf` of any shell prints exactly these bytes.
 pub(crate) fn printable(content: &[u8]) -> String {
     let mut word = String::with_capacity(content.len() + content.len() / 8 + 8);
     word.push('\'');
@@ -139,7 +141,7 @@ pub(crate) fn printable(content: &[u8]) -> String {
             b'\'' => word.push_str("'\\''"),
             b'\\' => word.push_str("\\\\"),
             b'%' => word.push_str("%%"),
-            // At the beginning it would be an option.
+            // At the beginning, a dash would start an option.
             b'-' if index == 0 => word.push_str("\\055"),
             b'\n' | b'\t' | b' '..=b'~' => word.push(char::from(*byte)),
             byte => _ = write!(word, "\\{byte:03o}"),
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_whatever_they_hold() {
+    fn any_text_is_quoted_as_one_word() {
         for (text, word) in [
             ("", "''"),
             ("plain", "'plain'"),
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_spelled_so_that_printf_prints_them() {
+    fn bytes_are_encoded_for_printf() {
         for (content, word) in [
             (&b""[..], "''"),
             (b"text\n", "'text\n'"),
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_does_not_hold_its_marker() {
+    fn a_script_does_not_contain_its_marker() {
         let script = Script::new("/", "");
         let marker = String::from_utf8(script.marker.as_bytes().to_vec()).expect("it is ASCII");
         assert!(!script.text.contains(&marker));

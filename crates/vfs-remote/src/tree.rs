@@ -25,7 +25,7 @@ use crate::tree::listing::{Directories, Directory, Hidden, Reach, SearchStart};
 
 /// The files of the place, for one search.
 ///
-/// Calls wait for the place on the thread of the caller: one of a search pool, which may block.
+/// Calls wait for the place on the caller's thread, which belongs to a search pool and may block.
 #[derive(Debug)]
 pub(crate) struct RemoteTree<E> {
     place: Arc<Place<E>>,
@@ -45,15 +45,15 @@ struct RemoteDir<E> {
 }
 
 impl<E: RemoteExec> RemoteTree<E> {
-    /// A tree of which what is at and below `path` is listed as far as `reach` says, in one answer. That nothing is there is
-    /// for the search to find.
+    /// Creates a tree, and lists the directories at and below `path` as far as `reach` goes, in one response. If
+    /// nothing exists at `path`, the search reports that.
     pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
         stat::refuse_reserved(path)?;
         let listed_directories = match place.list(cx, path, reach).await {
             Ok(SearchStart::Directory(listed_directories)) => listed_directories,
             Ok(SearchStart::File) => HashMap::new(),
             Err(error) => match error.kind() {
-                // Of a tree that is too large for one answer each directory is listed as it is reached.
+                // If the tree is too large for one response, each directory is listed when the search enters it.
                 ErrorKind::TooLarge | ErrorKind::NotFound | ErrorKind::NotADirectory => HashMap::new(),
                 _ => return Err(error),
             },
@@ -65,12 +65,12 @@ impl<E: RemoteExec> RemoteTree<E> {
         Ok(Self { place: Arc::clone(place), cx: cx.clone(), runtime, listed_directories, contents })
     }
 
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        self.runtime.block_on(answer)
+    fn wait<T>(&self, call: impl Future<Output = T>) -> T {
+        self.runtime.block_on(call)
     }
 
-    /// The facts of what `path` leads to.
-    fn found(&self, path: &VfsPath) -> Result<Facts> {
+    /// Returns the metadata of the entry at `path`, following links.
+    fn stat_path(&self, path: &VfsPath) -> Result<Facts> {
         stat::refuse_reserved(path)?;
         self.wait(async {
             let mut script = self.place.script(&self.cx, path).await?;
@@ -80,10 +80,10 @@ impl<E: RemoteExec> RemoteTree<E> {
     }
 }
 
-/// Most links that are followed by one script.
+/// Maximum number of links that one script follows.
 const LINKS: usize = 64;
 
-/// Most links of a directory that are read at once.
+/// Maximum number of links of a directory that are read in advance.
 const MAX_LINKS: usize = 1024;
 
 impl<E: RemoteExec> Tree for RemoteTree<E> {
@@ -91,7 +91,7 @@ impl<E: RemoteExec> Tree for RemoteTree<E> {
         if self.listed_directories.contains_key(path) {
             return Ok(TreeEntry::Directory(RemoteDir::new(&self, path.clone())));
         }
-        let facts = self.found(path)?;
+        let facts = self.stat_path(path)?;
         Ok(match (facts.kind, path.parent(), path.name()) {
             (ChildKind::Directory, ..) => TreeEntry::Directory(RemoteDir::new(&self, path.clone())),
             (ChildKind::File, Some(dir), Some(name)) => {
@@ -128,8 +128,8 @@ impl<E: RemoteExec> RemoteDir<E> {
         Ok(self.listed.get_or_init(|| listed))
     }
 
-    /// Returns the target of the link `name`; all links of a directory are read at once.
-    fn followed(&self, name: &str) -> Result<Facts> {
+    /// Returns the metadata of the target of the link `name`. The first call reads all links of the directory.
+    fn link_target(&self, name: &str) -> Result<Facts> {
         let path = self.path.child(name)?;
         let directory = self.directory()?;
         let links = match directory.links.get() {
@@ -139,7 +139,7 @@ impl<E: RemoteExec> RemoteDir<E> {
                 directory.links.get_or_init(|| targets)
             }
         };
-        links.get(name).cloned().unwrap_or_else(|| self.tree.found(&path))
+        links.get(name).cloned().unwrap_or_else(|| self.tree.stat_path(&path))
     }
 
     async fn read_links(&self, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
@@ -178,7 +178,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
         match self.facts(name) {
             Some(facts) if facts.kind == ChildKind::Directory => Ok(Self::new(&self.tree, path.clone())),
             _ => {
-                let facts = self.tree.found(&self.path.child(name)?)?;
+                let facts = self.tree.stat_path(&self.path.child(name)?)?;
                 match facts.kind {
                     ChildKind::Directory => Ok(Self::new(&self.tree, path.clone())),
                     _ => Err(Error::at(ErrorKind::NotADirectory, path)),
@@ -188,14 +188,14 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
     }
 
     fn follow_link(&self, name: &str) -> Result<ChildKind> {
-        Ok(self.followed(name)?.kind)
+        Ok(self.link_target(name)?.kind)
     }
 
     fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         match self.facts(name) {
-            Some(facts) if facts.kind == ChildKind::Link => self.followed(name)?.info(path),
+            Some(facts) if facts.kind == ChildKind::Link => self.link_target(name)?.info(path),
             Some(facts) => facts.info(path),
-            None => self.tree.found(&self.path.child(name)?)?.info(path),
+            None => self.tree.stat_path(&self.path.child(name)?)?.info(path),
         }
     }
 
@@ -212,7 +212,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
             }
             None => stat::refuse_reserved(&path)?,
         }
-        let count = place.most_blocks().min(FIRST_BLOCKS);
+        let count = place.max_blocks().min(FIRST_BLOCKS);
         let first = self.tree.wait(place.part(cx, &path, 0, count))?;
         let (size, content) = (first.facts.size, first.content);
         if (content.len() as u64) < count << 16 && content.len() as u64 >= size {
@@ -227,7 +227,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
     }
 }
 
-/// Bytes of a large file that are fetched at once: 1 MiB.
+/// Number of blocks of a large file that are fetched at once: 1 MiB.
 const FIRST_BLOCKS: u64 = 16;
 
 /// A large file, read part by part as it is searched.
@@ -235,19 +235,19 @@ struct Rest<E> {
     tree: Arc<RemoteTree<E>>,
     path: VfsPath,
     facts: Facts,
-    /// Where what comes next begins.
+    /// Offset of the next part.
     at: u64,
     block: Bytes,
 }
 
 impl<E: RemoteExec> Rest<E> {
     fn next_block(&mut self) -> Result<Bytes> {
-        // A part that is not a whole number of blocks was the last.
+        // If the parts so far are not a whole number of blocks, the last one has ended the file.
         if !self.at.is_multiple_of(1 << 16) {
             return Ok(Bytes::new());
         }
         let RemoteTree { place, cx, .. } = &*self.tree;
-        let count = place.most_blocks().min(FIRST_BLOCKS);
+        let count = place.max_blocks().min(FIRST_BLOCKS);
         let part = self.tree.wait(place.part(cx, &self.path, self.at >> 16, count))?;
         if part.facts != self.facts {
             return Err(keeps_changing(&self.path));
@@ -271,7 +271,7 @@ impl<E: RemoteExec> Read for Rest<E> {
     }
 }
 
-/// How far a search goes that shows hidden entries or not.
+/// Returns the reach of a search that may enter any directory, with or without hidden ones.
 pub(crate) fn everything(hidden: HiddenNames, ignore: IgnoreMode) -> Reach {
     let shows_hidden = hidden != HiddenNames::Skip || ignore == IgnoreMode::Disregard;
     Reach::All(if shows_hidden { Hidden::Entered } else { Hidden::Left })

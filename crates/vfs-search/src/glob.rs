@@ -91,9 +91,9 @@ impl GlobPattern {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and names the mistake:
-    /// an empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a
-    /// lone `\` at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
+    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and describes the
+    /// mistake: an empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way
+    /// round, a lone `\` at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
     pub fn new(pattern: &str) -> Result<Self> {
         Self::for_search(pattern, HiddenNames::Skip)
     }
@@ -112,7 +112,7 @@ impl GlobPattern {
         }
     }
 
-    /// Returns whether something below the directory `relative` can match; `""` is the start of the search.
+    /// Returns whether an entry below the directory `relative` can match; `""` is the start of the search.
     pub fn reaches(&self, relative: &str) -> bool {
         match &self.matcher {
             PathMatcher::Name(_) => true,
@@ -193,18 +193,18 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     if has_parent_component(&parts) {
         return Err(GlobError::new(0, "'..' is not allowed; set the search path instead"));
     }
-    let explicit_dots = expand_braces(&parts);
-    if explicit_dots.is_none() && may_have_explicit_dot(&parts) {
-        let what =
+    let expansions = expand_braces(&parts);
+    if expansions.is_none() && may_have_explicit_dot(&parts) {
+        let message =
             "the braces with '/' expand to too many paths, some of which start with a dot; use fewer alternatives";
-        return Err(GlobError::new(0, what));
+        return Err(GlobError::new(0, message));
     }
-    let is_expanded = explicit_dots.is_some();
-    let expanded = explicit_dots.unwrap_or_else(|| vec![parts]);
+    let is_expanded = expansions.is_some();
+    let expanded = expansions.unwrap_or_else(|| vec![parts]);
     let only_directories = expanded.iter().all(|expansion| is_directory(expansion));
     let is_path = is_path(&expanded);
-    // If only some alternatives are restricted to directories, those match nothing: they would need a check of their
-    // own for each result.
+    // If only some alternatives are restricted to directories, those alternatives match nothing: each result would need
+    // a check of its own for them.
     let mut effective: Vec<Vec<Part>> = expanded
         .iter()
         .filter(|expansion| only_directories || !is_directory(expansion))
@@ -267,11 +267,11 @@ fn is_path(expansions: &[Vec<Part>]) -> bool {
 /// Returns the leading segments that are plain text, apart from the last segment of the pattern.
 fn base<'a>(segments: &[&'a [Part]]) -> Vec<&'a str> {
     let before_last = segments.split_last().map_or(&[][..], |(_, before)| before);
-    let explicit_dots = before_last.iter().map_while(|segment| match segment {
+    let literals = before_last.iter().map_while(|segment| match segment {
         [Part::Literal(text)] => Some(text.as_str()),
         _ => None,
     });
-    explicit_dots.collect()
+    literals.collect()
 }
 
 fn compile_tail(segments: &[&[Part]]) -> Result<TailMatcher, GlobError> {
@@ -304,10 +304,10 @@ fn has_parent_component(parts: &[Part]) -> bool {
 }
 
 fn to_error(pattern: &str, error: &GlobError) -> Error {
-    const SHOWN: usize = 200;
-    let shown = &pattern[..pattern.floor_char_boundary(SHOWN)];
-    let more = if shown.len() < pattern.len() { "…" } else { "" };
-    let message = format!("Invalid glob pattern: {} (byte {} of '{shown}{more}')", error.what, error.at);
+    const MAX_EXCERPT_BYTES: usize = 200;
+    let excerpt = &pattern[..pattern.floor_char_boundary(MAX_EXCERPT_BYTES)];
+    let ellipsis = if excerpt.len() < pattern.len() { "…" } else { "" };
+    let message = format!("Invalid glob pattern: {} (byte {} of '{excerpt}{ellipsis}')", error.message, error.at);
     Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
 }
 

@@ -75,20 +75,20 @@ pub(crate) struct Counts {
     /// Number of files that were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
-    /// Whether something lies deeper than the depth limit, or deeper than a path can express.
+    /// Whether there are entries deeper than the depth limit, or deeper than a path can express.
     pub(crate) too_deep: bool,
     /// Whether directories were left out because the search had listed too many entries.
     pub(crate) too_many: bool,
 }
 
 impl Counts {
-    /// Returns the counts of what a walk left out.
+    /// Converts the findings of a walk, without its problems, to counts.
     pub(crate) fn from_findings(findings: &WalkFindings) -> Self {
         let WalkFindings { problems: _, skipped, too_deep, too_many } = *findings;
         Self { searched: 0, skipped, too_deep, too_many }
     }
 
-    /// Returns why there may be more results than were found.
+    /// Returns the limit that may have cut the results, if any.
     pub(crate) fn truncated(&self) -> Option<Truncation> {
         match self {
             Self { too_many: true, .. } => Some(Truncation::MaxEntries),
@@ -113,6 +113,6 @@ impl AddAssign for Counts {
 
 /// A consumer of items.
 pub(crate) trait ItemSink {
-    /// Takes `item`. Returns `Break` if no more items are wanted.
+    /// Takes `item`. Returns `Break` if the consumer needs no more items.
     fn put(&mut self, item: Item) -> ControlFlow<()>;
 }

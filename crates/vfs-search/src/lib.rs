@@ -5,13 +5,13 @@
 //!
 //! * [`ls`] and [`glob`](glob()) walk the tree on the caller's thread, in order.
 //! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`ls_on`] and [`glob_on`] walk it, on the
-//!   workers of a [`Pool`] that all searches share. Results are in order here too: the same call gives the same
-//!   answer.
+//!   workers of a [`Pool`] that all searches share. Results are in order here too: the same call over the same files
+//!   returns the same results.
 //!
 //! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, always the first unclaimed one,
-//! enter the directories there, and put their results into slots; what they have no time for can be claimed again. The
-//! consumer empties the slots in the order of the walk. The number of slots and the bytes in them are bounded, so that
-//! a search which matches everything holds little memory and starves no other search. If all
+//! enter the directories there, and put their results into slots; the steps for which a worker has no time can be
+//! claimed again. The consumer empties the slots in the order of the walk. The number of slots and the bytes in them
+//! are bounded, so that a search which matches everything uses little memory and starves no other search. If all
 //! workers are stuck in calls, or busy with long files while others wait, a compensation thread is added.
 //!
 //! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and

@@ -38,7 +38,7 @@ pub(crate) enum Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lend {
     Bytes,
-    /// Through a reader that returns at most so many bytes at a time.
+    /// Through a reader that returns at most this many bytes at a time.
     Reader(usize),
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct TestTree {
     pub(crate) on_open: Option<Hook>,
     on_list: Option<Hook>,
     lists_twice: bool,
-    /// The sketches that searches stored, if the tree remembers them.
-    remembered: Option<Arc<Mutex<BTreeMap<String, Sketch>>>>,
-    /// Number of links that were followed to see where they lead.
+    /// The sketches that searches built, if the tree caches them.
+    cached_sketches: Option<Arc<Mutex<BTreeMap<String, Sketch>>>>,
+    /// Number of links that were followed to determine their targets.
     pub(crate) follows: Arc<AtomicUsize>,
     /// Number of readers that were read to their end.
     pub(crate) exhausted: Arc<AtomicUsize>,
@@ -76,7 +76,7 @@ impl TestTree {
             on_open: None,
             on_list: None,
             lists_twice: false,
-            remembered: None,
+            cached_sketches: None,
             follows: Arc::default(),
             exhausted: Arc::default(),
         }
@@ -108,9 +108,9 @@ impl TestTree {
         self
     }
 
-    /// Returns the same tree, remembering the sketches of searches.
-    pub(crate) fn remembering(mut self) -> Self {
-        self.remembered = Some(Arc::default());
+    /// Returns the same tree with a cache of sketches.
+    pub(crate) fn with_sketch_cache(mut self) -> Self {
+        self.cached_sketches = Some(Arc::default());
         self
     }
 
@@ -250,9 +250,9 @@ impl Directory for TestDirectory {
     }
 
     fn prefilter(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
-        assert_ne!(kind, ChildKind::Directory, "only files are asked about");
-        let remembered = self.tree.remembered.as_ref()?.lock().expect("not poisoned");
-        remembered.get(&self.child(name)).cloned()
+        assert_ne!(kind, ChildKind::Directory, "only files have sketches");
+        let cached_sketches = self.tree.cached_sketches.as_ref()?.lock().expect("not poisoned");
+        cached_sketches.get(&self.child(name)).cloned()
     }
 
     fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
@@ -276,10 +276,10 @@ impl Directory for TestDirectory {
                 Opened::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
-        if let Some(remembered) = self.tree.remembered.clone().filter(|_| kind == ChildKind::File) {
+        if let Some(cached_sketches) = self.tree.cached_sketches.clone().filter(|_| kind == ChildKind::File) {
             let (Opened::Bytes { learn, .. } | Opened::Reader { learn, .. }) = &mut opened;
             *learn = Some(Box::new(move |sketch| {
-                remembered.lock().expect("not poisoned").insert(real, sketch);
+                cached_sketches.lock().expect("not poisoned").insert(real, sketch);
             }));
         }
         Ok(opened)
@@ -392,7 +392,7 @@ pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<SearchOutput
         assert_eq!(outcome, expected, "{lend:?}, {workers} workers, window {window}: {req:?}");
     }
     for lend in [Lend::Bytes, Lend::Reader(usize::MAX), Lend::Reader(7)] {
-        let tree = Arc::new(tree.copy(lend).remembering());
+        let tree = Arc::new(tree.copy(lend).with_sketch_cache());
         for time in ["first", "second", "third"] {
             let outcome = run_on(Arc::clone(&tree), req.clone(), 2, 8);
             assert_eq!(outcome, expected, "{lend:?}, for the {time} time: {req:?}");

@@ -35,12 +35,12 @@ impl Default for Counting {
 }
 
 impl Counting {
-    /// How often `operation` was called.
+    /// Returns the number of calls of `operation`.
     pub fn calls(&self, operation: Operation) -> u64 {
         self.calls[operation as usize].load(Ordering::Relaxed)
     }
 
-    /// How many calls there were in all.
+    /// Returns the number of all calls.
     pub fn total(&self) -> u64 {
         self.calls.iter().map(|calls| calls.load(Ordering::Relaxed)).sum()
     }

@@ -15,7 +15,7 @@ use vfs_core::{
     StreamingShell, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
-/// Adds a shell and a change feed to a backend without either, for tests of what stands around them.
+/// Adds a shell and a change feed to a backend without either, for tests of wrappers around them.
 ///
 /// # Behaviour
 ///

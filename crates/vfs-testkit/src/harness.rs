@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 
-/// Bound for a hang. It is longer than all waits of one law together.
+/// Time after which a law counts as hung, longer than all waits of one law together.
 const HANG_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs the law of the behaviour `number` on a runtime of its own, and returns its result.
@@ -51,7 +51,7 @@ fn run_with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() ->
     let (sender, receiver) = mpsc::channel();
     let worker = thread::spawn(move || {
         let outcome = panic::catch_unwind(panic::AssertUnwindSafe(work));
-        // The receiver is gone only after a timeout, when the outcome has no reader.
+        // The receiver is dropped only after a timeout, when the outcome has no reader.
         drop(sender.send(outcome));
     });
     match receiver.recv_timeout(timeout) {

@@ -7,10 +7,10 @@
 //! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
 //!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
-//! * [`StateRunner`] keeps an agent's state around a backend that returns its changes instead of making them.
-//! * [`Counting`] counts the operations of the backend that it is put around.
+//! * [`StateRunner`] maintains an agent's state around a backend that returns its changes instead of making them.
+//! * [`Counting`] counts the operations of the backend that it wraps.
 //! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
-//! * [`harness`] has what laws of another kind are built on. The laws of stores are in the crate `vfs-store-testkit`.
+//! * [`harness`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
 //! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
 //! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.

@@ -24,7 +24,7 @@ pub struct NamespaceFactory {
 /// Makes an empty backend.
 pub type MakeBackend = dyn Fn() -> Arc<dyn Backend> + Send + Sync;
 
-/// Makes a namespace of a default backend and what is mounted over it, each at a place of its own.
+/// Makes a namespace of a default backend and the backends that are mounted over it, each at a path of its own.
 pub type Mount = dyn Fn(Arc<dyn Backend>, Vec<(VfsPath, Arc<dyn Backend>)>) -> Arc<dyn Backend> + Send + Sync;
 
 impl NamespaceFactory {

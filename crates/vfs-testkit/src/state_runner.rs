@@ -18,20 +18,20 @@ use vfs_core::{
     TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
-/// The files of an agent's state, as a runtime keeps them between two steps.
+/// The files of an agent's state, as a runtime stores them between two steps.
 type Files = BTreeMap<VfsPath, FileData>;
 
 /// A backend that works like one which changes in place, over one whose mutations are [`Mutations::Returned`].
 ///
 /// # Behaviour
 ///
-/// * It has the files, sends each call to a backend over them, and merges the `files_update` of each mutation, as an
-///   agent's runtime does between two steps.
-/// * Mutations go one after the other, because each must see the one before it. Reads go beside them.
+/// * The runner has the files, sends each call to a backend over them, and merges the `files_update` of each mutation,
+///   as an agent's runtime does between two steps.
+/// * Mutations are serialised, because each must see the one before it. Reads run concurrently.
 ///
 /// # Panics
 ///
-/// In the call, where a mutation succeeds without a `files_update`.
+/// A call panics if a mutation succeeds without a `files_update`.
 #[derive(Clone)]
 pub struct StateRunner {
     over: Arc<dyn Fn(Files) -> Arc<dyn Backend> + Send + Sync>,

@@ -19,10 +19,11 @@ use vfs_core::{
 ///
 /// # Behaviour
 ///
-/// * It yields before and after every call and before every item of a stream, so that what may interleave does.
-/// * It panics at a result that is not well formed: an entry outside the requested path or out of order, more
-///   entries than the limit, an answer that is missing, an error that should name a path and does not, a problem without
-///   words, a command that ended in two ways or in none.
+/// * The double yields before and after every call and before every item of a stream, so that concurrent calls
+///   interleave.
+/// * The double panics at a result that is not well formed: an entry outside the requested path or out of order, more
+///   entries than the limit, a missing response, an error that should name a path and does not, a problem without a
+///   message, a command that ended in two ways or in none.
 ///
 /// The double stands between a caller under test and a backend, or between the laws and a backend under test.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ fn check_error(error: &Error) {
     assert!(!error.message().is_empty() && error.for_model().len() <= 2048, "an error has short words: {error:?}");
 }
 
-/// Checks what holds for the response to any command.
+/// Checks the properties of the response to any command.
 fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
     assert!(ended.exit_code.is_none() || ended.signal.is_none(), "it exited or was ended: {:?}", ended.exit());
     assert!(ended.signal.is_none_or(|signal| signal > 0), "there is no such signal: {:?}", ended.exit());

@@ -13,7 +13,7 @@ use crate::tier::Tier;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Target {
-    /// The backend. Nothing but the laws uses what is at and below `base`.
+    /// The backend. Only the laws use the files at and below `base`.
     pub backend: Arc<dyn Backend>,
     /// An empty directory, where every law works; the root where the whole backend belongs to the law.
     pub base: VfsPath,
@@ -125,7 +125,7 @@ pub trait LinkMaker: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Need {
-    /// Nothing.
+    /// No feature.
     Nothing,
     /// The backend's root, not only a directory below it.
     OwnRoot,
@@ -148,10 +148,10 @@ pub enum Need {
 }
 
 impl Need {
-    /// Why `target` does not have it; `None` where it does.
+    /// Returns the reason for which `target` lacks the feature, or `None` if it has the feature.
     pub fn missing_in(self, target: &Target) -> Option<&'static str> {
         let capabilities = target.backend.capabilities(&target.base);
-        let (met, reason) = match self {
+        let (is_present, reason) = match self {
             Need::Nothing => (true, ""),
             Need::OwnRoot => (target.base.is_root(), "the laws have only a directory of this backend, not its root"),
             Need::EmptyDirectories => {
@@ -168,7 +168,7 @@ impl Need {
             Need::TreeProvider => (target.backend.as_tree_provider().is_some(), "it does not provide a tree"),
             Need::Watching => (target.backend.as_watch().is_some(), "this backend has no change feed"),
         };
-        (!met).then_some(reason)
+        (!is_present).then_some(reason)
     }
 }
 
@@ -176,11 +176,11 @@ impl Need {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TargetFactory {
-    /// The first part of its trials' names.
+    /// The first part of the names of the trials.
     pub name: &'static str,
-    /// Which laws run by default: those of this tier and the tiers before it. Default [`Tier::Semantics`], which is all.
+    /// The tier, whose laws run by default with those of the tiers before it. Default: [`Tier::Semantics`], all laws.
     pub tier: Tier,
-    /// Makes a target that no other trial has seen.
+    /// Creates a target for one trial.
     pub make: Arc<dyn Fn() -> Target + Send + Sync>,
 }
 

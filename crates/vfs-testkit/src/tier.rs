@@ -2,7 +2,7 @@
 
 use std::env;
 
-/// How far down the cause of a broken law can lie, and so which backends and shells the law runs on by default.
+/// The deepest part that can break a law, which determines the backends and shells on which the law runs by default.
 ///
 /// The tiers are ordered: a target of one tier runs the laws of that tier and of all tiers before it. A law of glob syntax
 /// cannot hold on one store and break on the next, since one implementation serves both; a law of atomic writes can.

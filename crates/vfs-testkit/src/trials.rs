@@ -10,7 +10,7 @@ use crate::target::TargetFactory;
 /// Every law of the factory's [tier](crate::Tier) as a trial `backend::operation::law`, each on a fresh target and a runtime
 /// of its own.
 ///
-/// A law that needs what the target does not have is shown as ignored, with the reason. One that has not ended after
+/// A law that needs a feature which the target lacks is shown as ignored, with the reason. One that has not ended after
 /// ten minutes fails.
 pub fn trials(factory: TargetFactory) -> Vec<Trial> {
     ALL.iter()

@@ -46,7 +46,7 @@ impl Subscription {
     fn take(&mut self) -> Option<Result<WatchEvent>> {
         let ring = self.log.lock();
         if self.seen < ring.last_dropped() {
-            // One overflow covers all stored changes too: the caller lists again after it, and sees them.
+            // One overflow covers all stored changes too: the caller lists the files again after it, and sees them.
             (self.seen, self.is_behind) = (ring.last, true);
         }
         if std::mem::take(&mut self.is_behind) {

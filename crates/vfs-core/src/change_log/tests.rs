@@ -177,7 +177,7 @@ fn a_cursor_older_than_the_start_of_a_path_is_an_overflow() {
 #[test]
 fn nothing_is_stored_before_the_first_subscriber_and_a_large_batch_is_an_overflow() {
     let feed = ChangeLog::with_capacity(2);
-    feed.push(|| -> [Change; 0] { panic!("nobody is there to be told") });
+    feed.push(|| -> [Change; 0] { panic!("there is no subscriber") });
     let mut events = watch(&feed, "/");
     feed.push(|| [created("/a"), created("/b")]);
     assert_eq!(drain(&mut events), [created("/a"), created("/b")]);
@@ -217,7 +217,7 @@ fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
             cancelled.cancel_token().cancel();
         }
         let (error, end) = waiting.join().expect("it returns");
-        let error = error.expect("it is told").expect_err("it is over");
+        let error = error.expect("an error ends the stream").expect_err("it is over");
         assert_eq!((error.kind(), error.path()), (expected, Some("/d")));
         assert!(end.is_none());
     }
@@ -226,9 +226,9 @@ fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
 #[test]
 fn a_dropped_stream_frees_its_memory() {
     let feed = ChangeLog::new();
-    let held = Arc::new(());
-    let left: Weak<()> = Arc::downgrade(&held);
-    let cx = OpContext::new().with_extension(held).with_timeout(Duration::from_secs(3600));
+    let extension = Arc::new(());
+    let left: Weak<()> = Arc::downgrade(&extension);
+    let cx = OpContext::new().with_extension(extension).with_timeout(Duration::from_secs(3600));
     let mut events = feed.subscribe(cx, WatchRequest::default());
     assert!(events.next().now_or_never().is_none());
     assert_eq!((left.strong_count(), Arc::strong_count(&feed.0)), (1, 2));
@@ -252,7 +252,7 @@ fn subscribers_of_an_ended_log_receive_the_stored_changes_and_the_error() {
     assert!(feed.has_ended());
     assert_eq!(next(&mut first).change, created("/a"));
     let ends = |end: Option<Option<Result<WatchEvent>>>, at: &str| {
-        let error = end.expect("at once").expect("it is told").expect_err("it is over");
+        let error = end.expect("at once").expect("an error ends the stream").expect_err("it is over");
         assert_eq!((error.kind(), error.message(), error.path()), (ErrorKind::QuotaExceeded, "too many", Some(at)));
     };
     ends(first.next().now_or_never(), "/");

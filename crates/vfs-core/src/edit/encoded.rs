@@ -47,11 +47,11 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
     let mut content = Cow::Borrowed(content);
     let mut occurrences = 0;
     for (index, replacement) in replacements.iter().enumerate() {
-        let spelled = |text| match encoding {
+        let encode = |text| match encoding {
             Encoding::Utf8 => Some(Cow::Borrowed(str::as_bytes(text))),
             _ => text::encode(text, encoding).map(Cow::Owned),
         };
-        let new = spelled(&replacement.new);
+        let new = encode(&replacement.new);
         // Report a missing old text first, as another encoding is tried then.
         let is_mappable = new.is_some();
         let step = EditStep {
@@ -60,7 +60,7 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             of: replacements.len(),
             encoding,
             // Text that the encoding lacks does not occur in the file.
-            old: spelled(&replacement.old),
+            old: encode(&replacement.old),
             new: new.unwrap_or_default(),
         };
         let (edited, count) = replace::apply_step(&content, &step, max_size)?;
@@ -135,7 +135,7 @@ mod tests {
             ("\u{4e2d}", ErrorKind::NoMatch),
         ] {
             let error = apply(content, &[Replacement::new(old, "\u{4e2d}\u{56fd}")], 1 << 20)
-                .expect_err("it cannot be spelled");
+                .expect_err("the encoding lacks the characters");
             assert_eq!(error.kind(), kind, "{old}: {error}");
         }
         let edited = apply(content, &[Replacement::new("vu", "\u{e9}t\u{e9}")], 1 << 20).expect("it is found");

@@ -23,9 +23,9 @@ pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<Simi
         return Vec::new();
     };
     let mut pairs = BytePairs::new(truncate_line(target).as_bytes());
-    let seen = &content[..content.len().min(MAX_BYTES)];
+    let searched = &content[..content.len().min(MAX_BYTES)];
     let mut best: Vec<(f64, SimilarLine)> = Vec::new();
-    for (number, line) in (1..).zip(seen.split(|byte| *byte == b'\n').take(MAX_LINES)) {
+    for (number, line) in (1..).zip(searched.split(|byte| *byte == b'\n').take(MAX_LINES)) {
         let text = decode_line(&line[..line.len().min(MAX_LINE_BYTES)], encoding);
         let score = pairs.similarity(text.trim().as_bytes());
         let is_among_best = best.len() < MAX_RESULTS || best.last().is_some_and(|(worst, _)| score > *worst);

@@ -97,8 +97,8 @@ fn replace_bytes(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
     check_places(content, old, step)?;
     let finder = memmem::Finder::new(old);
     let count = finder.find_iter(content).count() as u64;
-    let kept = content.len() as u64 - count * old.len() as u64;
-    let size = kept.saturating_add(count.saturating_mul(step.new.len() as u64));
+    let unchanged = content.len() as u64 - count * old.len() as u64;
+    let size = unchanged.saturating_add(count.saturating_mul(step.new.len() as u64));
     check_size(size, max_size)?;
     let mut edited = buffer::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
     let mut copied = 0;

@@ -458,8 +458,8 @@ impl std::str::FromStr for Operation {
     fn from_str(code: &str) -> Result<Self> {
         let named = Operation::ALL.iter().find(|operation| operation.code() == code);
         named.copied().ok_or_else(|| {
-            let known = Operation::ALL.iter().map(|operation| operation.code()).collect::<Vec<_>>().join(", ");
-            Error::invalid_argument(format!("unknown operation '{code}'; use one of {known}"))
+            let codes = Operation::ALL.iter().map(|operation| operation.code()).collect::<Vec<_>>().join(", ");
+            Error::invalid_argument(format!("unknown operation '{code}'; use one of {codes}"))
         })
     }
 }

@@ -124,10 +124,10 @@ mod tests {
 
     use super::*;
 
-    fn kept(max: usize, pieces: &[&[u8]]) -> HeadTailBuffer {
-        let mut kept = HeadTailBuffer::new(max);
-        pieces.iter().for_each(|piece| kept.push(piece));
-        kept
+    fn filled_buffer(max: usize, pieces: &[&[u8]]) -> HeadTailBuffer {
+        let mut buffer = HeadTailBuffer::new(max);
+        pieces.iter().for_each(|piece| buffer.push(piece));
+        buffer
     }
 
     #[test]
@@ -146,19 +146,19 @@ mod tests {
             (8, "a🦀b🦀c", "a\n[... 9 bytes left out ...]\nc"),
             (10, "a🦀b🦀c", "a🦀\n[... 1 bytes left out ...]\n🦀c"),
         ] {
-            let kept = kept(max, &[text.as_bytes()]);
-            assert_eq!(kept.text(), expected, "{max} {text}");
-            assert_eq!(kept.is_cut(), expected.contains("left out"), "{max} {text}");
+            let buffer = filled_buffer(max, &[text.as_bytes()]);
+            assert_eq!(buffer.text(), expected, "{max} {text}");
+            assert_eq!(buffer.is_cut(), expected.contains("left out"), "{max} {text}");
         }
     }
 
     #[test]
     fn skipped_bytes_are_counted() {
         let gap = |max, before: &str, missing, after: &str| {
-            let mut kept = kept(max, &[before.as_bytes()]);
-            kept.skip(missing);
-            kept.push(after.as_bytes());
-            (kept.text(), kept.total())
+            let mut buffer = filled_buffer(max, &[before.as_bytes()]);
+            buffer.skip(missing);
+            buffer.push(after.as_bytes());
+            (buffer.text(), buffer.total())
         };
         assert_eq!(gap(10, "01", 0, "23"), ("0123".to_owned(), 4));
         assert_eq!(gap(10, "01", 5, "78"), ("01\n[... 5 bytes left out ...]\n78".to_owned(), 9));
@@ -181,19 +181,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_content_is_head_and_tail_in_whatever_chunks_it_arrives(
+        fn the_content_does_not_depend_on_the_chunks(
             bytes in proptest::collection::vec(any::<u8>(), 0..200), max in 0usize..220, piece in 1usize..50,
         ) {
             let mut whole = HeadTailBuffer::new(max);
             whole.push(&bytes);
             let pieces: Vec<_> = bytes.chunks(piece).collect();
-            let kept = kept(max, &pieces);
-            prop_assert_eq!(kept.text(), whole.text());
+            let buffer = filled_buffer(max, &pieces);
+            prop_assert_eq!(buffer.text(), whole.text());
             let expected = match bytes.len() <= max {
                 true => bytes.clone(),
                 false => [&bytes[..max / 2], &bytes[bytes.len() - (max - max / 2)..]].concat(),
             };
-            prop_assert_eq!(kept.into_bytes(), expected);
+            prop_assert_eq!(buffer.into_bytes(), expected);
             let mut head = HeadTailBuffer::head_only(max);
             pieces.iter().for_each(|piece| head.push(piece));
             prop_assert_eq!(head.into_bytes(), &bytes[..max.min(bytes.len())]);

@@ -37,13 +37,13 @@ pub struct ExecuteRequest {
     /// [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_output_bytes: Option<u64>,
-    /// What happens to output over the limit. Default: it is dropped.
+    /// How output over the limit is treated. Default: the output is dropped.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub full_output: FullOutput,
     /// The size of the terminal. Default: no terminal; the outputs are pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// Whether the call waits for the command. Default: it waits.
+    /// Whether the call waits for the command. Default: the call waits.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub run: RunMode,
 }
@@ -60,7 +60,7 @@ pub enum BaseEnvironment {
     Inherited,
 }
 
-/// What happens to output over the limit of a response.
+/// The treatment of output over the limit of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -300,8 +300,8 @@ mod tests {
     fn most_missing_texts_are_excluded() {
         let words: Vec<String> = (0..2_000).map(|number| format!("word{number:05}")).collect();
         let sketch = of(words.join(" ").as_bytes());
-        let told = (2_000..4_000).filter(|number| !sketch.may_hold(&exactly(&format!("other{number:05}")))).count();
-        assert!(told > 1_950, "{told} of 2000");
+        let excluded = (2_000..4_000).filter(|number| !sketch.may_hold(&exactly(&format!("other{number:05}")))).count();
+        assert!(excluded > 1_950, "{excluded} of 2000");
         // A sketch is small beside its content.
         assert!(sketch.memory() * 5 < 2_000 * 10, "{} bytes", sketch.memory());
     }
@@ -311,14 +311,14 @@ mod tests {
         let (ascii, other) = (of(b"A Needle here"), of("A Needle h\u{e9}re".as_bytes()));
         for (sketch, sought, expected) in [
             (&ascii, exactly("Needle"), true),
-            // Both cases are one to a sketch.
+            // A sketch ignores the case of ASCII letters.
             (&ascii, exactly("needle"), true),
             (&ascii, in_any_case("NEEDLE"), true),
             (&ascii, in_any_case("thread"), false),
             (&ascii, exactly("thread"), false),
             (&other, exactly("thread"), false),
             (&other, in_any_case("thread"), true),
-            // The sign for Kelvin is a `k`, too.
+            // The Kelvin sign folds to `k`.
             (&of(b"kelvin"), in_any_case("\u{212a}elvin"), true),
             (&of(b"Celsius"), in_any_case("\u{212a}elvin"), false),
         ] {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_which_nothing_is_known_are_no_question() {
+    fn texts_without_a_usable_n_gram_make_no_query() {
         assert_eq!(Sought::exactly(["long enough", "abc"]), None);
         assert_eq!(Sought::exactly::<&str>([]), None);
         assert_eq!(Sought::in_any_case(["gr\u{fc}\u{df}e"]), None);

@@ -65,7 +65,7 @@ impl Replacement {
         self
     }
 
-    /// Writes `new` byte for byte, whatever the line endings of the file are.
+    /// Writes `new` byte for byte, without regard to the line endings of the file.
     #[must_use]
     pub fn exact_line_endings(mut self) -> Self {
         self.line_endings = NewLineEndings::Exact;
@@ -258,7 +258,7 @@ pub struct EditResult {
     pub version: Version,
     /// The size of the new content in bytes.
     pub size: u64,
-    /// The unified diff, if the request asked for it.
+    /// The unified diff, if the request includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).

@@ -77,14 +77,14 @@ impl<'a> Buffered<'a> {
         }
         let until = self.buffer.len().min(want);
         let room = &mut self.buffer[self.filled..until];
-        let asked = room.len();
+        let requested = room.len();
         let count = self.source.read_at(at, room)?;
         self.filled += count;
         let reached = at + count as u64;
         let is_end = match count {
             // An empty read far past the end does not show where the end is.
             0 => self.filled > 0 || at <= self.source.size(),
-            _ => count < asked && reached == self.source.size(),
+            _ => count < requested && reached == self.source.size(),
         };
         if is_end {
             self.end = Some(reached);
@@ -107,8 +107,8 @@ impl Blocks for Buffered<'_> {
     }
 
     fn size(&self) -> u64 {
-        let seen = if self.filled > 0 { self.start + self.filled as u64 } else { 0 };
-        self.end.unwrap_or_else(|| self.source.size().max(seen))
+        let buffered_end = if self.filled > 0 { self.start + self.filled as u64 } else { 0 };
+        self.end.unwrap_or_else(|| self.source.size().max(buffered_end))
     }
 }
 

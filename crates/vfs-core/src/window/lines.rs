@@ -164,13 +164,13 @@ impl<F: Blocks> Lines<'_, F> {
         LineEnds::of(self.encoding)
     }
 
-    /// Finds the start of the window.
+    /// Finds the start of the window by counting line ends.
     fn skip(&mut self) -> Result<u64> {
         let line_ends = self.line_ends();
         let offset = self.request.offset;
         let beginning = Mark { at: first_byte(self.encoding), lines: 0 };
-        let known = self.index.as_ref().and_then(|index| index.before(offset));
-        let Mark { mut at, lines: mut skipped } = known.unwrap_or(beginning);
+        let indexed = self.index.as_ref().and_then(|index| index.before(offset));
+        let Mark { mut at, lines: mut skipped } = indexed.unwrap_or(beginning);
         let mut in_line = false;
         loop {
             let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK_BYTES })?;
@@ -190,10 +190,10 @@ impl<F: Blocks> Lines<'_, F> {
                 in_line = line_ends.last(block) != Some(block.len());
                 block.len()
             } else {
-                let wanted = offset - skipped - 1;
+                let last_skipped = offset - skipped - 1;
                 skipped = offset;
                 in_line = false;
-                line_ends.nth(block, wanted).unwrap_or(block.len())
+                line_ends.nth(block, last_skipped).unwrap_or(block.len())
             };
             at += length as u64;
         }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::types::ReadRequest;
 
-/// The maximum size of a file that is read whole, so that its line count and encoding are known: 1 MiB.
+/// The maximum size of a file that is read whole, to determine its line count and encoding: 1 MiB.
 pub(super) const SMALL_SOURCE_BYTES: usize = 1 << 20;
 
 /// The size of a block of a larger file: 256 KiB.

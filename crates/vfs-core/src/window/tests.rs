@@ -314,7 +314,7 @@ fn a_read_starts_at_the_nearest_indexed_position() {
         source.read
     };
     assert!(cost(0) < 2 * BLOCK_BYTES as u64, "the rest of the file is not read for a window at its beginning");
-    assert!(cost(400_000) > 8_000_000, "nothing is known yet");
+    assert!(cost(400_000) > 8_000_000, "the index is still empty");
     for offset in [400_000, 400_100, 300_000, 10, 409_000] {
         assert!(cost(offset) < 4 * BLOCK_BYTES as u64, "{offset}");
     }

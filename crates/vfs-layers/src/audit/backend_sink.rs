@@ -18,7 +18,7 @@ use super::sinks::AuditSink;
 ///
 /// # Behaviour
 ///
-/// * The file is created with the first record. It is ASCII: other characters are escaped.
+/// * The file is created with the first record, and is ASCII: other characters are escaped.
 /// * If a record would make the file longer than [`max_size`](Self::max_size), or than the process may write files,
 ///   the file is rotated: `audit.jsonl` is renamed to `audit.jsonl.120` if its last record has number 120. No file is
 ///   ever removed, and the chain continues from file to file.
@@ -26,11 +26,12 @@ use super::sinks::AuditSink;
 ///   KiB in a file of the same name with the suffix `.reserve`. If the storage is full, that file is deleted to make
 ///   room for the records of running operations. Records that do not fit, such as those of 64 operations on paths of
 ///   4,000 bytes, wait in memory, and are lost if the process ends before there is room.
-/// * No other process may write to it. Its backend must not be one that the same [`Audit`](super::Audit) is around,
+/// * No other process may write to the file. The backend must not be wrapped by the same [`Audit`](super::Audit),
 ///   because each record would wait for the record of its own write. The backend inside the layer is suitable.
 /// * If the outcome of a write is unknown, because the call failed or was dropped, the end of the file is read before
 ///   the record is written again.
-/// * Its calls have no actor and no deadline: put a [`Timeout`](crate::Timeout) around the backend to have one.
+/// * The calls of the sink have no actor and no deadline; to set one, wrap the backend in a
+///   [`Timeout`](crate::Timeout).
 ///
 /// # Errors
 ///

@@ -17,17 +17,17 @@ pub struct AuditHead {
     pub hash: String,
 }
 
-/// The first place at which a log differs from what was written.
+/// The first position at which a log differs from the written records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainBreak {
-    /// The sequence number of the first record that is not as it was written, or is missing.
+    /// The sequence number of the first record that was changed or is missing.
     pub sequence: u64,
     /// The difference.
     pub fault: ChainFault,
 }
 
-/// The difference between a log and what was written.
+/// The difference between a log and the written records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChainFault {
@@ -131,7 +131,7 @@ impl AuditHead {
     ///
     /// # Errors
     ///
-    /// As [`verify`].
+    /// Those of [`verify`].
     pub fn follow<'a>(self, records: impl IntoIterator<Item = &'a AuditRecord>) -> Result<Self, ChainBreak> {
         let mut head = self;
         for record in records {

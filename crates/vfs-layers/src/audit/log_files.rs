@@ -181,7 +181,7 @@ pub struct AuditPart {
 pub struct AuditParts {
     log: LogFiles,
     rotated: std::vec::IntoIter<(u64, VfsPath)>,
-    /// The active file. It is read first, as it may be rotated meanwhile.
+    /// The active file, which is read first, as it may be rotated meanwhile.
     newest: Option<AuditPart>,
 }
 

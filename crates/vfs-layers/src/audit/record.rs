@@ -15,7 +15,7 @@ const MAX_TEXT_SIZE: usize = 2000;
 ///
 /// # Behaviour
 ///
-/// * It has no content of a file, no text of an edit and no pattern of a search. It has the text of a command.
+/// * A record has no content of a file, no text of an edit and no pattern of a search, but the text of a command.
 /// * Texts are those of the caller, including control characters. A program that displays them must escape these.
 /// * `hash` is the hash of the canonical form: the JSON without `hash`, in the order of these fields, without those
 ///   that are `None`. `previous` chains it to the record before.
@@ -42,28 +42,28 @@ pub struct AuditRecord {
     /// The second path: the target of a rename or copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<VfsPath>,
-    /// The command, cut after 2,000 bytes; the id of the snapshot that was restored or forgotten; or what was
-    /// committed, discarded or undone.
+    /// The command, cut after 2,000 bytes; the id of the snapshot that was restored or forgotten; or the description of
+    /// a commit, discard or undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The class of the operation.
     pub effect: OperationClass,
-    /// Of a change: the state at `path` before it. `None` if nothing was there, or the `stat` failed.
+    /// The state at `path` before a change. `None` if nothing existed there, or the `stat` failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileState>,
-    /// Of a rename or copy: the state at `to` before it.
+    /// The state at `to` before a rename or copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<FileState>,
-    /// Of a change: the state at `to`, or else at `path`, after it.
+    /// The state at `to`, or else at `path`, after a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileState>,
-    /// Of a search as a stream that came to its end: the number of matches.
+    /// The number of matches of a streamed search that completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
-    /// Of a gap: the number of records that are missing before this one.
+    /// The number of records that are missing before this record of a gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// The outcome; its code in JSON. Of a gap, the error of the sink.
+    /// The outcome; its code in JSON. In the record of a gap, the error of the sink.
     pub outcome: Outcome,
     /// Duration in microseconds, without that of the record itself.
     pub duration_us: u64,

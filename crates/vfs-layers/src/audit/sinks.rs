@@ -19,7 +19,7 @@ use super::record::AuditRecord;
 ///
 /// # Errors
 ///
-/// Any that prevent the record from being stored; [`OnSinkFailure`](super::OnSinkFailure) decides what happens then.
+/// Any error that prevents the record from being stored; [`OnSinkFailure`](super::OnSinkFailure) is the policy for it.
 #[async_trait]
 pub trait AuditSink: Debug + Send + Sync + 'static {
     /// Ensures that records can be stored after `head`. Under [`OnSinkFailure::Refuse`](super::OnSinkFailure::Refuse)

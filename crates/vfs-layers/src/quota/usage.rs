@@ -114,7 +114,7 @@ impl UsageTracker {
         Self { overall, per_actor, state: Mutex::default() }
     }
 
-    /// Returns whether the tracked usage equals what is stored.
+    /// Returns whether the tracked usage equals the stored files and bytes.
     pub(super) fn is_valid(&self) -> bool {
         self.state().is_valid
     }

@@ -154,7 +154,7 @@ async fn a_sink_that_takes_its_time_has_every_record_once_and_in_order() {
         })
     });
     join_all(tasks).await.into_iter().for_each(|task| task.expect("no panic"));
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     let records = sink.records().await.expect("read back");
     assert_eq!(verify(&records), Ok(audit.head()));
     assert!(records.len() >= 42, "{}", records.len());
@@ -213,7 +213,7 @@ async fn a_stream_is_recorded_when_it_ends_fails_or_is_dropped() {
     let cx = OpContext::new();
     cx.cancel_token().cancel();
     search(&*files, &cx).await;
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     let seen: Vec<_> = sink.records().iter().map(|record| (record.matches, record.outcome)).collect();
     let cancelled = Outcome::Failed(ErrorKind::Cancelled);
     assert_eq!(seen, [(Some(3), Outcome::Ok), (None, Outcome::Dropped), (None, cancelled)]);
@@ -237,7 +237,7 @@ async fn an_operation_that_is_dropped_is_recorded_before_the_next() {
     assert!(verify(&records).is_ok());
 }
 
-/// Refuses while it is told to.
+/// A sink that refuses records while `refuses` is set.
 #[derive(Debug, Clone, Default)]
 struct Moody {
     refuses: Arc<AtomicBool>,
@@ -287,7 +287,7 @@ async fn one_that_continues_keeps_its_records_until_the_sink_works_again() {
     }
     assert!(sink.sink.records().is_empty());
     sink.refuses.store(false, Ordering::SeqCst);
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     assert_eq!(sink.sink.records().len(), 5);
     assert_eq!(verify(&sink.sink.records()), Ok(audit.head()));
 }
@@ -336,7 +336,7 @@ async fn a_record_whose_writing_was_not_acknowledged_is_there_once() {
     for n in 0..10 {
         files.write_text(&format!("/{n}"), "x").await.expect("the sink comes round at the next");
     }
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     let records = sink.records().await.expect("read back");
     assert_eq!((records.len(), verify(&records)), (10, Ok(audit.head())));
 }

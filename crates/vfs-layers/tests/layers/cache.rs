@@ -10,7 +10,7 @@ use vfs_testkit::Counting;
 
 use super::support::path;
 
-/// A cache around an empty store, the store, and what counts the calls that reach it.
+/// Returns a cache around an empty store, the store, and the counter of the calls that reach it.
 fn cached(cache: Cache) -> (Arc<dyn Backend>, MemoryBackend, Arc<Counting>) {
     let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
     let counted = Intercepted::new(Arc::new(store.clone()), Arc::clone(&counting));
@@ -48,7 +48,7 @@ async fn changes_by_others_are_seen_at_once() {
         assert_eq!(fetched(&counting), (round as u64 + 1, 0));
     }
     store.delete_file("/a").await.expect("removed");
-    assert_eq!(files.read_text("/a").await.expect_err("gone").kind(), ErrorKind::NotFound);
+    assert_eq!(files.read_text("/a").await.expect_err("the file was deleted").kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]

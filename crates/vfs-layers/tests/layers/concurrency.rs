@@ -99,7 +99,7 @@ async fn a_stream_holds_its_permit_until_it_ends_or_is_dropped() {
     let mut ended = begin();
     assert!(files.read_text("/a").await.is_ok(), "a stream that was not polled holds nothing");
     assert!(ended.next().await.expect("an item").is_ok());
-    assert_eq!(files.read_text("/a").await.expect_err("held").kind(), ErrorKind::Busy);
+    assert_eq!(files.read_text("/a").await.expect_err("the limit is reached").kind(), ErrorKind::Busy);
     while ended.next().await.is_some() {}
     assert!(files.read_text("/a").await.is_ok(), "it ended");
 

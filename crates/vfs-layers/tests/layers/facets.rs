@@ -57,7 +57,7 @@ async fn a_command_is_recorded_with_its_text() {
     let mut watched = watch(&*files);
     watched.next().await.expect("an item").expect("an event");
     drop(watched);
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     let records = sink.records();
     let seen: Vec<_> = records.iter().map(|record| (record.detail.as_deref(), record.outcome)).collect();
     let expected = [
@@ -118,7 +118,7 @@ async fn a_streamed_command_holds_its_permit_and_is_traced_to_its_end() {
     let shell = files.as_streaming_shell().expect("a shell");
     let mut events = shell.execute_stream(OpContext::new(), ExecuteRequest::new("x"));
     events.next().await.expect("an item").expect("output");
-    assert_eq!(files.read_text("/a").await.expect_err("held").kind(), ErrorKind::Busy);
+    assert_eq!(files.read_text("/a").await.expect_err("the limit is reached").kind(), ErrorKind::Busy);
     assert!(matches!(events.next().await, Some(Ok(ExecuteEvent::Exit(_)))));
     drop(events);
     assert!(files.read_text("/a").await.is_ok());

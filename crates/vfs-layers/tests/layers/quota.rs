@@ -25,25 +25,25 @@ use super::support::{memory, path, write};
 
 fn metered(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaMeter, MemoryBackend) {
     let store = MemoryBackend::new();
-    // It yields at every call, so that what may come in between does.
+    // The strict double yields at every call, so that concurrent calls interleave.
     let inner = StrictBackend::new(Arc::new(store.clone()));
     let (files, meter) = Quota::new(limits).metered(Arc::new(inner));
     (files, meter, store)
 }
 
-/// What is stored by a fresh listing: files and bytes.
+/// Returns the number of stored files and bytes, by a fresh listing.
 async fn stored(store: &dyn Backend) -> (u64, u64) {
     let listing = store.ls(&OpContext::new(), LsRequest::new(path("/")).recursive()).await.expect("listed");
     let files = listing.entries.iter().filter(|entry| !entry.is_dir);
     files.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.size))
 }
 
-async fn kept(meter: &QuotaMeter) -> (u64, u64) {
-    let QuotaUsage { files, bytes, .. } = meter.usage(&OpContext::new()).await.expect("known");
+async fn tracked(meter: &QuotaMeter) -> (u64, u64) {
+    let QuotaUsage { files, bytes, .. } = meter.usage(&OpContext::new()).await.expect("counted");
     (files, bytes)
 }
 
-/// Does `step`, whatever comes of it.
+/// Runs `step`, which may fail.
 async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
     let overwrites = |mode: StepMode| matches!(mode, StepMode::Overwrite | StepMode::Append);
     match step {
@@ -91,7 +91,7 @@ proptest! {
     fn a_quota_does_not_change_random_operations_and_counts_all_of_them(steps in steps()) {
         let (files, meter, store) = metered(QuotaLimits::new().max_bytes(u64::MAX).max_files(u64::MAX));
         check(&Target::new(files), &steps);
-        assert_eq!(block_on(kept(&meter)), block_on(stored(&store)));
+        assert_eq!(block_on(tracked(&meter)), block_on(stored(&store)));
     }
 
     #[test]
@@ -109,7 +109,7 @@ proptest! {
             for (step, cx) in steps.iter().zip(contexts.iter().cycle()) {
                 failed += u64::from(take(&*files, cx, step).await.is_err() && is_of_many(step));
                 let now = stored(&store).await;
-                assert_eq!(kept(&meter).await, now, "{step:?}");
+                assert_eq!(tracked(&meter).await, now, "{step:?}");
                 assert!(now.0 <= most.max(before.0) && now.1 <= bytes.max(before.1), "{now:?} after {step:?}");
                 before = now;
             }
@@ -134,7 +134,7 @@ proptest! {
             let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
             for step in &steps {
                 let _ = take(&*files, &OpContext::new(), step).await;
-                assert_eq!(kept(&meter).await, stored(&store).await, "{step:?}");
+                assert_eq!(tracked(&meter).await, stored(&store).await, "{step:?}");
             }
         });
     }
@@ -145,7 +145,7 @@ fn is_of_many(step: &Step) -> bool {
     matches!(step, Step::Rename { .. } | Step::Copy { .. } | Step::Delete { recursive: true, .. })
 }
 
-/// How many of the steps list what they copy or delete.
+/// Returns the number of steps that list the entries which they copy or delete.
 fn trees(steps: &[Step]) -> u64 {
     let lists = |step: &&Step| matches!(step, Step::Copy { .. } | Step::Delete { recursive: true, .. });
     steps.iter().filter(lists).count() as u64
@@ -166,7 +166,7 @@ async fn many_writers_at_once_do_not_pass_a_limit_together() {
             assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
             assert!(error.path().is_some_and(|path| path != "/"));
         }
-        assert_eq!((kept(&meter).await, stored(&store).await), ((10, 1000), (10, 1000)));
+        assert_eq!((tracked(&meter).await, stored(&store).await), ((10, 1000), (10, 1000)));
     }
 }
 
@@ -191,7 +191,7 @@ async fn many_writers_of_the_same_files_are_counted_exactly() {
         })
     });
     join_all(tasks).await.into_iter().for_each(|task| task.expect("no panic"));
-    assert_eq!(kept(&meter).await, stored(&store).await);
+    assert_eq!(tracked(&meter).await, stored(&store).await);
     assert_eq!(counting.calls(Operation::Ls), 1, "it was never in doubt");
 }
 
@@ -271,7 +271,7 @@ async fn operations_are_limited_in_each_window_overall_and_by_actor() {
     look("a").await.expect("a new window");
 }
 
-/// Does what it is asked, and never answers.
+/// Performs each operation, and never returns its result.
 #[derive(Debug)]
 struct Mute;
 
@@ -298,9 +298,9 @@ async fn a_change_that_is_dropped_is_counted_if_it_happened() {
     let store = memory().await;
     let mute = Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Mute)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(20).max_files(2)).metered(mute);
-    assert_eq!(kept(&meter).await, (1, 12));
+    assert_eq!(tracked(&meter).await, (1, 12));
     assert!(poll_immediate(Box::pin(write(&*files, "/b", "12345678", WriteMode::CreateNew))).await.is_none());
-    assert_eq!((kept(&meter).await, stored(&*store).await), ((2, 20), (2, 20)));
+    assert_eq!((tracked(&meter).await, stored(&*store).await), ((2, 20), (2, 20)));
     let copy = CopyRequest::new(path("/b"), path("/c"));
     assert_eq!(files.copy(&OpContext::new(), copy).await.expect_err("full").kind(), ErrorKind::QuotaExceeded);
 }
@@ -312,11 +312,11 @@ async fn a_restored_snapshot_is_counted_again_and_a_recount_sees_changes_by_othe
     files.create_text("/a", "12345").await.expect("room");
     let taken = snapshots.snapshot(&cx, SnapshotRequest::new()).await.expect("taken");
     files.delete_file("/a").await.expect("removed");
-    assert_eq!(kept(&meter).await, (0, 0));
-    snapshots.restore(&cx, RestoreRequest::new(taken.id)).await.expect("gone back");
-    assert_eq!(kept(&meter).await, (1, 5));
+    assert_eq!(tracked(&meter).await, (0, 0));
+    snapshots.restore(&cx, RestoreRequest::new(taken.id)).await.expect("the snapshot is restored");
+    assert_eq!(tracked(&meter).await, (1, 5));
     store.create_text("/past", "the layer").await.expect("written");
-    assert_eq!(kept(&meter).await, (1, 5));
+    assert_eq!(tracked(&meter).await, (1, 5));
     let counted = meter.recount(&cx).await.expect("counted");
     assert_eq!((counted.files, counted.bytes), (2, 14));
 }
@@ -356,7 +356,7 @@ async fn a_writer_counts_as_one_operation_and_by_the_size_of_its_commit() {
     assert_eq!(write("/b", b"123456789").await.expect_err("larger than a file").kind(), ErrorKind::TooLarge);
     let fourth = write("/b", b"1").await.expect_err("the fourth operation");
     assert!(fourth.message().contains("3 operations"), "{fourth}");
-    assert_eq!((kept(&meter).await, stored(&store).await), ((1, 6), (1, 6)));
+    assert_eq!((tracked(&meter).await, stored(&store).await), ((1, 6), (1, 6)));
 }
 
 /// Lists a part of `/d`, as a backend does where too much is there.
@@ -391,13 +391,13 @@ async fn an_incomplete_listing_is_an_error_not_a_smaller_count() {
     }
     let cut = Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Cut)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(cut);
-    let (cx, before) = (OpContext::new(), kept(&meter).await);
+    let (cx, before) = (OpContext::new(), tracked(&meter).await);
     let copied = files.copy(&cx, CopyRequest::new(path("/d"), path("/e"))).await.expect_err("it cannot be counted");
     let deleted = files.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await.expect_err("nor can it here");
     for error in [copied, deleted] {
         assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/d")), "{error}");
     }
-    assert_eq!((kept(&meter).await, stored(&*store).await), (before, before));
+    assert_eq!((tracked(&meter).await, stored(&*store).await), (before, before));
     files.delete_file("/d/a").await.expect("a part can be counted");
-    assert_eq!(kept(&meter).await, (before.0 - 1, before.1 - 8));
+    assert_eq!(tracked(&meter).await, (before.0 - 1, before.1 - 8));
 }

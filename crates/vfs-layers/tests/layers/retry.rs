@@ -11,7 +11,7 @@ use vfs_testkit::Counting;
 
 use super::support::{memory, millis, minutes, path, read, search, within, write};
 
-/// A backend that fails at first, and what counts its calls.
+/// Returns a backend that fails at first, and the counter of its calls.
 async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<Counting>) {
     let counting = Arc::new(Counting::default());
     let fault = FaultInjection::new(kind).next(calls).layer(memory().await);

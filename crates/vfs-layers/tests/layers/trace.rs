@@ -92,7 +92,8 @@ async fn watched() -> (Spans, DefaultGuard) {
     let spans = Spans::default();
     let guard = tracing::subscriber::set_default(spans.clone());
     let files = Trace::new().layer(memory().await);
-    // Another thread that just meets the spans, and wants none, may have it remembered that nobody does.
+    // If another thread without a subscriber reaches the spans first, `tracing` may cache that no subscriber is
+    // interested.
     loop {
         for parent in [tracing::Span::none(), tracing::info_span!("parent")] {
             read(&*files, &OpContext::new().with_span(parent), "/a").await.expect("read");

@@ -139,7 +139,7 @@ impl Wild {
     fn matches(&self, text: &str) -> bool {
         let characters: Vec<char> = text.chars().collect();
         let (mut piece, mut at) = (0, 0);
-        // Where to go on after the last star took one character more.
+        // The position at which to resume with one character more for the last star.
         let mut again: Option<(usize, usize)> = None;
         loop {
             match (self.0.get(piece), characters.get(at)) {

@@ -16,7 +16,7 @@ use vfs_policy::Policy;
 
 use super::rules::{path, rules};
 
-/// What each operation says of `at`.
+/// Returns the error of each operation on `at`.
 async fn errors_at(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let cx = OpContext::new();
     async fn ask<Q: UnaryRequest>(files: &dyn Backend, cx: &OpContext, request: Q) -> (&'static str, Option<Error>) {

@@ -1,4 +1,4 @@
-//! What real shells run of odd command lines, against what rules find in them.
+//! Comparison of the programs that real shells run for odd command lines with those that rules find in them.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};

@@ -7,17 +7,17 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use crate::exec::Invocation;
 
-/// Runs in the place as `sh -c BOOTSTRAP sh MARKER BLOCKS REST [SCRIPT]`, with the process group of that `sh` for
-/// itself.
+/// The bootstrap script, which runs in the place as `sh -c BOOTSTRAP sh MARKER BLOCKS REST [SCRIPT]`, in a process
+/// group of its own.
 ///
-/// The left side of the pipeline reads the client's standard input for as long as the client is there. It copies the
-/// script's input, and closes the pipe only at the line `go`, so that input which broke off does not end for the
-/// script. It leaves at `bye`, which comes when the script has ended. If its input ends before that, the caller is gone
-/// for the script any more, and the group is ended. The right side is the script; what its shell says of a script that
-/// a signal ended is discarded.
+/// The left side of the pipeline reads the client's standard input as long as the client runs. It copies the script's
+/// input, and closes the pipe only at the line `go`, so that input which breaks off never looks complete to the script.
+/// It exits at the line `bye`, which the client sends when the script has ended. If the input ends before that line,
+/// the client is gone, and the left side ends the process group. The right side runs the script, and discards the
+/// message that its shell prints about a script which a signal ended.
 ///
-/// It is written without single quotes, newlines, `!` and doubled backslashes, so that every usual login shell takes it
-/// in single quotes as it is, csh and fish too.
+/// The text has no single quotes, newlines, `!` or doubled backslashes, so that every usual login shell, csh and fish
+/// included, passes it on unchanged in single quotes.
 const BOOTSTRAP: &str = concat!(
     "_m=$1; echo $_m; echo $_m >&2; ",
     "if [ $# -gt 3 ]; then _e=$4; else IFS= read -r _e; fi; ",
@@ -30,11 +30,11 @@ const BOOTSTRAP: &str = concat!(
     "{ exec 3>&2 2>/dev/null; (exec sh -c -- \"$_s\" 2>&3 3>&-); _c=$?; echo $_m$_c; echo $_m$_c >&3; }",
 );
 
-/// `dd` copies blocks of this size, and then the rest as one block.
+/// Size of the blocks that `dd` copies before it copies the rest as one block, in bytes.
 const BLOCK: usize = 65_536;
 
-/// Most bytes of an encoded script that go as an argument, of which Linux takes 128 KiB; a longer one goes by standard
-/// input.
+/// Maximum size in bytes of an encoded script that is passed as an argument, for which Linux has a limit of 128 KiB. A
+/// longer script is passed on standard input.
 const MAX_ARGUMENT: usize = 100_000;
 
 /// One run of a script in a place.
@@ -53,7 +53,7 @@ pub(super) struct Bootstrap {
 impl Bootstrap {
     pub(super) fn new(invocation: &Invocation) -> Result<Self> {
         if invocation.script.contains('\0') {
-            return Err(Error::invalid_argument("a command cannot hold a NUL byte; take it out"));
+            return Err(Error::invalid_argument("the command contains NUL; remove it"));
         }
         let marker = random_marker()?;
         let encoded = encode(&invocation.script);
@@ -65,7 +65,7 @@ impl Bootstrap {
             (stdin.len() / BLOCK).to_string(),
             (stdin.len() % BLOCK).to_string(),
         ];
-        // Arguments of a process every user of this machine can see.
+        // Every user of this machine can see the arguments of a process.
         let first = if encoded.len() <= MAX_ARGUMENT && !invocation.has_secrets {
             words.push(encoded);
             Bytes::new()
@@ -77,11 +77,11 @@ impl Bootstrap {
         Ok(Self { marker, words, input, exit_message })
     }
 
-    /// The same as one command for a login shell.
+    /// Returns the command line for a login shell.
     pub(super) fn command(&self) -> String {
         let mut command = "exec sh -c".to_owned();
         for word in &self.words {
-            // No word has a quote in it: neither the bootstrap, nor a number, nor what `encode` returns.
+            // No word contains a quote: neither the bootstrap, nor a number, nor an encoded script.
             command.push_str(" '");
             command.push_str(word);
             command.push('\'');
@@ -90,7 +90,7 @@ impl Bootstrap {
     }
 }
 
-/// `script` as an argument of `printf %b` that holds nothing which a shell could see anything in, inside single quotes.
+/// Encodes `script` as an argument of `printf %b`, without characters that are special to a shell inside single quotes.
 fn encode(script: &str) -> String {
     let mut encoded = String::with_capacity(script.len() + script.len() / 8);
     for c in script.chars() {
@@ -106,7 +106,7 @@ fn encode(script: &str) -> String {
     encoded
 }
 
-/// 128 random bits.
+/// Returns a marker of 128 random bits.
 pub(super) fn random_marker() -> Result<String> {
     let mut bytes = [0; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
@@ -177,7 +177,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_text_arrives_as_it_was(text in "[^\0]{0,80}") {
+        fn any_text_arrives_unchanged(text in "[^\0]{0,80}") {
             prop_assert!(is_plain(&encode(&text)));
             for shell in shells() {
                 let arrived = through(&shell, &text);
@@ -186,7 +186,7 @@ mod tests {
         }
 
         #[test]
-        fn text_of_a_shell_s_own_characters_arrives_as_it_was(text in r#"[\\'"!$`%\n\r\t0-9cnbx{}~*?\[\]();&|<>#^ é😀-]{0,60}"#) {
+        fn text_of_shell_metacharacters_arrives_unchanged(text in r#"[\\'"!$`%\n\r\t0-9cnbx{}~*?\[\]();&|<>#^ é😀-]{0,60}"#) {
             for shell in shells() {
                 let arrived = through(&shell, &text);
                 prop_assert_eq!(arrived, text.as_bytes(), "{:?}", shell);

@@ -19,11 +19,11 @@ use super::diagnostics::{self, Classify, ClientDiagnostics};
 use super::framed::Framed;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
-/// How long a client may take to leave by itself when the script has ended, and after a cancellation.
+/// Time that a client has to exit by itself when the script has ended, and after a cancellation.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long outputs are read when the client itself has ended: what it started may hold them open.
+/// Time for which outputs are read after the client has exited: processes that it started may keep them open.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A program with its arguments, to which the words of a bootstrap are added.
@@ -44,8 +44,8 @@ impl fmt::Debug for ClientProgram {
 impl ClientProgram {
     /// Runs a script through the program.
     ///
-    /// The work is done by a task of its own, which ends the script and reaps the program even where the caller goes
-    /// away. It keeps `permit` until the program has left.
+    /// A task of its own does the work, so that it ends the script and reaps the program even if the caller drops the
+    /// future. The task holds `permit` until the program has exited.
     pub(super) async fn run(
         self,
         bootstrap: Bootstrap,
@@ -54,22 +54,22 @@ impl ClientProgram {
     ) -> Result<RemoteOutput> {
         let (mut running, streams) = ClientProcess::start(&self.program, &self.arguments)?;
         let (cancel, cancelled) = oneshot::channel::<()>();
-        let (answer, answered) = oneshot::channel();
+        let (response_sender, response) = oneshot::channel();
         tokio::spawn(async move {
             let conversation = Conversation::new(streams, bootstrap, &invocation);
-            let (outcome, exit_phase) = conversation.hold(&mut running, invocation.timeout, cancelled).await;
-            // The caller may have gone, and then nothing receives the response.
-            let _ = answer.send(outcome.into_result(self.classify));
-            running.leave(exit_phase).await;
+            let (outcome, exit_phase) = conversation.run(&mut running, invocation.timeout, cancelled).await;
+            // If the caller has dropped the future, nothing receives the response.
+            let _ = response_sender.send(outcome.into_result(self.classify));
+            running.shut_down(exit_phase).await;
             drop(permit);
         });
-        let answer = answered.await;
+        let response = response.await;
         drop(cancel);
-        answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Cancelled, "the runtime was shut down")))
+        response.unwrap_or_else(|_| Err(Error::new(ErrorKind::Cancelled, "the runtime was shut down")))
     }
 }
 
-/// The ends of a program's standard streams that are ours.
+/// This process's ends of a program's standard streams.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub(super) stdin: ChildStdin,
@@ -77,7 +77,7 @@ pub(super) struct Streams {
     pub(super) stderr: ChildStderr,
 }
 
-/// A program that is running. Its process group is killed with it.
+/// A running program. Its process group is killed on drop.
 #[derive(Debug)]
 pub(super) struct ClientProcess {
     child: Child,
@@ -104,25 +104,25 @@ impl ClientProcess {
         Ok((running, Streams { stdin, stdout, stderr }))
     }
 
-    /// Waits until the program has ended. Returns its exit code, or `None` if a signal ended it.
-    pub(super) async fn ended(&mut self) -> Option<i32> {
-        // An error would mean that it is reaped already.
+    /// Waits until the program has exited. Returns its exit code, or `None` if a signal ended the program.
+    pub(super) async fn wait(&mut self) -> Option<i32> {
+        // An error would mean that the program is reaped already.
         self.child.wait().await.ok()?.code()
     }
 
-    /// Lets the program leave, and ends it where it does not.
-    async fn leave(mut self, exit_phase: ExitPhase) {
+    /// Waits for the program to exit by itself, and kills it if it does not.
+    async fn shut_down(mut self, exit_phase: ExitPhase) {
         match exit_phase {
             ExitPhase::Announced(writing) => {
                 let _ = timeout(EXIT_TIMEOUT, async {
-                    // The writer ends when all is written, or when the program reads no more.
+                    // The writer ends when all input is written, or when the program reads no more.
                     let _ = writing.await;
-                    self.ended().await;
+                    self.wait().await;
                 })
                 .await;
             }
             ExitPhase::None => {
-                let _ = timeout(CANCEL_TIMEOUT, self.ended()).await;
+                let _ = timeout(CANCEL_TIMEOUT, self.wait()).await;
             }
         }
     }
@@ -130,7 +130,7 @@ impl ClientProcess {
 
 impl Drop for ClientProcess {
     fn drop(&mut self) {
-        // A group whose leader is not reaped cannot be another's.
+        // While the leader is not reaped, no other group can have its number.
         if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
             // The program may have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
@@ -138,16 +138,16 @@ impl Drop for ClientProcess {
     }
 }
 
-/// How a program is left.
+/// The state in which an exchange leaves a program.
 #[derive(Debug)]
 enum ExitPhase {
-    /// The script has ended, and this task tells the bootstrap to leave.
+    /// The script has ended, and this task sends the bootstrap its exit message.
     Announced(JoinHandle<()>),
-    /// Its standard input is closed, which ends the script.
+    /// The standard input of the program is closed, which ends the script.
     None,
 }
 
-/// Exchange with a running program.
+/// An exchange with a running program.
 struct Conversation {
     stdin: ChildStdin,
     stdout: Reading<ChildStdout>,
@@ -161,17 +161,17 @@ struct Outcome {
     stdout: Framed,
     stderr: Framed,
     end: End,
-    /// The program's exit code, where it was waited for.
+    /// The program's exit code, if this process has waited for it.
     exit_code: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Both outputs are whole, or there is no more of them.
+    /// Both outputs are complete, or have ended early.
     Outputs,
     /// The timeout passed.
     TimedOut,
-    /// The caller has gone.
+    /// The caller has dropped the future.
     Cancelled,
 }
 
@@ -187,8 +187,8 @@ impl Conversation {
         }
     }
 
-    /// Writes the input and reads the outputs to their end, or until the time is over or the caller has gone.
-    async fn hold(
+    /// Writes the input and reads the outputs to their end, or until the timeout passes or the caller drops the future.
+    async fn run(
         self,
         running: &mut ClientProcess,
         time: Duration,
@@ -198,12 +198,12 @@ impl Conversation {
         let (release, released) = oneshot::channel::<()>();
         let writing = tokio::spawn(write(stdin, input, exit_message, released));
         let end = {
-            let outputs = async { tokio::join!(stdout.read_on(), stderr.read_on()) };
+            let outputs = async { tokio::join!(stdout.read_to_end(), stderr.read_to_end()) };
             tokio::pin!(outputs);
             let whole = async {
                 tokio::select! {
                     _ = &mut outputs => {}
-                    _ = running.ended() => {
+                    _ = running.wait() => {
                         let _ = timeout(DRAIN_TIMEOUT, &mut outputs).await;
                     }
                 }
@@ -215,13 +215,13 @@ impl Conversation {
             }
         };
         let is_whole = stdout.framed.ending().is_some() && stderr.framed.ending().is_some();
-        // The exit code may say why there is no whole answer.
+        // The exit code may explain an incomplete response.
         let exit_code = match end {
-            End::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.ended()).await.ok().flatten(),
+            End::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.wait()).await.ok().flatten(),
             _ => None,
         };
         let exit_phase = if is_whole {
-            // The writer is there as long as something is to be written.
+            // If the writer has ended early, there is nothing left to release.
             let _ = release.send(());
             ExitPhase::Announced(writing)
         } else {
@@ -232,7 +232,7 @@ impl Conversation {
     }
 }
 
-/// Writes the input, and the exit message when it is time. Where it is aborted, standard input is closed.
+/// Writes the input, and the exit message once `released` completes. Aborting this task closes standard input.
 async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_message: Bytes, released: oneshot::Receiver<()>) {
     let written = async {
         for mut piece in input {
@@ -245,11 +245,11 @@ async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_message: Bytes, re
         }
         Ok::<(), std::io::Error>(())
     };
-    // A program that reads no more has ended, or is about to: its outputs show which.
+    // A failed write means that the program has exited or soon will, which its outputs show.
     let _ = written.await;
 }
 
-/// An output on its way.
+/// An output that is being read.
 struct Reading<R> {
     source: R,
     buffer: BytesMut,
@@ -261,11 +261,11 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         Self { source, buffer: BytesMut::with_capacity(64 * 1024), framed }
     }
 
-    /// Reads until the output is whole or there is no more of it.
-    async fn read_on(&mut self) {
+    /// Reads until the output is complete or ends early.
+    async fn read_to_end(&mut self) {
         while self.framed.ending().is_none() {
             self.buffer.clear();
-            // An output that cannot be read has no more for us, and then no ending.
+            // An output that cannot be read any more has ended early.
             if !matches!(self.source.read_buf(&mut self.buffer).await, Ok(1..)) {
                 return;
             }

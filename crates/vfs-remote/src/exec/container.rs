@@ -12,7 +12,7 @@ use super::client::ClientProgram;
 use super::diagnostics::ClientDiagnostics;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 
-/// Which container, and how its engine is reached.
+/// Configuration of a [`ContainerExec`]: the container, and the client of its engine.
 ///
 /// ```
 /// use vfs_remote::{ContainerExec, ContainerExecConfig};
@@ -25,9 +25,9 @@ use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ContainerExecConfig {
-    /// The name or id of a container that is running.
+    /// The name or id of a running container.
     pub container: String,
-    /// The engine's client: a name to be found in `PATH`, or a path.
+    /// The engine's client: a name to look up in `PATH`, or a path.
     pub program: OsString,
     /// The user in the container, as `name`, `uid` or `uid:gid`. Default: the container's own.
     pub user: Option<String>,
@@ -38,17 +38,17 @@ pub struct ContainerExecConfig {
 }
 
 impl ContainerExecConfig {
-    /// A container of Docker.
+    /// Creates the configuration of a container of Docker.
     pub fn docker(container: impl Into<String>) -> Self {
         Self::with_program("docker", container)
     }
 
-    /// A container of Podman.
+    /// Creates the configuration of a container of Podman.
     pub fn podman(container: impl Into<String>) -> Self {
         Self::with_program("podman", container)
     }
 
-    /// A container of an engine whose client takes the arguments of Docker's.
+    /// Creates the configuration of a container of an engine whose client accepts Docker's arguments.
     pub fn with_program(program: impl Into<OsString>, container: impl Into<String>) -> Self {
         Self {
             container: container.into(),
@@ -59,7 +59,7 @@ impl ContainerExecConfig {
         }
     }
 
-    /// Runs as this [`user`](Self::user).
+    /// Sets the [`user`](Self::user) in the container.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
@@ -94,7 +94,7 @@ impl fmt::Debug for ContainerExecConfig {
     }
 }
 
-/// Arguments without what stands behind the first `=` of each, such as the secret of `--env=TOKEN=SECRET`.
+/// Arguments without the text after the first `=` of each, such as the secret of `--env=TOKEN=SECRET`.
 struct WithoutValues<'a>(&'a [OsString]);
 
 impl fmt::Debug for WithoutValues<'_> {
@@ -114,27 +114,27 @@ impl fmt::Debug for WithoutValues<'_> {
 ///
 /// # Behaviour
 ///
-/// * The container has to be there and to run, and needs `sh`; see [the crate](crate) for what else.
-/// * The client is a process of this machine for each script. It gets this process's environment, in which
-///   `DOCKER_HOST` and the like may be.
-/// * The exit codes of the client itself, such as 125, 126, 127, are errors and never the script's.
+/// * The container has to be running, and needs `sh`; see [the crate](crate) for its other requirements.
+/// * The client is a process of this machine for each script. The client inherits the environment of this process,
+///   which may include variables such as `DOCKER_HOST`.
+/// * Exit codes of the client itself, such as 125, 126 and 127, are errors and never returned as the script's.
 ///
 /// # Errors
 ///
-/// `unavailable` where the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
-/// `permission_denied` where the engine does not let this user in; `invalid_argument` for a script with a NUL byte, and
-/// for a user whom the container does not have. A missing container is not `not_found`, which is for files.
+/// `unavailable` if the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
+/// `permission_denied` if the engine refuses access to this user; `invalid_argument` for a script with a NUL byte, and
+/// for a user that does not exist in the container. A missing container is not `not_found`, which is for files.
 #[derive(Debug, Clone)]
 pub struct ContainerExec {
     config: ContainerExecConfig,
 }
 
 impl ContainerExec {
-    /// Scripts go to the container of `config`. Nothing is started yet.
+    /// Creates a transport to the container of `config`, without starting a process yet.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a container or a user whose name could not be one.
+    /// `invalid_argument` for an invalid name of a container or user.
     pub fn new(config: ContainerExecConfig) -> Result<Self> {
         let is_name = |text: &str, more: &[char]| {
             text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use vfs_core::{Error, ErrorKind};
 
-/// Most bytes of a client's words in an error's message.
-const MAX_WORDS: usize = 240;
+/// Maximum size of a client's text in an error message, in bytes.
+const MAX_EXCERPT_BYTES: usize = 240;
 
 /// Converts the diagnostics of a client to an error.
 pub(super) type Classify = fn(&ClientDiagnostics) -> Error;
@@ -19,17 +19,17 @@ pub(super) struct ClientDiagnostics {
     text: String,
     /// Whether the script was started.
     pub(super) started: bool,
-    /// Whether the time was over before it was started.
+    /// Whether the timeout passed before the script was started.
     pub(super) late: bool,
-    /// The exit code of the client, where it ended by itself and was waited for.
+    /// The exit code of the client, if it exited by itself and this process has waited for it.
     pub(super) exit_code: Option<i32>,
 }
 
 impl ClientDiagnostics {
     /// Takes the text of `stderr`, or of `stdout` if that is empty.
     pub(super) fn new(stderr: &[u8], stdout: &[u8], started: bool, late: bool) -> Self {
-        let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
-        Self { text: String::from_utf8_lossy(words).into_owned(), started, late, exit_code: None }
+        let text = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
+        Self { text: String::from_utf8_lossy(text).into_owned(), started, late, exit_code: None }
     }
 
     /// Adds the exit code of the client.
@@ -37,54 +37,55 @@ impl ClientDiagnostics {
         Self { exit_code, ..self }
     }
 
-    /// Whether one of `phrases` is in it, in any case.
+    /// Returns whether the text contains one of `phrases`, in any case.
     pub(super) fn has(&self, phrases: &[&str]) -> bool {
         let text = self.text.to_lowercase();
         phrases.iter().any(|phrase| text.contains(phrase))
     }
 
-    /// Returns an error of `kind`: its meaning, and in short the text of the client.
+    /// Returns an error of `kind` with the message `meaning`, followed by an excerpt of the client's text.
     pub(super) fn error(&self, kind: ErrorKind, meaning: impl fmt::Display) -> Error {
-        let words = self.in_short();
-        let message = if words.is_empty() { meaning.to_string() } else { format!("{meaning} (it printed: {words})") };
-        Error::new(kind, message).with_source(Words(one_line(&self.text, 2_000)))
+        let excerpt = self.excerpt();
+        let message =
+            if excerpt.is_empty() { meaning.to_string() } else { format!("{meaning} (it printed: {excerpt})") };
+        Error::new(kind, message).with_source(ClientText(one_line(&self.text, 2_000)))
     }
 
-    /// Returns the error of a response that broke off, if the script was started.
+    /// Returns the error for a response that broke off, if the script was started.
     pub(super) fn broken_off(&self) -> Option<Error> {
         self.started.then(|| self.incomplete())
     }
 
-    /// The error of a script that was started and whose answer is not whole.
+    /// Returns the error for a script that was started and whose response is incomplete.
     pub(super) fn incomplete(&self) -> Error {
         self.error(
             ErrorKind::Unavailable,
-            "the connection was lost, or the command's processes were killed, before its answer was whole; \
-             its effects are unknown: look before running it again",
+            "the connection was lost, or the command's processes were killed, before its response was complete; \
+             its effects are unknown: check them before running it again",
         )
     }
 
-    /// Its last words, without paths of this machine.
-    fn in_short(&self) -> String {
+    /// Returns the last line of the text, without paths of this machine.
+    fn excerpt(&self) -> String {
         let line = self.text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
         let words = line.split_whitespace().map(|word| if word.contains(['/', '\\']) { "…" } else { word });
-        one_line(&words.collect::<Vec<_>>().join(" "), MAX_WORDS)
+        one_line(&words.collect::<Vec<_>>().join(" "), MAX_EXCERPT_BYTES)
     }
 }
 
 /// Text of a client, for operators.
 #[derive(Debug)]
-struct Words(String);
+struct ClientText(String);
 
-impl fmt::Display for Words {
+impl fmt::Display for ClientText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Words {}
+impl std::error::Error for ClientText {}
 
-/// The beginning of `text`, in one line.
+/// Returns the beginning of `text` on one line.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.len() > max {
@@ -94,7 +95,7 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     line
 }
 
-/// The program could not be started.
+/// Returns the error for a program that could not be started.
 pub(super) fn not_started(program: &OsStr, error: io::Error) -> Error {
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let message = match error.kind() {
@@ -105,7 +106,7 @@ pub(super) fn not_started(program: &OsStr, error: io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, message).with_source(error)
 }
 
-/// The place could not hand the input to the script.
+/// Returns the error for a place that could not pass the input to the script.
 pub(super) fn no_input() -> Error {
     Error::new(
         ErrorKind::Unavailable,
@@ -114,7 +115,7 @@ pub(super) fn no_input() -> Error {
     )
 }
 
-/// The records at the end of the outputs are not ours.
+/// Returns the error for outputs whose final records are invalid.
 pub(super) fn broken_answer() -> Error {
     Error::new(ErrorKind::Unavailable, "the answer of the place does not say how the command ended")
 }

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use vfs_core::output::HeadTailBuffer;
 
-/// Most bytes that are retained of the text before the frame.
+/// Maximum number of bytes that are retained of the text before the frame.
 const MAX_PREFACE: usize = 8 * 1024;
 
 /// An output that is being read.
@@ -25,11 +25,11 @@ enum Stage {
     After(String),
 }
 
-/// Between the start of a marker's line and its end there is a code, which is no longer than this.
+/// Maximum size in bytes of the record between a marker and the end of its line.
 const MAX_RECORD: usize = 16;
 
 impl Framed {
-    /// Collects the script's output in `output`.
+    /// Creates a decoder that collects the script's output in `output`.
     pub(super) fn new(marker: &str, output: HeadTailBuffer) -> Self {
         Self {
             marker: marker.as_bytes().to_vec(),
@@ -40,7 +40,7 @@ impl Framed {
         }
     }
 
-    /// Takes what was read next.
+    /// Decodes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if matches!(self.stage, Stage::After(_)) {
             return;
@@ -55,7 +55,7 @@ impl Framed {
                     self.consume_until(start);
                     return;
                 }
-                // A shell that prints what it runs prints the marker too, but no record.
+                // A shell that prints its commands prints the marker too, but no record.
                 from = start + self.marker.len();
                 continue;
             };
@@ -81,7 +81,7 @@ impl Framed {
         self.consume_until(self.pending.len().saturating_sub(unsure).max(from));
     }
 
-    /// Takes the end of the output.
+    /// Decodes the end of the output.
     pub(super) fn finish(&mut self) {
         if !matches!(self.stage, Stage::After(_)) {
             self.consume_until(self.pending.len());
@@ -101,7 +101,7 @@ impl Framed {
         self.pending.drain(..end);
     }
 
-    /// Whether the script's output began.
+    /// Returns whether the script's output has begun.
     pub(super) fn is_started(&self) -> bool {
         !matches!(self.stage, Stage::Before)
     }
@@ -119,7 +119,7 @@ impl Framed {
         &self.preface
     }
 
-    /// The script's output.
+    /// Returns the script's output.
     pub(super) fn into_output(self) -> HeadTailBuffer {
         self.output
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_what_stands_between_the_markers() {
+    fn an_output_is_the_text_between_the_markers() {
         let text = b"banner\n+ sh -c x sh MARK 0 0\nMARK\nout\0put without end of lineMARK17\nlate";
         for chunk in 1..text.len() {
             let framed = read(chunk, 1000, text);

@@ -25,27 +25,26 @@ pub use json::{BearerToken, JsonApi};
 pub use secret::Secret;
 pub use volcengine::VolcengineSignature;
 
-/// How long is waited before the second attempt; twice as long before each further one.
+/// Wait before the second attempt. The wait doubles before each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// Runs scripts through a service that runs code for an HTTP request.
 ///
 /// # Behaviour
 ///
-/// * What a request and its answer look like is the [`RunCodeApi`]'s, how a request is signed is the [`Sign`]'s.
-/// * Each call is one request. It is sent again only where it cannot have been run: where no connection was made, and
-///   where the service answered 429. After anything else its effects are unknown, and it is sent again only if
-///   [`Repeat::Idempotent`] says that this does no harm. A `Retry-After` is waited for if it is not over
-///   [`longest_wait`](HttpRunConfig::longest_wait).
-/// * The script's timeout is given to the service, which has to end it. An answer that is
-///   [`patience`](HttpRunConfig::patience) late is not waited for any longer.
-/// * An answer over [`max_response_bytes`](HttpRunConfig::max_response_bytes) is refused. Redirects are not followed.
+/// * The [`RunCodeApi`] defines the format of requests and responses, the [`Sign`] how requests are signed.
+/// * Each call is one request. The request is sent again if the script cannot have run: if no connection was made, or
+///   the service answered 429. After any other failure the effects are unknown, and the request is sent again only with
+///   [`Repeat::Idempotent`]. A `Retry-After` of up to [`longest_wait`](HttpRunConfig::longest_wait) is obeyed.
+/// * The service receives the script's timeout, and has to end the script. The call waits
+///   [`patience`](HttpRunConfig::patience) longer for the response.
+/// * A response over [`max_response_bytes`](HttpRunConfig::max_response_bytes) is refused. Redirects are not followed.
 ///
 /// # Errors
 ///
-/// `unavailable` where the service cannot be reached, fails, or its answer is not whole or not in its format;
-/// `permission_denied` for 401 and 403; `too_large` for 413, and for an answer or a request over a bound. No message
-/// has a secret of the request in it.
+/// `unavailable` if the service cannot be reached or fails, or its response is incomplete or malformed;
+/// `permission_denied` for 401 and 403; `too_large` for 413, and for a response or a request over a limit. No message
+/// contains a secret of the request.
 #[derive(Debug, Clone)]
 pub struct HttpRun {
     config: Arc<HttpRunConfig>,
@@ -53,12 +52,12 @@ pub struct HttpRun {
 }
 
 impl HttpRun {
-    /// Scripts go to the service of `config`. Nothing is connected yet.
+    /// Creates a transport to the service of `config`, without a connection yet.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for an address that is not one of HTTPS, unless [`plain_http`](HttpRunConfig::plain_http)
-    /// allows it or it is this machine's own; `internal` where encryption cannot be set up.
+    /// `invalid_argument` for an address without HTTPS, unless [`plain_http`](HttpRunConfig::plain_http) allows it or
+    /// the address is this machine's own; `internal` if encryption cannot be set up.
     pub fn new(config: HttpRunConfig) -> Result<Self> {
         let client = HttpClient::new(&config)?;
         Ok(Self { config: Arc::new(config), client })
@@ -70,10 +69,13 @@ impl HttpRun {
         let is_over = invocation.script.len() > transport.max_script_bytes
             || u64::try_from(invocation.stdin.len()).is_ok_and(|bytes| bytes > transport.max_stdin_bytes);
         if is_over {
-            return Err(Error::new(ErrorKind::TooLarge, "the command or its input is over what the service takes"));
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                "the command or its input exceeds the limits of the service; make it smaller",
+            ));
         }
         if invocation.script.contains('\0') {
-            return Err(Error::invalid_argument("a command cannot hold a NUL byte; take it out"));
+            return Err(Error::invalid_argument("the command contains NUL; remove it"));
         }
         Ok(())
     }
@@ -89,7 +91,7 @@ impl fmt::Display for HttpRun {
 impl RemoteExec for HttpRun {
     fn transport(&self) -> Transport {
         let mut transport = self.config.api.transport();
-        // In an answer, four bytes stand for three, and there are two outputs.
+        // A response encodes three bytes as four, and contains both outputs.
         transport.max_output_bytes = transport.max_output_bytes.min(self.config.max_response_bytes / 2);
         transport
     }
@@ -124,7 +126,7 @@ impl RemoteExec for HttpRun {
     }
 }
 
-/// `completed` with each output cut to the limit of `invocation`.
+/// Returns `completed` with each output cut to the limit of `invocation`.
 fn within(completed: RemoteOutput, invocation: &Invocation) -> RemoteOutput {
     let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);

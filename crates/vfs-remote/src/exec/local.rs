@@ -27,19 +27,19 @@ use self::signals::reset_ignored_signals;
 use crate::config::Names;
 use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 
-/// Runs scripts by a shell of this machine, or by any command that takes one as its last argument, such as
+/// Runs scripts by a shell of this machine, or by any command that accepts a script as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
 ///
 /// # Behaviour
 ///
-/// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own, and
-///   ignores no signal, even if this process does. All of that group is ended with the call, whether it ends, is dropped, or
-///   reaches its timeout: where it did not end by itself it first gets a signal to terminate, and has 200 ms to do so. What left
-///   the group is not ended.
-/// * A shell of [`new`](Self::new) that ran scripts of one kind more than once is started ahead for the next one, so that up to
-///   four idle ones are there until the last clone of this is dropped.
-/// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
-///   and for files that a program of this machine leads to.
+/// * The shell inherits only [`PATH`](Self::env) from the environment of this process. It runs in a process group of
+///   its own, and ignores no signal, even if this process does. When the script exits, the rest of the group is killed.
+///   When the call is dropped or reaches its timeout, the group receives SIGTERM, and SIGKILL 200 ms later. Processes
+///   that left the group are not ended.
+/// * After a value of [`new`](Self::new) has run scripts of one kind more than once, it starts a shell in advance for
+///   the next one. Up to four such idle shells exist until the last clone of the value is dropped.
+/// * This transport confines nothing: a script may do whatever this process may. Use it for tests, for places that
+///   confine themselves, and for files that are reached through a program of this machine.
 ///
 /// ```
 /// use vfs_remote::LocalProcess;
@@ -52,17 +52,17 @@ use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
 pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
-    /// `None` unless the command is known to pass its standard input to the shell.
+    /// Shells started in advance; `None` if the command may not pass its standard input to the shell.
     ready: Option<Arc<ReadyShells<LocalShell>>>,
 }
 
 impl LocalProcess {
-    /// Runs scripts by `sh -c`.
+    /// Creates a transport that runs scripts by `sh -c`.
     pub fn new() -> Self {
         Self { ready: Some(Arc::default()), ..Self::command(["sh", "-c"]) }
     }
 
-    /// Runs scripts by a command, to which each is given as one more argument.
+    /// Creates a transport that runs scripts by a command, which receives the script as an additional last argument.
     pub fn command<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into());
         Self { command: command.into_iter().map(Into::into).collect(), env: vec![("PATH".into(), path)], ready: None }
@@ -74,14 +74,16 @@ impl LocalProcess {
         let name = name.into();
         self.env.retain(|(other, _)| *other != name);
         self.env.push((name, value.into()));
-        // Shells that clones of this have started lack the variable.
+        // The shells that clones of this value have started lack the variable.
         self.ready = self.ready.map(|_| Arc::default());
         self
     }
 
-    /// The path of `program`, where the `PATH` of its environment leads to one: what has to be searched for is started by a
-    /// copy of this process, which costs more than the shell.
-    fn located(&self, program: &str) -> PathBuf {
+    /// Looks up `program` in the `PATH` of its environment, and returns the name itself if there is no such program.
+    ///
+    /// The standard library would start a program that it has to look up by a copy of this process, which costs more
+    /// than the shell.
+    fn locate(&self, program: &str) -> PathBuf {
         let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         let is_name = !program.contains('/');
         let places = path.filter(|_| is_name).into_iter().flat_map(std::env::split_paths);
@@ -94,7 +96,7 @@ impl LocalProcess {
             .command
             .split_first()
             .ok_or_else(|| Error::invalid_argument("the command that runs scripts is empty; give a shell"))?;
-        let mut command = Command::new(self.located(program));
+        let mut command = Command::new(self.locate(program));
         command
             .arg0(program)
             .args(arguments)
@@ -129,16 +131,16 @@ impl fmt::Display for LocalProcess {
     }
 }
 
-/// A shell and its process group, which end with this.
+/// A shell and its process group, which are ended on drop.
 struct LocalShell {
     child: Option<Child>,
     group: Option<Pid>,
 }
 
 impl LocalShell {
-    /// This, unless the shell has ended.
+    /// Returns `self`, or `None` if the shell has exited.
     fn if_running(mut self) -> Option<Self> {
-        let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
+        let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|exit| exit.is_none()));
         if !is_running {
             // The shell was waited for, so another group may have this number.
             self.group = None;
@@ -146,14 +148,14 @@ impl LocalShell {
         is_running.then_some(self)
     }
 
-    /// This, having been given all of its standard input, unless it does not take it.
-    async fn fed(mut self, rest: &str) -> Option<Self> {
+    /// Writes `rest` to the standard input and closes it. Returns `None` if the write fails.
+    async fn feed(mut self, rest: &str) -> Option<Self> {
         let mut input = self.child.as_mut()?.stdin.take()?;
         input.write_all(rest.as_bytes()).await.ok()?;
         Some(self)
     }
 
-    /// Waits for the shell itself.
+    /// Waits for the exit of the shell itself.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
             Some(child) => child.wait().await,
@@ -162,15 +164,15 @@ impl LocalShell {
     }
 }
 
-/// Sends a signal to all that is left of a group.
+/// Sends a signal to the remaining processes of a group.
 fn send(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
-        // Nothing of it may be left by now.
+        // The call fails if no process of the group is left.
         _ = kill_process_group(group, signal);
     }
 }
 
-/// A caller that drops a call does not wait for its end.
+/// Ends the group in the background, so that dropping a call does not wait.
 impl Drop for LocalShell {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
@@ -178,7 +180,7 @@ impl Drop for LocalShell {
         let Some(mut child) = self.child.take() else { return };
         send(Some(group), Signal::TERM);
         runtime.spawn(async move {
-            // As long as the shell is not waited for, nothing else can have the number of its group.
+            // As long as the shell is not waited for, no other group can have its number.
             sleep(GRACE).await;
             send(Some(group), Signal::KILL);
             _ = child.wait().await;
@@ -186,11 +188,11 @@ impl Drop for LocalShell {
     }
 }
 
-/// How long a group has to end after the signal to terminate.
+/// Time that a group has to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long what a script left behind may keep its outputs open.
-const LEFT_OPEN: Duration = Duration::from_millis(100);
+/// Time for which the outputs are read after the script has exited: processes that left its group may keep them open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[async_trait]
 impl RemoteExec for LocalProcess {
@@ -203,8 +205,8 @@ impl RemoteExec for LocalProcess {
         let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
         let fed = match ready.map(|ready| ready.take(&script, beginning, LocalShell::if_running)) {
-            // One that does not take the rest has run nothing.
-            Some(ScriptStart::Rest(shell, rest)) => shell.fed(rest).await,
+            // A shell that did not receive the whole rest has not run the script.
+            Some(ScriptStart::Rest(shell, rest)) => shell.feed(rest).await,
             Some(ScriptStart::Whole) | None => None,
         };
         let mut running = match fed {
@@ -218,12 +220,12 @@ impl RemoteExec for LocalProcess {
         };
         let feed = async move {
             if let Some(mut input) = input {
-                // A script need not read what it is given.
+                // A script need not read its input.
                 _ = input.write_all(&stdin).await;
             }
             let Some(ready) = ready else { return };
             if let Some(next) = ready.refill_script(&script, beginning) {
-                // Where none can be started, the next script says so.
+                // If no shell can be started, the next call reports the error.
                 if let Ok(shell) = self.start(&next) {
                     ready.add(&script, beginning, shell);
                 }
@@ -244,7 +246,7 @@ impl RemoteExec for LocalProcess {
             send(running.group.take(), Signal::KILL);
             if !is_through {
                 // Processes that left the group may keep the outputs open.
-                _ = timeout(LEFT_OPEN, traffic).await;
+                _ = timeout(DRAIN_TIMEOUT, traffic).await;
             }
             let status = match status {
                 Ok(status) => status,
@@ -257,7 +259,7 @@ impl RemoteExec for LocalProcess {
     }
 }
 
-/// Waits for the shell to exit, while what it reads and prints goes on.
+/// Waits for the shell to exit, and drives the transfer of its input and outputs meanwhile.
 async fn exit(
     running: &mut LocalShell,
     mut traffic: Pin<&mut impl Future<Output = ()>>,
@@ -282,7 +284,7 @@ fn ending_of(status: ExitStatus) -> RemoteExit {
     }
 }
 
-/// Reads to the end.
+/// Reads `output` to its end.
 async fn read(mut output: impl AsyncRead + Unpin, buffered: &mut HeadTailBuffer) {
     let mut buffer = vec![0; 64 << 10];
     // An output that cannot be read any more has ended.

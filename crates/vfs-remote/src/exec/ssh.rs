@@ -23,22 +23,21 @@ use master::Master;
 ///
 /// # Behaviour
 ///
-/// * The first call makes a connection, and every call is a session of it, so that an operation pays for no handshake.
-///   A lost connection is replaced by a new one at the next call. The connection ends with the last clone of this value,
-///   and with this process.
-/// * The user's own configuration of `ssh` holds (aliases, jump hosts, agents, known hosts), except that nothing is
-///   ever prompted for at a terminal, and nothing is forwarded.
+/// * The first call opens a connection, and every call is a session of that connection, so that an operation needs no
+///   handshake of its own. A lost connection is replaced by the next call. The connection ends with the last clone of
+///   this value, and with this process.
+/// * The user's own configuration of `ssh` applies (aliases, jump hosts, agents, known hosts), except that `ssh` never
+///   prompts at a terminal, and forwards nothing.
 /// * At most [`sessions`](SshConfig::sessions) calls run at a time; others wait for one of them to end.
 /// * The user's login shell on the host may be any that supports `exec` and single quotes: the shells of the POSIX family,
-///   and also fish and csh. The script itself is run by `sh`. What the login shell's start-up files print is no part of
-///   the answer. See [the crate](crate) for what else the host needs.
+///   and also fish and csh. The script itself is run by `sh`. Text that the login shell's start-up files print is not
+///   part of the response. See [the crate](crate) for the other requirements of the host.
 ///
 /// # Errors
 ///
-/// `unavailable` where `ssh` is missing, or the host cannot be found, reached or refuses the connection, or the
-/// connection breaks before the answer is whole; `permission_denied` where the host does not accept the login, and
-/// where its key is not the recorded one, in both cases saying what to do; `invalid_argument` for a script with a
-/// NUL byte.
+/// `unavailable` if `ssh` is missing, if the host cannot be found or reached or refuses the connection, or if the
+/// connection breaks before the response is complete; `permission_denied` if the host does not accept the login, or its
+/// key is not the recorded one, with advice in both cases; `invalid_argument` for a script with a NUL byte.
 ///
 /// ```no_run
 /// use vfs_remote::{RemoteExec, Invocation};
@@ -61,49 +60,49 @@ struct Shared {
     config: SshConfig,
     sessions: Arc<Semaphore>,
     /// Lock of the connection attempt, so that concurrent callers make one connection.
-    link: Mutex<Link>,
+    connection: Mutex<ConnectionState>,
 }
 
 /// State of the connection.
 #[derive(Debug, Default)]
-struct Link {
+struct ConnectionState {
     master: Option<Arc<Master>>,
-    /// When the last attempt failed, and why: it was made for all who waited for it.
+    /// The time and error of the last failed attempt, which counts for all callers that waited for it.
     failed: Option<(Instant, Error)>,
 }
 
 impl Ssh {
-    /// Scripts go to the host of `config`. Nothing is connected yet.
+    /// Creates a transport to the host of `config`, without a connection yet.
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for a host, a user or an option that could not be one.
+    /// `invalid_argument` for an invalid host, user or option.
     pub fn new(config: SshConfig) -> Result<Self> {
         config.check()?;
         let sessions = Arc::new(Semaphore::new(config.sessions.clamp(1, Semaphore::MAX_PERMITS)));
-        Ok(Self { shared: Arc::new(Shared { config, sessions, link: Mutex::default() }) })
+        Ok(Self { shared: Arc::new(Shared { config, sessions, connection: Mutex::default() }) })
     }
 
-    /// The connection that is there, or a new one.
+    /// Returns the open connection, or opens a new one.
     async fn master(&self) -> Result<Arc<Master>> {
         let start = Instant::now();
-        let mut link = self.shared.link.lock().await;
-        if let Some(master) = link.master.as_ref().filter(|master| master.is_alive()) {
+        let mut connection = self.shared.connection.lock().await;
+        if let Some(master) = connection.master.as_ref().filter(|master| master.is_alive()) {
             return Ok(Arc::clone(master));
         }
-        if let Some((_, error)) = link.failed.as_ref().filter(|(failed, _)| *failed > start) {
+        if let Some((_, error)) = connection.failed.as_ref().filter(|(failed, _)| *failed > start) {
             return Err(error.clone());
         }
-        // The old one's directory goes before a new one is made.
-        link.master = None;
+        // Remove the directory of the old connection before a new one is created.
+        connection.master = None;
         match Master::connect(&self.shared.config).await {
             Ok(master) => {
                 let master = Arc::new(master);
-                link.master = Some(Arc::clone(&master));
+                connection.master = Some(Arc::clone(&master));
                 Ok(master)
             }
             Err(error) => {
-                link.failed = Some((Instant::now(), error.clone()));
+                connection.failed = Some((Instant::now(), error.clone()));
                 Err(error)
             }
         }

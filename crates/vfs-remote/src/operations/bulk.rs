@@ -17,7 +17,7 @@ use crate::script::reply::Reply;
 use crate::script::{Walk, printable};
 use crate::tree::contents::{BESIDE_FILE, LARGE};
 
-/// Most files of one script.
+/// Maximum number of files in one script.
 const MAX_FILES: usize = 128;
 
 pub(crate) async fn upload<E: RemoteExec>(
@@ -75,8 +75,9 @@ struct Group {
 }
 
 impl Group {
-    /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
-    /// group: an earlier content that has to be sent again must not replace a later one.
+    /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
+    /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
+    /// replace a later one.
     fn is_full_with(&self, file: &UploadRequest, part: Option<&WriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
@@ -107,7 +108,7 @@ impl Group {
             let written = match reply.failure() {
                 None => facts(&reply, &file.path),
                 Some(label) if reply.get(b'k').is_some() => Err(labelled(label, &answer.stderr, &file.path)),
-                // A file that failed is written again alone, for its own error, and so is one that was overtaken.
+                // Write a file that failed, or was overtaken, again by itself, for its own error.
                 Some(_) => {
                     answers.push(alone(place, cx, file).await);
                     continue;
@@ -135,7 +136,7 @@ pub(crate) async fn downloads<E: RemoteExec>(
     let mut fetched_files = HashMap::new();
     if paths.len() > 1 {
         for group in paths.chunks(MAX_FILES) {
-            // A group that fails here is fetched one by one, for the error of each file.
+            // If a group fails, its files are fetched one by one, for the error of each file.
             if let Ok(found) = together(place, cx, group).await {
                 fetched_files.extend(found);
             }
@@ -156,7 +157,7 @@ pub(crate) async fn downloads<E: RemoteExec>(
     stream::iter(answers).buffered(place.config.concurrency.get()).collect().await
 }
 
-/// The small plain files of `group`, in two answers: how large they are, and what is in them.
+/// Returns the small plain files of `group`, by a script for their sizes and one for each batch of contents.
 async fn together<E: RemoteExec>(
     place: &Place<E>,
     cx: &OpContext,
@@ -195,7 +196,7 @@ async fn fetched<E: RemoteExec>(
 }
 
 impl<E: RemoteExec> Place<E> {
-    /// The sizes of those of `paths` that are plain files.
+    /// Returns the sizes of those of `paths` that are plain files.
     async fn sizes(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, u64>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };
         let mut script = self.script(cx, first).await?;

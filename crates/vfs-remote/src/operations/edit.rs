@@ -12,8 +12,8 @@ use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put};
 use crate::place::{ATTEMPTS, Place, backoff};
 
-/// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
-/// version alone.
+/// Edits the current content of a file, and starts again with the new content if a concurrent change overtakes it. If
+/// the request expects a version, only that version is edited.
 pub(crate) async fn edit<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -29,8 +29,9 @@ pub(crate) async fn edit<E: RemoteExec>(
     };
     let mut cached = match request.mode {
         EditMode::DryRun => None,
-        // The cached content is most often current; the place compares versions. If it is not, the newest content is fetched.
-        _ => place.recent.get(path).and_then(|seen| Some((seen.version, seen.content?))).filter(|(version, old)| {
+        // The cached content is usually current, and the place compares versions. If it is stale, the content is
+        // fetched.
+        _ => place.recent.get(path).and_then(|file| Some((file.version, file.content?))).filter(|(version, old)| {
             request.expected_version.as_ref().is_none_or(|expected| expected == version)
                 && edit::apply(old, &request.replacements, max).is_ok()
         }),
@@ -63,7 +64,7 @@ pub(crate) async fn edit<E: RemoteExec>(
                 Some(ErrorDetail::Conflict { .. }) if request.expected_version.is_none() => {
                     backoff(cx, path, attempt).await?;
                 }
-                // An edit that was overtaken after it was made has no version to compare with.
+                // A conflict without detail ends the edit: the edit was made, and then overtaken by another change.
                 _ => return Err(error),
             },
         }

@@ -18,30 +18,30 @@ use crate::script::probe::PlaceFeatures;
 /// Unit of reads, in bytes.
 const BLOCK: u64 = 64 << 10;
 
-/// Blocks of the first request, where the size of the file is unknown: 1 MiB and a block.
+/// Number of blocks of the first request, when the size of the file is unknown: 1 MiB and a block.
 const FIRST: u64 = 17;
 
-/// Most blocks of one request: 32 MiB.
+/// Maximum number of blocks of one request: 32 MiB.
 const MAX_BLOCKS: u64 = 512;
 
-/// Blocks that are read at once where a window goes on beyond its first part: 4 MiB.
+/// Number of blocks that are read at once if a window continues beyond its first part: 4 MiB.
 const READ_AHEAD: u64 = 64;
 
-/// Room in an answer beside a file's content.
+/// Size in bytes that is reserved in a response for everything but the content of a file.
 pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
 
 /// A part of a file.
 #[derive(Debug)]
 pub(crate) struct FilePart {
     pub(crate) facts: Facts,
-    /// Where it begins.
+    /// Offset of the part in the file.
     pub(crate) start: u64,
     pub(crate) content: Bytes,
 }
 
 impl<E: RemoteExec> Place<E> {
-    /// How many blocks fit through at once.
-    pub(crate) fn most_blocks(&self) -> u64 {
+    /// Returns the maximum number of blocks in one response.
+    pub(crate) fn max_blocks(&self) -> u64 {
         (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MAX_BLOCKS)
     }
 
@@ -49,7 +49,7 @@ impl<E: RemoteExec> Place<E> {
     pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<FilePart> {
         let mut attempt = 0;
         loop {
-            let mut script = self.script_with(cx, path, PlaceFeatures::reading).await?;
+            let mut script = self.script_with(cx, path, PlaceFeatures::read_functions).await?;
             script.walk(Walk::Followed, path);
             script.push(&format!("fetch {skip} {count}"));
             let answer = self.query(cx, path, script).await?;
@@ -71,17 +71,17 @@ impl<E: RemoteExec> Place<E> {
         }
     }
 
-    /// All of a file of at most `max` bytes.
+    /// Reads a whole file of at most `max` bytes.
     pub(crate) async fn whole(&self, cx: &OpContext, path: &VfsPath, max: u64) -> Result<(Facts, Bytes)> {
         let too_large =
             || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max} bytes")).with_path(path);
         for attempt in 1..=ATTEMPTS {
-            let most = self.most_blocks();
-            let FilePart { facts, content, .. } = self.part(cx, path, 0, most).await?;
+            let count = self.max_blocks();
+            let FilePart { facts, content, .. } = self.part(cx, path, 0, count).await?;
             if facts.size > max || content.len() as u64 > max {
                 return Err(too_large());
             }
-            if (content.len() as u64) < most * BLOCK && content.len() as u64 >= facts.size {
+            if (content.len() as u64) < count * BLOCK && content.len() as u64 >= facts.size {
                 return Ok((facts, content));
             }
             if let Some(content) = self.rest(cx, path, &facts, content, max).await? {
@@ -92,7 +92,8 @@ impl<E: RemoteExec> Place<E> {
         Err(keeps_changing(path))
     }
 
-    /// The file of which `first` is the beginning; `None` where it has changed since.
+    /// Reads the rest of the file that begins with `first`, and returns the whole file. Returns `None` if the file has
+    /// changed since.
     async fn rest(
         &self,
         cx: &OpContext,
@@ -101,19 +102,19 @@ impl<E: RemoteExec> Place<E> {
         first: Bytes,
         max: u64,
     ) -> Result<Option<Bytes>> {
-        let most = self.most_blocks();
+        let count = self.max_blocks();
         let mut content = Vec::from(first);
         loop {
             let at = content.len() as u64;
             if !at.is_multiple_of(BLOCK) || at > max {
                 return Ok((at >= facts.size && at <= max).then(|| content.into()));
             }
-            let next = self.part(cx, path, at / BLOCK, most).await?;
+            let next = self.part(cx, path, at / BLOCK, count).await?;
             if next.facts != *facts {
                 return Ok(None);
             }
             buffer::append(&mut content, &next.content)?;
-            if (next.content.len() as u64) < most * BLOCK {
+            if (next.content.len() as u64) < count * BLOCK {
                 let is_whole = content.len() as u64 >= facts.size && content.len() as u64 <= max;
                 return Ok(is_whole.then(|| content.into()));
             }
@@ -125,7 +126,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Busy, "the file keeps changing while it is read; try again").with_path(path)
 }
 
-/// Reads the window of `request`: a small file, or a range of bytes, in one answer, and a large one part by part.
+/// Reads the window of `request`: a small file or a range of bytes in one response, and a large file part by part.
 pub(crate) async fn read<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -133,7 +134,7 @@ pub(crate) async fn read<E: RemoteExec>(
 ) -> Result<ReadResult> {
     refuse_reserved(&request.path)?;
     for attempt in 1..=ATTEMPTS {
-        let (skip, count) = first_part(&request, place.most_blocks());
+        let (skip, count) = first_part(&request, place.max_blocks());
         let first = place.part(cx, &request.path, skip, count).await?;
         let version = first.facts.version();
         let is_whole =
@@ -150,16 +151,16 @@ pub(crate) async fn read<E: RemoteExec>(
     Err(keeps_changing(&request.path))
 }
 
-/// Returns the blocks of the first request.
-fn first_part(request: &ReadRequest, most: u64) -> (u64, u64) {
-    let Some(range) = request.bytes else { return (0, FIRST.min(most)) };
+/// Returns the first block of the first request, and the number of its blocks.
+fn first_part(request: &ReadRequest, max_blocks: u64) -> (u64, u64) {
+    let Some(range) = request.bytes else { return (0, FIRST.min(max_blocks)) };
     let bytes = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
     let end = range.end.unwrap_or(u64::MAX).min(range.start.saturating_add(bytes)).saturating_add(1);
     let skip = range.start / BLOCK;
-    (skip, end.div_ceil(BLOCK).saturating_sub(skip).clamp(1, most))
+    (skip, end.div_ceil(BLOCK).saturating_sub(skip).clamp(1, max_blocks))
 }
 
-/// Reads a window on a thread that may wait; `None` where the file changed meanwhile.
+/// Reads a window on a thread that may block. Returns `None` if the file changed meanwhile.
 async fn read_large<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -245,8 +246,8 @@ impl<E: RemoteExec> window::Source for Source<E> {
             if offset >= self.size.max(self.buffered.start + self.buffered.content.len() as u64) && self.size > 0 {
                 return Ok(0);
             }
-            // The head alone is read for the type of the content; anything else is likely to go on.
-            let count = if offset == 0 { 1 } else { self.place.most_blocks().min(READ_AHEAD) };
+            // A read at 0 needs only the head, for the type of the content. Any other read is likely to continue.
+            let count = if offset == 0 { 1 } else { self.place.max_blocks().min(READ_AHEAD) };
             let part = self.place.part(&self.cx, &self.path, offset / BLOCK, count);
             self.buffered = self.runtime.block_on(part)?;
             if self.buffered.facts.version() != self.version {
@@ -262,7 +263,7 @@ impl<E: RemoteExec> window::Source for Source<E> {
     }
 }
 
-/// A whole file, for a download.
+/// Downloads a whole file.
 pub(crate) async fn download<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
     let whole = async {
         refuse_reserved(&path)?;

@@ -43,34 +43,35 @@ pub(crate) async fn delete<E: RemoteExec>(
     match answer.reply.failure() {
         Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
         Some(b"isdir") => {
-            let message = "it is a directory; use a recursive delete to remove all of it";
+            let message = "the path is a directory; use a recursive delete to remove all of it";
             return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
         }
         _ => {}
     }
-    let (files, left) = (counted(&answer.reply, b'k', ""), counted(&answer.reply, b'l', ""));
-    let (directories, directories_left) = (counted(&answer.reply, b'k', "d"), counted(&answer.reply, b'l', "d"));
+    let (files, left) = (sum_of(&answer.reply, b'k', ""), sum_of(&answer.reply, b'l', ""));
+    let (directories, directories_left) = (sum_of(&answer.reply, b'k', "d"), sum_of(&answer.reply, b'l', "d"));
     let obstacle = answer.reply.get(b'b').map(|field| obstacle(field, path));
     match (answer.done(path), obstacle) {
         (Err(failure), Some(obstacle)) => {
             let failure = failure.with_path_text(&obstacle);
-            let gone = files.saturating_sub(left);
-            let is_whole = gone == 0 && directories <= directories_left;
-            Err(if is_whole { failure } else { failure.after_partial_delete(gone) })
+            let removed = files.saturating_sub(left);
+            let is_unchanged = removed == 0 && directories <= directories_left;
+            Err(if is_unchanged { failure } else { failure.after_partial_delete(removed) })
         }
         (ended, _) => ended.map(|_| DeleteResult::new(path.clone(), files)),
     }
 }
 
-/// The sum of the numbers in a field that have this letter before them, or none. It is done, whatever the place says of the
-/// number: what is no number counts nothing.
-fn counted(reply: &Reply, tag: u8, letter: &str) -> u64 {
+/// Returns the sum of the numbers in a field that follow the prefix `letter`, which may be empty. The delete has been
+/// made by then, so a count that is not a number is ignored.
+fn sum_of(reply: &Reply, tag: u8, letter: &str) -> u64 {
     let counts = reply.get(tag).map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
     let numbers = counts.split_whitespace().filter_map(|count| count.strip_prefix(letter)?.parse::<u64>().ok());
     numbers.fold(0, u64::saturating_add)
 }
 
-/// The caller's path of what `field` names by its path below the name that the tree has, be it a reserved one.
+/// Returns the caller's path of the entry that `field` names. The path in `field` starts with the name of the tree,
+/// which may be a reserved one.
 fn obstacle(field: &[u8], path: &VfsPath) -> String {
     let named = String::from_utf8_lossy(field);
     let below = named.trim_start_matches("./").split_once('/').map(|(_, below)| below);

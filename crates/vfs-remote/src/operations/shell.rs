@@ -15,14 +15,14 @@ use crate::operations::staged::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
-use crate::script::output::{TruncatedOutput, joined};
+use crate::script::output::{TruncatedOutput, join};
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
 
-/// Timeout of a command without a limit.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Maximum timeout of a command.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Says that the command begins: what stands before this is not its own.
+/// Prints the marker before the outputs of the command. Text before the marker does not belong to the command.
 const BEGIN: &str = r#"[ "$n" = . ] || into
 check_cwd
 printf '%s' "$M"
@@ -34,19 +34,19 @@ impl<E: RemoteExec> Shell for SandboxBackend<E> {
         cx.check().map_err(|error| error.or_path(&req.cwd))?;
         check(&req)?;
         let place = &self.place;
-        let limit = req.timeout.unwrap_or(place.config.command_timeout).min(LONGEST);
-        let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
-        let most = most.min(place.config.max_output_bytes);
-        let (mut invocation, script, staged) = prepared(place, cx, &req).await?;
+        let limit = req.timeout.unwrap_or(place.config.command_timeout).min(MAX_TIMEOUT);
+        let max_bytes = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
+        let max_bytes = max_bytes.min(place.config.max_output_bytes);
+        let (mut invocation, script, staged) = prepare(place, cx, &req).await?;
         invocation.timeout = limit;
-        // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
-        invocation.max_output_bytes = most.saturating_add(BESIDE);
+        // Leave room for the marker, the text of a login shell before it, and a character at each end of the cut.
+        invocation.max_output_bytes = max_bytes.saturating_add(OUTPUT_OVERHEAD);
         let started = Instant::now();
         let completed = run_until_cancelled(cx, &req.cwd, place.execute.run(invocation))
             .await
             .flatten()
             .map_err(|error| error.or_path(&req.cwd))?;
-        let response = answered(&req, most, &script, completed, started.elapsed())?;
+        let response = to_response(&req, max_bytes, &script, completed, started.elapsed())?;
         if let Some(staged) = staged.filter(|_| response.exit_code.is_some()) {
             staged.set_used();
         }
@@ -54,7 +54,7 @@ impl<E: RemoteExec> Shell for SandboxBackend<E> {
     }
 }
 
-/// Refuses what no shell can run, and what this one cannot.
+/// Refuses a request that no shell can run, or that needs a feature which this shell lacks.
 fn check(req: &ExecuteRequest) -> Result<()> {
     req.check()?;
     refuse_reserved(&req.cwd)?;
@@ -71,12 +71,12 @@ fn check(req: &ExecuteRequest) -> Result<()> {
         return cannot("output is not written to a file here; let the command write it to one");
     }
     if req.terminal.is_some() {
-        return cannot("there are no terminals here");
+        return cannot("this backend has no terminals; run the command without one");
     }
     Ok(())
 }
 
-async fn prepared<E: RemoteExec>(
+async fn prepare<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
@@ -107,7 +107,7 @@ async fn prepared<E: RemoteExec>(
     script.push(&format!("{run} sh -c -- {}", quoted(&req.command)));
     if script.text.len() > transport.max_script_bytes {
         let message =
-            "the command and its environment are more than fits through; write a script to a file, and run that";
+            "the command and its environment exceed the limit of the transport; write a script to a file, and run that";
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
     }
     let mut invocation = Invocation::new(script.text.clone());
@@ -117,15 +117,15 @@ async fn prepared<E: RemoteExec>(
     Ok((invocation, script, staged))
 }
 
-/// Room in an output for what is not the command's.
-const BESIDE: u64 = 4 << 10;
+/// Maximum size of the text in an output that does not belong to the command, in bytes.
+const OUTPUT_OVERHEAD: u64 = 4 << 10;
 
-fn answered(
+fn to_response(
     req: &ExecuteRequest,
-    most: u64,
+    max_bytes: u64,
     script: &Script,
     completed: RemoteOutput,
-    took: Duration,
+    duration: Duration,
 ) -> Result<ExecuteResponse> {
     let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
@@ -141,14 +141,14 @@ fn answered(
             return Err(labelled(label, &stderr, &req.cwd));
         }
         (Some((out, err)), _) => {
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
-            (response.stdout, response.stderr) = (joined(&[out], most).text(), joined(&[err], most).text());
-            let both = joined(&[out, err], most);
+            let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+            (response.stdout, response.stderr) = (join(&[out], max_bytes).text(), join(&[err], max_bytes).text());
+            let both = join(&[out, err], max_bytes);
             (response.output, response.output_bytes) = (both.text(), both.total());
-            // The transport may have dropped something without knowing how much.
+            // The transport may have dropped output without counting the bytes.
             response.truncated = truncated || both.is_cut();
         }
-        // The command did not begin; a timeout is its result all the same.
+        // If the command did not start before the timeout, the timeout is its result.
         (None, _) if exit == RemoteExit::TimedOut => {}
         (None, _) => return Err(unanswered(exit, &stderr).with_path(&req.cwd)),
     }
@@ -157,6 +157,6 @@ fn answered(
         RemoteExit::Signalled(signal) => response.signal = Some(signal),
         RemoteExit::TimedOut => response.timed_out = true,
     }
-    response.duration = took;
+    response.duration = duration;
     Ok(response)
 }

@@ -16,36 +16,36 @@ use crate::place::{Place, SCRIPT_ROOM};
 use crate::script::probe::PlaceFeatures;
 use crate::script::{Script, printable, quoted};
 
-/// Upper bound on the bytes of one part, which is buffered in memory.
+/// Maximum size of one part, which is buffered in memory, in bytes.
 const MAX_PART_BYTES: usize = 4 << 20;
 
-/// Appends what `part` prints to the staged file, whose size was `before` and is `after` then. Both are checked, so that a part
-/// that was lost or is sent twice fails the script.
+/// Appends the output of `part` to the staged file. The script fails if the size before is not `before` or the size
+/// after is not `after`, so that a part which was lost or sent twice is detected.
 const APPEND: &str = r#"fail() { rm -f "$staged"; die "$1"; }
 if [ "$before" = 0 ]; then [ ! -e "$staged" ]; else has_size "$staged" "$before"; fi || fail cut
 part >>"$staged" || fail os
 has_size "$staged" "$after" || fail cut"#;
 
-/// New content of a file, staged in the place. The staged file is removed in the background when this and all scripts that use
-/// it are dropped, unless a script has [used it up](Self::set_used).
+/// New content of a file, staged in the place. The staged file is removed in the background when this value and all
+/// scripts that use the file are dropped, unless a script has [used it up](Self::set_used).
 #[derive(Debug)]
 pub(crate) struct StagedContent<E: RemoteExec> {
     file: Arc<StagedFile<E>>,
     size: u64,
 }
 
-/// A file that exists in the place from the first part on.
+/// The file in the place, which the first part creates.
 struct StagedFile<E: RemoteExec> {
     place: Arc<Place<E>>,
     path: VfsPath,
     id: Uuid,
     runtime: Option<Handle>,
-    /// Whether the place has the file, as far as this process can tell.
+    /// Whether the file may exist in the place.
     is_present: AtomicBool,
 }
 
 impl<E: RemoteExec> StagedContent<E> {
-    /// Returns empty content, of which nothing is in the place yet; `path` is the path that errors name.
+    /// Creates empty content, without a file in the place yet. Errors name `path`.
     pub(crate) fn new(place: &Arc<Place<E>>, path: &VfsPath) -> Self {
         let file = StagedFile {
             place: Arc::clone(place),
@@ -73,11 +73,11 @@ impl<E: RemoteExec> StagedContent<E> {
         Ok(staged)
     }
 
-    /// Appends a part of at most the bytes that `by` transfers at once.
+    /// Appends a part, which has at most the size that `by` transfers at once.
     pub(crate) async fn append(&mut self, cx: &OpContext, part: Bytes, by: PartTransfer) -> Result<()> {
         let StagedFile { place, path, .. } = &*self.file;
         let (before, after) = (self.size, self.size + part.len() as u64);
-        let mut script = place.script_with(cx, path, PlaceFeatures::sizing).await?;
+        let mut script = place.script_with(cx, path, PlaceFeatures::size_function).await?;
         let command = by.command(&part);
         if by.encoding == PartEncoding::Stdin {
             script.stdin(part);
@@ -90,7 +90,7 @@ impl<E: RemoteExec> StagedContent<E> {
         Ok(())
     }
 
-    /// Sets `staged` to the path of the staged file in `script`, and keeps the file until the script has ended.
+    /// Sets `staged` to the path of the staged file in `script`, and retains the file until the script has ended.
     pub(crate) fn provide(&self, script: &mut Script) {
         script.push(&self.file.location());
         script.keep_alive = Some(Arc::clone(&self.file) as _);
@@ -141,7 +141,7 @@ impl<E: RemoteExec> fmt::Debug for StagedFile<E> {
     }
 }
 
-/// How parts of content get into the place.
+/// The way in which parts of content are transferred into the place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartTransfer {
     encoding: PartEncoding,
@@ -151,16 +151,16 @@ pub(crate) struct PartTransfer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartEncoding {
-    /// As standard input.
+    /// On standard input.
     Stdin,
-    /// In the script, in base64.
+    /// In the script, as base64.
     Base64,
     /// In the script, as an argument of `printf`.
     Printf,
 }
 
 impl PartTransfer {
-    /// The way that takes the fewest scripts.
+    /// Returns the transfer that needs the fewest scripts.
     pub(crate) async fn of<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
         match usize::try_from(place.execute.transport().max_stdin_bytes).unwrap_or(usize::MAX) {
             0 => Self::by_script(place).await,
@@ -168,10 +168,10 @@ impl PartTransfer {
         }
     }
 
-    /// By scripts alone, which leaves standard input out.
+    /// Returns the transfer within scripts, which leaves standard input free.
     pub(crate) async fn by_script<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
         let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM).max(1024);
-        // Three bytes are four letters in base64; in octal one byte is four.
+        // Base64 encodes three bytes as four characters, and `printf` needs four characters for one byte in octal.
         let (encoding, max_bytes) = match place.features().await?.base64 {
             true => (PartEncoding::Base64, room / 4 * 3),
             false => (PartEncoding::Printf, room / 4),
@@ -179,7 +179,7 @@ impl PartTransfer {
         Ok(Self { encoding, max_bytes: max_bytes.min(MAX_PART_BYTES) })
     }
 
-    /// The command that prints `part`.
+    /// Returns the command that prints `part`.
     fn command(self, part: &[u8]) -> String {
         match self.encoding {
             PartEncoding::Stdin => "cat".to_owned(),

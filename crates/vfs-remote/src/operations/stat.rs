@@ -26,25 +26,26 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
     script.push(r#"if [ -z "$q" ] && [ -f "./$n" ]; then facts; fi"#);
     let reply = place.query_reply(cx, &path, script).await?;
     let real = reply.get(b'p').ok_or_else(|| unreadable(&path))?;
-    let real = std::str::from_utf8(real)
-        .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;
+    let real = std::str::from_utf8(real).map_err(|_| {
+        Error::new(ErrorKind::InvalidPath, "the path leads to a name that is not UTF-8").with_path(&path)
+    })?;
     let real = if real.is_empty() { VfsPath::root() } else { VfsPath::parse(real)? };
     let names = if reply.get(b'e').is_some() { facts(&reply, &path)?.links.max(1) } else { 1 };
     Ok(ResolveResult::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
 }
 
-/// The facts that an answer has of the entry at `path`.
+/// Returns the metadata of the entry at `path` from a reply.
 pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<Facts> {
     let facts = reply.get(b'e').and_then(|field| Facts::parse(field, false));
     facts.map(|(facts, _)| facts).ok_or_else(|| unreadable(path))
 }
 
-/// The answer is whole, and yet not what the script prints.
+/// Returns the error for a complete reply with malformed fields.
 pub(crate) fn unreadable(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed what cannot be read").with_path(path)
+    Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed malformed output").with_path(path)
 }
 
-/// Names with this prefix belong to changes that are under way; no listing shows them and no path may name them.
+/// The prefix of names that belong to changes in progress. No listing shows such a name, and no path may contain one.
 pub(crate) const RESERVED: &str = ".vfs-tmp-";
 
 pub(crate) fn refuse_reserved(path: &VfsPath) -> Result<()> {

@@ -46,7 +46,7 @@ pub(crate) async fn copy<E: RemoteExec>(
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
             script.walk(Walk::Followed, &from).push("origin");
-            // As for a write, a link at the target is written through, and never replaced by a directory.
+            // As in a write, a link at the target is written through. A directory never replaces a link.
             let through = if mode == TransferMode::Overwrite { "if [ \"$sk\" = d ]; then" } else { "if :; then" };
             script.push(through).walk(Walk::MakingEntry, &to);
             script.push("else").walk(Walk::MakingFollowed, &to).push("fi");
@@ -81,7 +81,7 @@ fn has_replaced(reply: &Reply) -> bool {
     reply.get(b'k').is_some_and(|field| field[..] == *b"1")
 }
 
-/// Files and bytes of what was copied.
+/// Returns the number of copied files, and their total size in bytes.
 fn copied(reply: &Reply) -> Option<(u64, u64)> {
     if let Some(field) = reply.get(b'e') {
         return Some((1, Facts::parse(field, false)?.0.size));
@@ -91,7 +91,7 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
         let (facts, _) = Facts::parse(field, true)?;
         match facts.kind {
             ChildKind::Directory => continue,
-            // Sizes that the place reports are not to be trusted.
+            // Sizes that the place reports are untrusted, so their sum may overflow.
             ChildKind::File => bytes = bytes.checked_add(facts.size)?,
             _ => {}
         }
@@ -100,7 +100,8 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
     Some((files, bytes))
 }
 
-/// The answer; a failure names the end that it is about: the target for what stands in its way, else the source.
+/// Returns the reply, or the failure at the path that it is about: the target if an entry there prevents the transfer,
+/// else the source.
 fn done(answer: ScriptResponse, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
     let label = answer.reply.failure().map(<[u8]>::to_vec).unwrap_or_default();
     let is_walking_target = answer.reply.get(b't').is_some();
@@ -128,7 +129,7 @@ mod tests {
     use crate::script::Marker;
 
     #[test]
-    fn sizes_that_cannot_be_are_no_answer() {
+    fn impossible_sizes_are_refused() {
         let marker = Marker::random();
         let text = |size: u64| {
             let field = format!("Mr-f 644 0 0 1|1 2 {size} 1.0|1.0|name");

@@ -14,8 +14,8 @@ use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{Script, Walk, printable, quoted};
 
-/// Contents up to this size stand in the script itself, which saves a process.
-const INLINE: usize = 32 << 10;
+/// Maximum size in bytes of a content that is part of the script itself, which saves a process.
+const MAX_INLINE_BYTES: usize = 32 << 10;
 
 pub(crate) async fn write<E: RemoteExec>(
     place: &Arc<Place<E>>,
@@ -37,7 +37,7 @@ pub(crate) async fn write<E: RemoteExec>(
     Ok(WriteResult::new(path, created, facts.version(), facts.size))
 }
 
-/// Puts `content` at `path`, and says whether it is new, and what is there now.
+/// Writes `content` to `path`. Returns whether the file is new, and its metadata.
 pub(crate) async fn put<E: RemoteExec>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -49,7 +49,7 @@ pub(crate) async fn put<E: RemoteExec>(
     let (walk, how) = match mode {
         WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
-            let likely = place.recent.get(path).and_then(|seen| features.find_tests(&seen.version));
+            let likely = place.recent.get(path).and_then(|file| features.find_tests(&file.version));
             (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
         }
         WriteMode::Append => {
@@ -59,7 +59,11 @@ pub(crate) async fn put<E: RemoteExec>(
             let tests = features.find_tests(version).unwrap_or_default();
             (Walk::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
         }
-        _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is unknown here").with_path(path)),
+        _ => {
+            return Err(
+                Error::new(ErrorKind::Unsupported, "this backend does not support the write mode").with_path(path)
+            );
+        }
     };
     let upload = Upload::of(place, cx, path, &content).await?;
     let answer = place
@@ -74,7 +78,7 @@ pub(crate) async fn put<E: RemoteExec>(
     upload.set_used();
     let created = reply.get(b'k').is_some_and(|field| field[..] == *b"1");
     let facts = facts(&reply, path)?;
-    // Where others may have written to it since, it may be another content that has this version.
+    // If other writers may have changed the file since, this version may belong to another content.
     let is_ours = reply.get(b'w').is_some() && facts.size == content.size();
     place.recent.insert(path, facts.version(), content.bytes().filter(|_| is_ours));
     Ok((created, facts))
@@ -88,7 +92,7 @@ fn put_done(answer: ScriptResponse, path: &VfsPath, mode: &WriteMode) -> Result<
     }
 }
 
-/// The version that a script found instead of the one that was expected.
+/// Returns the version that a script found instead of the expected one.
 pub(crate) fn actual(reply: &Reply, path: &VfsPath) -> Result<Version> {
     let found = reply.get(b'v').and_then(|field| Facts::parse(field, false));
     found.map(|(facts, _)| facts.version()).ok_or_else(|| unreadable(path))
@@ -120,13 +124,13 @@ impl<'a, E: RemoteExec> NewContent<'a, E> {
     }
 }
 
-/// How the write script gets the content.
+/// The way in which the write script receives the content.
 enum Upload<'a, E: RemoteExec> {
     /// In the script, as a word for `printf`.
     Inline(String),
-    /// As standard input.
+    /// On standard input.
     Stdin(&'a Bytes),
-    /// From a staged file, which a failed script leaves in its place, so that another can use it.
+    /// From a staged file, which a failed script does not remove, so that another script can use it.
     Staged(StagedContent<E>),
 }
 
@@ -137,7 +141,7 @@ impl<'a, E: RemoteExec> Upload<'a, E> {
             NewContent::Staged(staged) => return Ok(Self::Staged(staged.share())),
         };
         let transport = place.execute.transport();
-        if content.len() <= INLINE {
+        if content.len() <= MAX_INLINE_BYTES {
             let word = printable(content);
             if word.len() + SCRIPT_ROOM <= transport.max_script_bytes {
                 return Ok(Self::Inline(word));
@@ -150,7 +154,7 @@ impl<'a, E: RemoteExec> Upload<'a, E> {
         Ok(Self::Staged(StagedContent::stage(place, cx, path, content, transfer).await?))
     }
 
-    /// Lets `script` have the content. Returns what the script does with it in the file's directory.
+    /// Adds the content to `script`. Returns the commands that receive it in the directory of the file.
     fn add_to(&self, script: &mut Script) -> String {
         match self {
             Self::Inline(word) => {
@@ -176,10 +180,10 @@ impl<'a, E: RemoteExec> Upload<'a, E> {
 }
 
 impl<E: RemoteExec> Place<E> {
-    /// A script that can change an entry, by these functions.
+    /// Creates a script that can change an entry, with the functions `functions`.
     pub(crate) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
         // A locked entry is polled fifty times a second.
         let attempts = self.config.lock_timeout.as_secs().max(1) * 50;
-        self.script_with(cx, path, |features| features.changing(attempts, functions)).await
+        self.script_with(cx, path, |features| features.change_functions(attempts, functions)).await
     }
 }

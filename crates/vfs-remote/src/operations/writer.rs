@@ -1,4 +1,4 @@
-//! Writing a file in chunks, which are staged in parts until one write script publishes them.
+//! Chunked writer: chunks are staged in parts until one write script publishes them.
 
 use std::sync::Arc;
 

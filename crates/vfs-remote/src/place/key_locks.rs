@@ -6,10 +6,10 @@ use tokio::sync::{Mutex, MutexGuard};
 use vfs_core::{OpContext, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
-/// Number of mutexes. Two files that share one only wait for each other.
+/// Number of mutexes. If two files share a mutex, their changes wait for each other unnecessarily.
 const LOCK_COUNT: usize = 256;
 
-/// Locks of files, so that the changes of one process do not compete in the place, where waiting is polling.
+/// Locks of files, so that the changes of one process do not compete for locks in the place, which have to be polled.
 #[derive(Debug)]
 pub(crate) struct KeyLocks {
     hasher: RandomState,
@@ -27,7 +27,7 @@ impl KeyLocks {
         run_until_cancelled(cx, path, lock.lock()).await
     }
 
-    /// Locks two paths, in one order for all callers, so that none wait for each other.
+    /// Locks two paths, in the same order for all callers, so that no two callers deadlock.
     pub(crate) async fn lock_both(
         &self,
         cx: &OpContext,

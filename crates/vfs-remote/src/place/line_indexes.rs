@@ -1,4 +1,4 @@
-//! LRU cache of what was learned from reads of large files, by version.
+//! LRU cache of the line indexes and first blocks of large files, by version.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,7 +11,7 @@ use vfs_core::window::LineIndex;
 /// Maximum number of files in the cache.
 const MAX_FILES: usize = 64;
 
-/// Knowledge from reads of a large file.
+/// Cached results of reads of a large file.
 #[derive(Debug, Default)]
 pub(crate) struct FileKnowledge {
     pub(crate) lines: LineIndex,

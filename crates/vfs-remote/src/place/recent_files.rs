@@ -1,4 +1,4 @@
-//! Bounded cache of the last seen versions and small contents of files, by path.
+//! Bounded cache of the last observed versions and small contents of files, by path.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,42 +7,43 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use vfs_core::{Version, VfsPath};
 
-/// Most files in the cache.
+/// Maximum number of files in the cache.
 const MAX_RECENT_FILES: usize = 64;
 
-/// The largest content in the cache, in bytes, so that all of them take 4 MiB at most.
+/// Maximum size of a content in the cache, in bytes, so that all contents take at most 4 MiB.
 const MAX_CONTENT: usize = 64 << 10;
 
-/// Files as they were seen last, the newest at the end. A user of an entry has to let the place compare the version.
+/// The files that were read or written last, the newest at the end. Entries may be stale: the place has to compare the
+/// version before an entry is used.
 #[derive(Default)]
-pub(crate) struct RecentFiles(Mutex<VecDeque<Seen>>);
+pub(crate) struct RecentFiles(Mutex<VecDeque<RecentFile>>);
 
-/// A file as it was seen last.
+/// A file as it was read or written last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RecentFile {
     path: VfsPath,
     pub(crate) version: Version,
-    /// The content, if it is known and small.
+    /// The content, if it is certain and small.
     pub(crate) content: Option<Bytes>,
 }
 
 impl RecentFiles {
-    /// Returns the file as it was seen last.
-    pub(crate) fn get(&self, path: &VfsPath) -> Option<Seen> {
+    /// Returns the last entry of `path`.
+    pub(crate) fn get(&self, path: &VfsPath) -> Option<RecentFile> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.iter().find(|seen| seen.path == *path).cloned()
+        files.iter().find(|file| file.path == *path).cloned()
     }
 
     /// Records the version of a file; `content` is its content, if that is certain.
     pub(crate) fn insert(&self, path: &VfsPath, version: Version, content: Option<&[u8]>) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|seen| seen.path != *path);
+        files.retain(|file| file.path != *path);
         if files.len() == MAX_RECENT_FILES {
             files.pop_front();
         }
-        // A copy, since a slice of a response would retain all of the response.
+        // Copy the content, since a slice of a response would retain the whole response.
         let content = content.filter(|content| content.len() <= MAX_CONTENT).map(Bytes::copy_from_slice);
-        files.push_back(Seen { path: path.clone(), version, content });
+        files.push_back(RecentFile { path: path.clone(), version, content });
     }
 }
 
@@ -61,7 +62,7 @@ mod tests {
     fn the_newest_versions_and_small_contents_are_cached() {
         let recent = RecentFiles::default();
         let path = |name: usize| VfsPath::root().child(&name.to_string()).expect("a name");
-        let content = |name| recent.get(&path(name)).map(|seen| (seen.version, seen.content));
+        let content = |name| recent.get(&path(name)).map(|file| (file.version, file.content));
         for name in 0..=MAX_RECENT_FILES {
             recent.insert(&path(name), Version::new(name.to_string()), Some(b"text"));
         }

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, VfsPath};
 use crate::exec::RemoteExit;
 use crate::script::facts::special_file;
 
-/// Messages of errors that tools print, by glibc and by musl, with their kinds.
+/// Error messages of tools, in the words of glibc and of musl, with their kinds.
 const MESSAGES: &[(&str, ErrorKind)] = &[
     ("No such file or directory", ErrorKind::NotFound),
     ("nonexistent directory", ErrorKind::NotFound),
@@ -42,16 +42,16 @@ const MESSAGES: &[(&str, ErrorKind)] = &[
     ("Argument list too long", ErrorKind::TooLarge),
 ];
 
-/// Whether an operation may begin again: it was overtaken by another.
+/// Returns whether a concurrent change overtook an operation, so that the operation may start again.
 pub(crate) fn is_overtaken(label: &[u8], stderr: &[u8]) -> bool {
-    // A directory that was there when it was walked to is gone.
+    // `NotFound` means that a directory was removed after the script had entered it.
     matches!(label, b"again" | b"raced") || (label == b"os" && kind_of(stderr) == Some(ErrorKind::NotFound))
 }
 
-/// The failure that a script named `label`, at `path`.
+/// Returns the error at `path` for a failure that the script reported as `label`.
 pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
     let at = |kind| Error::at(kind, path);
-    let says = |kind, message: &'static str| Error::new(kind, message).with_path(path);
+    let with_message = |kind, message: &'static str| Error::new(kind, message).with_path(path);
     match label {
         b"missing" => Error::not_found(path),
         b"notdir" | b"notdirto" => at(ErrorKind::NotADirectory),
@@ -59,7 +59,7 @@ pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
         b"exists" | b"existsto" => Error::already_exists(path),
         b"notempty" => at(ErrorKind::NotEmpty),
         b"denied" => at(ErrorKind::PermissionDenied),
-        b"fixed" => says(
+        b"fixed" => with_message(
             ErrorKind::PermissionDenied,
             "nothing may be removed from this directory: permission denied; nothing was deleted",
         ),
@@ -70,26 +70,33 @@ pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
         b"same" => Error::invalid_argument("source and target are the same").with_path(path),
         b"inside" => Error::invalid_argument("a directory cannot be put into itself").with_path(path),
         b"large" => at(ErrorKind::TooLarge),
-        b"outrun" => says(
+        b"outrun" => with_message(
             ErrorKind::Conflict,
             "the change was made, but the file was changed or removed right after; read it before the next change",
         ),
         b"busy" | b"again" | b"raced" => {
-            says(ErrorKind::Busy, "another change of the same file or its directories is in the way; try again")
+            with_message(ErrorKind::Busy, "another change of the same file or its directories is in the way; try again")
         }
-        b"cut" => says(ErrorKind::Unavailable, "the content did not arrive whole in the sandbox; nothing was changed"),
-        b"noroot" => says(ErrorKind::Unavailable, "the root directory of the sandbox is not there, or not accessible"),
-        _ => spoken(stderr, path),
+        b"cut" => with_message(
+            ErrorKind::Unavailable,
+            "the content did not arrive complete in the sandbox; nothing was changed",
+        ),
+        b"noroot" => with_message(
+            ErrorKind::Unavailable,
+            "the root directory of the sandbox does not exist, or is not accessible",
+        ),
+        _ => tool_error(stderr, path),
     }
 }
 
-/// The failure that the tools of the place printed.
-fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
+/// Returns the error that the tools of the place printed.
+fn tool_error(stderr: &Bytes, path: &VfsPath) -> Error {
     let error = match kind_of(stderr) {
         Some(ErrorKind::NotFound) => return Error::not_found(path),
-        Some(ErrorKind::Unsupported) => {
-            Error::new(ErrorKind::Unsupported, "a program that this needs is missing in the sandbox, or cannot do it")
-        }
+        Some(ErrorKind::Unsupported) => Error::new(
+            ErrorKind::Unsupported,
+            "a program that the operation needs is missing in the sandbox, or lacks a feature",
+        ),
         Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => PathFault::LinkLoop.error(),
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
@@ -100,12 +107,12 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
     error.with_path(path).with_source(StderrExcerpt::of(stderr))
 }
 
-/// Whether what was printed names a path that is too long.
+/// Returns whether `stderr` reports a path that is too long.
 fn is_too_long(stderr: &[u8]) -> bool {
     String::from_utf8_lossy(stderr).contains("name too long")
 }
 
-/// Whether a listing that failed failed only at entries that are gone or may not be read.
+/// Returns whether a failed listing lacks only entries that were removed meanwhile or may not be read.
 pub(crate) fn only_gaps(stderr: &[u8]) -> bool {
     let text = String::from_utf8_lossy(stderr);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
@@ -113,20 +120,20 @@ pub(crate) fn only_gaps(stderr: &[u8]) -> bool {
         && lines.all(|line| matches!(kind_of(line.as_bytes()), Some(ErrorKind::NotFound | ErrorKind::PermissionDenied)))
 }
 
-/// Returns the error that the last line of `stderr` with one names.
+/// Returns the kind of the last error in `stderr`.
 pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
     let text = String::from_utf8_lossy(stderr);
     text.lines()
         .rev()
         .find_map(|line| {
-            // The message stands at the end of a line, behind a name that may hold anything.
+            // The message is at the end of the line, after a name that may contain any text.
             let at = |message: &str| line.rfind(message);
             MESSAGES.iter().filter_map(|(message, kind)| Some((at(message)?, *kind))).max_by_key(|found| found.0)
         })
         .map(|found| found.1)
 }
 
-/// The failure of a script whose answer did not arrive whole.
+/// Returns the error for a script whose response did not arrive complete.
 pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
     let error = match exit {
         RemoteExit::TimedOut => {
@@ -150,11 +157,11 @@ pub(crate) fn unanswered(exit: RemoteExit, stderr: &Bytes) -> Error {
     error.with_source(StderrExcerpt::of(stderr))
 }
 
-/// End of the standard error of a script, for operators.
+/// The end of the standard error of a script, for operators.
 #[derive(Debug)]
 struct StderrExcerpt(String);
 
-/// Upper bound on the excerpt, in bytes.
+/// Maximum size of the excerpt, in bytes.
 const MAX_EXCERPT_BYTES: usize = 500;
 
 impl StderrExcerpt {
@@ -177,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tools_print_is_understood() {
+    fn messages_of_tools_are_classified() {
         for (stderr, expected) in [
             ("cat: ./a: No such file or directory\n", Some(ErrorKind::NotFound)),
             ("sh: 1: cannot create ./a: Permission denied", Some(ErrorKind::PermissionDenied)),

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
-/// Flavour of `stat`, which decides the format of facts.
+/// Flavour of `stat`, which determines the format of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
     /// GNU: times in seconds, with nanoseconds.
@@ -20,7 +20,7 @@ pub(crate) enum Flavour {
 }
 
 impl Flavour {
-    /// The command that prints the facts of the paths behind it, a line each.
+    /// Returns the command that prints the metadata of its arguments, one line for each.
     pub(crate) fn command(self) -> &'static str {
         match self {
             Flavour::Gnu => r"stat -c '%f %a %u %g %h|%d %i %s %.9Y|%.9Z",
@@ -29,7 +29,7 @@ impl Flavour {
         }
     }
 
-    /// The command that prints the size of the path behind it.
+    /// Returns the command that prints the size of its argument.
     pub(crate) fn size_command(self) -> &'static str {
         match self {
             Flavour::Gnu | Flavour::Busybox | Flavour::Zoneless => "stat -c %s",
@@ -46,12 +46,13 @@ impl Flavour {
     }
 }
 
-/// Format of `find -printf` of GNU for each entry, in the same order. Behind it stands the path below the start.
+/// Format of GNU's `find -printf` for each entry, with the fields in the same order, followed by the path below the
+/// start.
 pub(crate) const FIND: &str = "-%y %m %U %G %n|%D %i %s %T@|%C@|%P";
 
 const DATE: &str = "%Y-%m-%d %H:%M:%S%.f %z";
 const DATE_OUT: &str = "%Y-%m-%d %H:%M:%S%.9f +0000";
-/// Without a zone it is UTC, which every script sets.
+/// A date without a zone is in UTC, which every script sets.
 const ZONELESS: &str = "%Y-%m-%d %H:%M:%S%.9f";
 
 /// A moment, in seconds since 1970.
@@ -74,7 +75,7 @@ impl Time {
         Some(Self { seconds: seconds.parse().ok()?, nanos })
     }
 
-    /// A nanosecond earlier, where that is after the beginning of 1970.
+    /// Returns the moment one nanosecond earlier, or `None` before 1970.
     fn before(self) -> Option<Self> {
         match (self.seconds, self.nanos) {
             (..0, _) | (0, 0) => None,
@@ -88,7 +89,7 @@ impl Time {
     }
 }
 
-/// The facts of one entry, as of one moment.
+/// The metadata of one entry at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: ChildKind,
@@ -102,7 +103,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Reads a field of facts; behind them may stand a name, which comes back as it is.
+    /// Parses a field of metadata. If `is_named` is set, a name follows the metadata and is returned unchanged.
     pub(crate) fn parse(field: &[u8], is_named: bool) -> Option<(Self, &[u8])> {
         let mut parts = field.splitn(if is_named { 4 } else { usize::MAX }, |byte| *byte == b'|');
         let mut text = || std::str::from_utf8(parts.next()?).ok().map(str::trim_end);
@@ -119,14 +120,13 @@ impl Facts {
         Some((Self { kind, size, links, device, inode, modified, changed, hash }, name))
     }
 
-    /// The same, of a file whose content has this hash.
+    /// Sets the hash of the content.
     pub(crate) fn with_hash(mut self, hash: Option<&[u8]>) -> Self {
         self.hash = hash.map(|hash| String::from_utf8_lossy(hash).split_whitespace().next().unwrap_or_default().into());
         self
     }
 
-    /// The version of the content: it is another where the inode, the size, or a time of change is another, and where times are
-    /// coarse, the hash.
+    /// Returns the version of the content, which consists of inode, size, times, and, if times are coarse, the hash.
     pub(crate) fn version(&self) -> Version {
         let mut text = format!("{:x}.{:x}.{:x}", self.device, self.inode, self.size);
         for at in [self.modified, self.changed] {
@@ -138,7 +138,8 @@ impl Facts {
         Version::new(text)
     }
 
-    /// The entry at `path`, or why it is none: neither file nor directory.
+    /// Returns the metadata as that of the entry at `path`. An entry that is neither a file nor a directory is an
+    /// error.
     pub(crate) fn info(&self, path: VfsPath) -> Result<FileInfo> {
         let info = match self.kind {
             ChildKind::Directory => FileInfo::directory(path),
@@ -149,7 +150,7 @@ impl Facts {
     }
 }
 
-/// The facts in a version.
+/// The metadata in a version.
 struct VersionFacts<'a> {
     device: u64,
     inode: u64,
@@ -160,8 +161,8 @@ struct VersionFacts<'a> {
 }
 
 impl<'a> VersionFacts<'a> {
-    /// `None` for a version that is none of ours.
-    fn by(version: &'a Version) -> Option<Self> {
+    /// Parses `version`, or returns `None` for a version of another backend.
+    fn parse(version: &'a Version) -> Option<Self> {
         let mut parts = version.as_str().split('.');
         let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
         let (device, inode, size) = (number()?, number()?, number()?);
@@ -177,7 +178,7 @@ impl<'a> VersionFacts<'a> {
 
 /// Formats `version` as the place's `stat` prints it; a version of another backend gets a text that `stat` never prints.
 pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
-    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::by(version) else {
+    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::parse(version) else {
         return "none".into();
     };
     let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
@@ -187,10 +188,11 @@ pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
     text
 }
 
-/// When the content of this version was changed, as `find` of GNU takes it, and the tests that only this version meets, as words
-/// of a script. The device is not among them, since no other has a file of the same number and times.
+/// Returns the change time of `version` in the format of GNU's `find`, followed by the tests that match this version
+/// only, as words of a script. The tests do not include the device: a file on another device does not have the same
+/// inode and times.
 pub(crate) fn find_tests(version: &Version) -> Option<String> {
-    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::by(version)? else {
+    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::parse(version)? else {
         return None;
     };
     let (modified_before, changed_before) = (modified.before()?, changed.before()?);
@@ -202,15 +204,15 @@ pub(crate) fn find_tests(version: &Version) -> Option<String> {
     ))
 }
 
-/// Neither a file nor a directory: nothing here opens it.
+/// Returns the error for an entry that is neither a file nor a directory, which no operation opens.
 pub(crate) fn special_file() -> Error {
     Error::new(
         ErrorKind::Unsupported,
-        "it is a FIFO, socket or device, not a file; only regular files are read and written",
+        "the path is a FIFO, socket or device, not a file; only regular files are read and written",
     )
 }
 
-/// Returns the kind of entry that a mode shows: a letter of `find`, a number in hexadecimal, or one of six octal digits.
+/// Returns the kind of entry from its mode: a letter of `find`, a hexadecimal number, or six octal digits.
 fn kind(mode: &str) -> Option<ChildKind> {
     if let Some(letter) = mode.strip_prefix('-') {
         return Some(match letter {
@@ -232,7 +234,7 @@ fn kind(mode: &str) -> Option<ChildKind> {
     })
 }
 
-/// Whether a moment that a `stat` printed has a part of a second.
+/// Returns whether a time that `stat` printed has a fraction of a second.
 pub(crate) fn is_fine(text: &str) -> bool {
     Time::parse(text.trim()).is_some_and(|at| at.nanos != 0)
 }
@@ -249,7 +251,7 @@ mod tests {
     const FOUND: &str = "-f 644 0 0 1|65024 10035205 3 1795355639.1171729150|1795355639.1180000010";
 
     #[test]
-    fn every_spelling_says_the_same() {
+    fn every_format_is_parsed_to_the_same_metadata() {
         let facts = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0;
         let expected = facts(GNU);
         assert_eq!((expected.kind, expected.size, expected.links), (ChildKind::File, 3, 1));
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_has_tests_that_it_alone_meets() {
+    fn a_version_has_tests_that_match_it_alone() {
         let version = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0.version();
         assert_eq!(
             find_tests(&version("81a4 644 0 0 1|65024 10 3 1795355639.117172915|1795355640.000000000")).as_deref(),

@@ -2,10 +2,11 @@
 //!
 //! The functions use builtins where possible: starting a process costs more than everything else in a script.
 //!
-//! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R`
-//! the root as configured and `r` as it really is (empty for `/`), `p` the directory that was walked to, relative to the
-//! root, and `n` the name in it (`.` where the path is that directory).
-//! The shell stands in that directory, which it holds open as a descriptor would; so what follows is done on `./$n`.
+//! All functions share these variables: `M` is the marker, `T` the end of the response, `ID` a name unique to the
+//! script, `R` the configured root and `r` its real path (empty for `/`), `p` the directory at the end of a walk,
+//! relative to the root, and `n` the name in that directory (`.` if the path is the directory itself). After a walk,
+//! that directory is the working directory of the shell, which pins it like an open descriptor; so the following
+//! commands operate on `./$n`.
 
 mod changing;
 mod moving;
@@ -15,7 +16,7 @@ pub(crate) use self::changing::{AT_ONCE, CHANGE, PUT, STEP_BY_STEP};
 pub(crate) use self::moving::TRANSFER;
 pub(crate) use self::removing::REMOVE;
 
-/// Beginning of every script. All of it is the same for all scripts, as a shell may have read it before the script is there.
+/// Beginning of every script. The text is the same for all scripts, as a shell may read it before the script is known.
 pub(crate) const BEGIN: &str = r#"LC_ALL=C
 TZ=UTC0
 export LC_ALL TZ
@@ -32,7 +33,7 @@ tidy() { :; }
 die() { tidy; printf '%s' "$M!$1$T"; exit 0; }
 finish() { printf '%s' "$T"; exit 0; }
 top() { cd -P -- "$R" 2>/dev/null || die noroot; r=${PWD%/}; }
-# An entry that is gone by now is not denied.
+# An entry that was removed meanwhile is not denied.
 needs() { [ "$1" "./$n" ] || { [ -e "./$n" ] || die raced; die denied; }; }
 into() {
   if [ -n "$q" ]; then q=$((q + 1))
@@ -134,17 +135,18 @@ look() {
 facts() { say e; about "./$n" || die os; }
 "#;
 
-/// Reading blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may return less than requested, and a
-/// block counts only when it is full.
+/// Function that reads blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may return less than
+/// requested, and a block counts only when it is full.
 pub(crate) const BLOCKS_FULL: &str = r#"blocks() { dd bs=65536 skip="$1" count="$2" iflag=fullblock; }
 "#;
 
-/// The same where `dd` has no full blocks: it only goes to the place from which `head` reads.
+/// Variant of [`BLOCKS_FULL`] for a `dd` without full blocks: `dd` only seeks to the offset at which `head` reads.
 pub(crate) const BLOCKS_HEAD: &str = r#"blocks() { dd bs=65536 skip="$1" count=0 && head -c "$(($2 * 65536))"; }
 "#;
 
-/// Whether a file whose facts are `v` may hold anything behind so many blocks: `reaches SKIP`. Beyond the end some `dd`
-/// fail. What says that it is empty may hold something all the same, but not 64 GiB.
+/// Function that returns whether a file with the metadata `v` may have content after a number of blocks: `reaches
+/// SKIP`. Some implementations of `dd` fail beyond the end. A file whose stated size is 0 may have content
+/// nevertheless, but not 64 GiB.
 pub(crate) const REACHES: &str = r#"reaches() {
   l=$1
   [ "$l" -gt 0 ] || return 0
@@ -161,9 +163,9 @@ report_facts() {
 }
 "#;
 
-/// Reading a file through one descriptor: `fetch SKIP COUNT`, in blocks. `D` is where the shell's own
-/// descriptors are.
-pub(crate) const FETCH_HELD: &str = r#"fetch() {
+/// Function that reads a file through one descriptor: `fetch SKIP COUNT`, in blocks. `D` is the directory of the
+/// shell's own descriptors.
+pub(crate) const FETCH_BY_DESCRIPTOR: &str = r#"fetch() {
   file
   {
     report_facts "$1"
@@ -174,7 +176,8 @@ pub(crate) const FETCH_HELD: &str = r#"fetch() {
 }
 "#;
 
-/// The same where the shell cannot look at its descriptors: the facts of the file are printed before and after.
+/// Variant of [`FETCH_BY_DESCRIPTOR`] for a place without a directory of descriptors: prints the metadata of the file
+/// before and after.
 pub(crate) const FETCH_TWICE: &str = r#"fetch() {
   file
   report_facts "$1"

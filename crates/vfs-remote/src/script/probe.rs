@@ -49,12 +49,12 @@ for x in base64 cat chmod cp dd env find head ln mkdir mv readlink rm rmdir sh s
 done
 say F
 dd if=/dev/null iflag=fullblock 2>/dev/null && printf x
-# Processes that died long ago left these behind, and no other clean-up looks for them here.
+# Remove files that dead processes left behind long ago. No other clean-up covers them.
 find . ! -name . -prune -name '.vfs-tmp-[ud]-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
 finish
 "#;
 
-/// Tools that every place needs, beside the shell.
+/// Tools that every place needs in addition to the shell.
 const NEEDED: [&str; 16] = [
     "cat", "chmod", "cp", "dd", "env", "find", "ln", "mkdir", "mv", "readlink", "rm", "rmdir", "sh", "sleep", "touch",
     "wc",
@@ -64,17 +64,17 @@ const NEEDED: [&str; 16] = [
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceFeatures {
     pub(crate) flavour: Flavour,
-    /// Whether `find` prints facts itself.
+    /// Whether `find` can print metadata itself.
     find_prints: bool,
-    /// The program that hashes contents, where times are too coarse to distinguish versions.
+    /// The program that hashes contents, if times are too coarse to distinguish versions.
     hash: Option<String>,
-    /// Whether `dd` fills its blocks however little a read gives.
+    /// Whether `dd` fills its blocks even if a read returns less.
     fills_blocks: bool,
-    /// Where the shell's own descriptors are.
+    /// The directory of the shell's own descriptors.
     descriptors: Option<String>,
-    /// The `mv` that replaces nothing, in one step.
+    /// The option with which `mv` renames atomically without replacing an entry.
     move_new: Option<&'static str>,
-    /// The option by which `mv` never moves into a directory.
+    /// The option with which `mv` never moves into a directory.
     move_exact: &'static str,
     owner: String,
     permissions: String,
@@ -125,8 +125,8 @@ impl PlaceFeatures {
         })
     }
 
-    /// The functions that look at entries here: `about PATH`, and `below START [PREDICATES]` which lists.
-    pub(crate) fn looking(&self) -> String {
+    /// Returns the functions that inspect entries: `about PATH` prints metadata, and `below START [PREDICATES]` lists.
+    pub(crate) fn inspection_functions(&self) -> String {
         let stat = self.flavour.command();
         let Some(hash) = &self.hash else {
             let below = if self.find_prints {
@@ -163,8 +163,9 @@ below() {{
         )
     }
 
-    /// The function that compares the size of a file: `has_size PATH BYTES`. `wc -c` of busybox reads the whole file.
-    pub(crate) fn sizing(&self) -> String {
+    /// Returns the function that compares the size of a file: `has_size PATH BYTES`. Busybox's `wc -c` would read the
+    /// whole file.
+    pub(crate) fn size_function(&self) -> String {
         format!("has_size() {{ [ \"$({} \"$1\")\" = \"$2\" ]; }}\n", self.flavour.size_command())
     }
 
@@ -172,28 +173,29 @@ below() {{
         if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
     }
 
-    /// Whether `find` itself prints all facts of a version.
+    /// Returns whether `find` can print all parts of a version.
     fn finds_facts(&self) -> bool {
         self.find_prints && self.hash.is_none()
     }
 
-    /// Returns the arguments of `put_at_once` for the version that is most likely there, as words of a script.
+    /// Returns the arguments of `put_at_once` for `version`, the expected or most likely one, as words of a script.
     pub(crate) fn find_tests(&self, version: &Version) -> Option<String> {
         if self.finds_facts() { find_tests(version) } else { None }
     }
 
-    /// The function that reads a file.
-    pub(crate) fn reading(&self) -> String {
+    /// Returns the function that reads a file, `fetch`.
+    pub(crate) fn read_functions(&self) -> String {
         let blocks = if self.fills_blocks { functions::BLOCKS_FULL } else { functions::BLOCKS_HEAD };
         let fetch = match &self.descriptors {
-            Some(place) => format!("D={place}\n{}", functions::FETCH_HELD),
+            Some(place) => format!("D={place}\n{}", functions::FETCH_BY_DESCRIPTOR),
             None => functions::FETCH_TWICE.to_owned(),
         };
-        self.inlined(&format!("{blocks}{}{fetch}", functions::REACHES))
+        self.inline_about(&format!("{blocks}{}{fetch}", functions::REACHES))
     }
 
-    /// The functions of every change and those of this one, and what they know of the place.
-    pub(crate) fn changing(&self, attempts: u64, change: &str) -> String {
+    /// Returns the functions that all changes share, those of `change`, and the variables that describe the place for
+    /// them. A lock is polled at most `attempts` times.
+    pub(crate) fn change_functions(&self, attempts: u64, change: &str) -> String {
         let new = self.move_new.unwrap_or_default();
         let steps = if self.finds_facts() {
             format!("F='{FIND}'\n{}", functions::AT_ONCE)
@@ -204,12 +206,12 @@ below() {{
             "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
             self.move_exact, self.owner, self.permissions,
         );
-        variables + &self.sizing() + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+        variables + &self.size_function() + &self.inline_about(&format!("{}{steps}{change}", functions::CHANGE))
     }
 
-    /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one
-    /// process more than for a command.
-    fn inlined(&self, functions: &str) -> String {
+    /// Replaces calls of `about` by its command, if it consists of one: to capture the output of a function, a shell
+    /// starts one process more than for a command.
+    fn inline_about(&self, functions: &str) -> String {
         match self.hash {
             None => functions.replace("$(about ", &format!("$({}' ", self.flavour.command())),
             Some(_) => functions.to_owned(),
@@ -217,7 +219,7 @@ below() {{
     }
 }
 
-/// Whether this `mv` renames without replacing in one step of the kernel: GNU's since 8.30.
+/// Returns whether `mv` of this version renames without replacing in one system call, as GNU's does since 8.30.
 fn moves_new(version: &str) -> bool {
     let first = version.lines().next().unwrap_or_default();
     let number = first.strip_prefix("mv (GNU coreutils) ").unwrap_or_default();

@@ -5,25 +5,25 @@ use memchr::memmem;
 
 use crate::script::Marker;
 
-/// The fields of an answer, in order.
+/// The fields of a response, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reply {
     fields: Vec<(u8, Bytes)>,
 }
 
-/// An answer that does not reach to its end.
+/// The error for a response without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut;
 
-/// The field that ends an answer.
+/// The field that ends a response.
 const TRAILER: u8 = b'.';
 
-/// The field that says why an operation failed.
+/// The field with the label of a failure.
 const FAILURE: u8 = b'!';
 
 impl Reply {
-    /// Reads what a script printed. What stands before the first marker, such as the greeting of a login shell, and behind the
-    /// trailer is not part of it.
+    /// Parses the output of a script. Text before the first marker, such as the greeting of a login shell, and text
+    /// after the trailer are ignored.
     pub(crate) fn parse(marker: &Marker, printed: &Bytes) -> Result<Self, Cut> {
         let marker = marker.as_bytes();
         let mut starts = memmem::find_iter(printed, marker).map(|at| at + marker.len());
@@ -41,7 +41,7 @@ impl Reply {
         Err(Cut)
     }
 
-    /// The fields that are whole in the beginning of an answer that was cut.
+    /// Parses the complete fields of a response that was cut.
     pub(crate) fn beginning(marker: &Marker, printed: &Bytes) -> Self {
         let marker = marker.as_bytes();
         let starts: Vec<_> = memmem::find_iter(printed, marker).collect();
@@ -52,27 +52,27 @@ impl Reply {
         Self { fields: fields.collect() }
     }
 
-    /// Why the operation failed, where it did.
+    /// Returns the label of the failure, if the operation failed.
     pub(crate) fn failure(&self) -> Option<&[u8]> {
         self.get(FAILURE).map(|label| &label[..])
     }
 
-    /// The first field of this kind.
+    /// Returns the first field with this tag.
     pub(crate) fn get(&self, tag: u8) -> Option<&Bytes> {
         self.all(tag).next()
     }
 
-    /// Every field with its kind, in order.
+    /// Returns all fields with their tags, in order.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (u8, &[u8])> {
         self.fields.iter().map(|(tag, field)| (*tag, &field[..]))
     }
 
-    /// All fields of this kind, in order.
+    /// Returns all fields with this tag, in order.
     pub(crate) fn all(&self, tag: u8) -> impl Iterator<Item = &Bytes> {
         self.fields.iter().filter(move |field| field.0 == tag).map(|field| &field.1)
     }
 
-    /// The answers to the parts of a script, each of which begins with a field of this kind.
+    /// Returns the replies to the parts of a script, each of which begins with a field with this tag.
     pub(crate) fn parts(&self, tag: u8) -> impl Iterator<Item = Reply> {
         let first = self.fields.iter().position(|field| field.0 == tag).unwrap_or(self.fields.len());
         self.fields[first..].chunk_by(move |_, next| next.0 != tag).map(|part| Reply { fields: part.to_vec() })
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_answers_count() {
+    fn only_complete_responses_are_parsed() {
         let marker = Marker::random();
         let parse = |text: &str| Reply::parse(&marker, &printed(&marker, text));
         for (text, fields) in [
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_an_answer_has_the_fields_that_are_whole() {
+    fn the_beginning_of_a_response_has_its_complete_fields() {
         let marker = Marker::random();
         for (text, whole) in
             [("", 0), ("welcome", 0), ("MeoneMctw", 1), ("MeoneMctwoM", 2), ("xMeoneMctwoM!m", 2), ("MM", 0)]
@@ -132,7 +132,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn fields_come_back_as_they_were_printed(fields: Vec<(u8, Vec<u8>)>, banner: Vec<u8>, end: Vec<u8>, cut: usize) {
+        fn fields_are_parsed_as_they_were_printed(fields: Vec<(u8, Vec<u8>)>, banner: Vec<u8>, end: Vec<u8>, cut: usize) {
             let marker = Marker::random();
             let mut printed = banner;
             for (tag, field) in &fields {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_begin_where_they_say() {
+    fn parts_begin_at_their_tag() {
         let marker = Marker::random();
         let reply = Reply::parse(&marker, &printed(&marker, "MxM#1MeaM#2M!missingM#3M.M")).expect("it is whole");
         let parts: Vec<_> = reply.parts(b'#').collect();

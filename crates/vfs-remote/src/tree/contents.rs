@@ -17,23 +17,23 @@ use crate::script::reply::Reply;
 use crate::script::{Script, quoted};
 use crate::tree::listing::Directories;
 
-/// Larger files are fetched for themselves: 256 KiB.
+/// Size above which a file is fetched by itself: 256 KiB.
 pub(crate) const LARGE: u64 = 256 << 10;
 
-/// Most bytes of one answer: 4 MiB.
+/// Maximum size of one response: 4 MiB.
 const MAX_BATCH_BYTES: u64 = 4 << 20;
 
 /// Room in a response for a file beside its content: its facts twice, with a hash, and markers.
 pub(crate) const BESIDE_FILE: u64 = 512;
 
-/// Most files of one answer.
+/// Maximum number of files in one response.
 const MAX_BATCH_FILES: usize = 512;
 
-/// Files of the first batch, before the search has shown whether it reads them.
+/// Number of files in the first batch, before it is clear whether the search reads them.
 const FIRST_FILES: usize = 16;
 
-/// How long a worker waits for what another fetches before it looks at its context again.
-const WAIT: Duration = Duration::from_millis(20);
+/// Interval at which a worker that waits for another worker's fetch checks its context.
+const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Files that were fetched or are being fetched.
 #[derive(Debug)]
@@ -47,14 +47,14 @@ pub(crate) struct Contents {
 #[derive(Debug)]
 struct State {
     ready: HashMap<VfsPath, Bytes>,
-    on_the_way: HashSet<VfsPath>,
+    in_flight: HashSet<VfsPath>,
     /// Files that were fetched already, whether read or not.
     fetched: HashSet<VfsPath>,
     batch: usize,
 }
 
 impl Contents {
-    /// Of the files in these directories.
+    /// Creates the cache for the files in `directories`.
     pub(crate) fn of(directories: &Directories) -> Self {
         let mut files: Vec<_> = directories
             .iter()
@@ -66,7 +66,7 @@ impl Contents {
             .collect();
         files.sort_unstable();
         let state =
-            State { ready: HashMap::new(), on_the_way: HashSet::new(), fetched: HashSet::new(), batch: FIRST_FILES };
+            State { ready: HashMap::new(), in_flight: HashSet::new(), fetched: HashSet::new(), batch: FIRST_FILES };
         Self { files, state: Mutex::new(state), arrived: Condvar::new() }
     }
 
@@ -74,8 +74,8 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The content of the small file at `path`, and with it, on the way, those of files after it; `None` where it is to
-    /// be fetched for itself.
+    /// Returns the content of the small file at `path`, and prefetches files after it in the same response. Returns
+    /// `None` if the file has to be fetched by itself.
     pub(crate) fn open<E: RemoteExec>(
         &self,
         place: &Place<E>,
@@ -88,10 +88,10 @@ impl Contents {
             if let Some(content) = state.ready.remove(path) {
                 return Ok(Some(content));
             }
-            if !state.on_the_way.contains(path) {
+            if !state.in_flight.contains(path) {
                 break;
             }
-            state = self.arrived.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.arrived.wait_timeout(state, CONTEXT_CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
             cx.check()?;
         }
         let max_script = place.execute.transport().max_script_bytes;
@@ -101,7 +101,7 @@ impl Contents {
         let arrived =
             if batch_paths.len() > 1 { runtime.block_on(place.many(cx, &batch_paths)) } else { Ok(HashMap::new()) };
         let mut arrived = match arrived {
-            // They have grown since they were listed.
+            // The files have grown since they were listed.
             Err(error) if error.kind() == ErrorKind::TooLarge => HashMap::new(),
             arrived => arrived?,
         };
@@ -113,7 +113,8 @@ impl Contents {
         Ok(content)
     }
 
-    /// Returns `path` and files after it that were not fetched yet: more each time, as long as the search reads them.
+    /// Returns `path` and files after it that were not fetched yet. The number grows as long as the search reads the
+    /// files.
     fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch = if state.ready.len() > state.batch {
             (state.batch / 2).max(1)
@@ -137,7 +138,7 @@ impl Contents {
             batch_paths.push(next.clone());
         }
         state.fetched.extend(batch_paths.iter().cloned());
-        state.on_the_way.extend(batch_paths.iter().cloned());
+        state.in_flight.extend(batch_paths.iter().cloned());
         batch_paths
     }
 }
@@ -152,14 +153,14 @@ impl Drop for Fetching<'_> {
     fn drop(&mut self) {
         let mut state = self.contents.state();
         for path in self.batch_paths {
-            state.on_the_way.remove(path);
+            state.in_flight.remove(path);
         }
         drop(state);
         self.contents.arrived.notify_all();
     }
 }
 
-/// Goes into a directory that must be where its path says, through no link.
+/// Enters a directory by its path, and fails if the path leads through a link.
 const GO: &str = r#"go() {
   y=$1
   shift
@@ -172,12 +173,13 @@ ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
 set --"#;
 
 impl<E: RemoteExec> Place<E> {
-    /// The facts and contents of those of `paths` that are plain files, all of one moment; the others are left out.
+    /// Returns the metadata and contents of those of `paths` that are plain files, all at one moment. If the files
+    /// change meanwhile, the result is empty.
     pub(crate) async fn many(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, (Facts, Bytes)>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };
         let mut script = self.script(cx, first).await?;
         self.gather(&mut script, paths);
-        // One `stat` for all where it need not hash.
+        // Without hashes, one `stat` describes all files.
         script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again\nsay c\ncat -- \"$@\" || die again");
         script.push("say a\nabout \"$@\" || die again");
         let answer = self.query(cx, first, script).await?;
@@ -200,12 +202,13 @@ impl<E: RemoteExec> Place<E> {
         Ok(if rest.is_empty() { found } else { HashMap::new() })
     }
 
-    /// Most bytes of a batch of files, each with what is beside it.
+    /// Returns the maximum size of a batch of files, each with its metadata, in bytes.
     pub(crate) fn max_batch_bytes(&self) -> u64 {
         self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MAX_BATCH_BYTES)
     }
 
-    /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, which it goes back to.
+    /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, and returns to
+    /// the root.
     pub(crate) fn gather(&self, script: &mut Script, paths: &[VfsPath]) {
         script.push(GO);
         let mut index = 0;

@@ -18,7 +18,7 @@ use crate::script::{Script, Walk, quoted};
 pub(crate) struct Directory {
     pub(crate) entries: BTreeMap<String, Facts>,
     problems: Vec<Problem>,
-    /// Targets of its links, once they were read.
+    /// Targets of the links in the directory, once they were read.
     pub(crate) links: OnceLock<HashMap<String, Result<Facts>>>,
 }
 
@@ -32,7 +32,7 @@ impl Directory {
         listing
     }
 
-    /// Those entries that have one of the `names`.
+    /// Returns the entries whose names are in `names`.
     pub(crate) fn only(&self, names: &[String]) -> Listing {
         let mut listing = Listing::default();
         for name in names {
@@ -43,7 +43,7 @@ impl Directory {
         listing
     }
 
-    /// The names of its links.
+    /// Returns the names of the links in the directory.
     pub(crate) fn link_names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|(_, facts)| facts.kind == ChildKind::Link).map(|(name, _)| name.as_str())
     }
@@ -52,36 +52,36 @@ impl Directory {
 /// The directories that one script listed, by path.
 pub(crate) type Directories = HashMap<VfsPath, Arc<Directory>>;
 
-/// How far down a directory is listed at once. Deeper directories are listed when the search enters them.
+/// The depth to which a directory is listed at once. Deeper directories are listed when the search enters them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Its entries.
+    /// The entries of the directory.
     Level,
-    /// So many levels.
+    /// This number of levels.
     Levels(u32),
-    /// All below it.
+    /// All levels.
     All(Hidden),
 }
 
-/// Whether directories are gone down that a search leaves out more often than not.
+/// Whether a listing enters directories that most searches leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
     Entered,
     Left,
 }
 
-/// Names of directories that are large, and excluded by ignore files as a rule.
+/// Names of directories that are usually large, and excluded by ignore files.
 const HEAVY: [&str; 4] = ["node_modules", "target", "__pycache__", ".*"];
 
-/// The deepest listing that is written as levels.
-const DEEPEST: u32 = 64;
+/// Maximum depth that is expressed as levels.
+const MAX_LEVELS: u32 = 64;
 
 impl Reach {
-    /// The predicates of `find` by which it goes so far.
+    /// Returns the predicates of `find` for this depth.
     fn predicates(self) -> String {
         match self {
             Reach::Level => "! -name . -prune".to_owned(),
-            Reach::Levels(levels) if levels <= DEEPEST => {
+            Reach::Levels(levels) if levels <= MAX_LEVELS => {
                 let pattern = format!(".{}", "/*".repeat(levels.max(1) as usize));
                 format!("! -name . \\( -path {} -prune -o ! -name . \\)", quoted(&pattern))
             }
@@ -93,11 +93,11 @@ impl Reach {
         }
     }
 
-    /// Whether the directory `name` at `depth` levels below the start was gone down.
-    fn entered(self, name: &str, depth: usize) -> bool {
+    /// Returns whether the listing enters the directory `name` at `depth` levels below the start.
+    fn enters(self, name: &str, depth: usize) -> bool {
         match self {
             Reach::Level => false,
-            Reach::Levels(levels) => levels > DEEPEST || depth < levels as usize,
+            Reach::Levels(levels) => levels > MAX_LEVELS || depth < levels as usize,
             Reach::All(Hidden::Entered) => true,
             Reach::All(Hidden::Left) => !name.starts_with('.') && !HEAVY.contains(&name),
         }
@@ -107,13 +107,13 @@ impl Reach {
 /// The start of a search.
 #[derive(Debug)]
 pub(crate) enum SearchStart {
-    /// A directory, and what it holds.
+    /// A directory, with the directories that were listed at and below it.
     Directory(Directories),
     /// A file.
     File,
 }
 
-/// Goes to the directory that was walked to, and lists what is below.
+/// Enters the directory at the end of a walk, and lists the entries below it.
 const LIST: &str = r#"look
 case $k in
 d)
@@ -131,12 +131,13 @@ l) die raced ;;
 esac"#;
 
 impl<E: RemoteExec> Place<E> {
-    /// Lists what is at and below `path`.
+    /// Lists the entries at and below `path`.
     pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<SearchStart> {
         let mut script: Script = self.script(cx, path).await?;
         script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
         script.walk(Walk::Followed, path).push(LIST);
-        // Of a directory that is too large for an answer a part is shown; a tree that is, is listed by its directories.
+        // If one directory is too large for a response, a part of it is shown. If a tree is too large, its directories
+        // are listed one by one.
         script.counts_in_part = reach == Reach::Level;
         let answer = self.query(cx, path, script).await?;
         let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
@@ -147,15 +148,16 @@ impl<E: RemoteExec> Place<E> {
             None => return Ok(SearchStart::File),
         };
         if has_gaps && !only_gaps(&stderr) {
-            // Names that are too long together are not so in the directory that they are in.
+            // A path that is too long from the start may be short enough from its own directory.
             let kind = if reach == Reach::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
-            let message = "the directory could not be listed whole in the sandbox";
+            let message = "the directory could not be listed completely in the sandbox";
             return Err(Error::new(kind, message).with_path(path));
         }
-        let mut found = Found { start: path, reach, directories: HashMap::new() };
+        let mut found = ListingBuilder { start: path, reach, directories: HashMap::new() };
         let start = found.directories.entry(path.clone()).or_default();
         if is_cut {
-            let message = "the directory has more entries than fit through from the sandbox; some of them are left out";
+            let message =
+                "the directory has more entries than fit into a response of the sandbox; some of them are left out";
             let reason = Error::new(ErrorKind::TooLarge, message).with_path(path);
             start.problems.push(Problem::from(reason));
         }
@@ -169,21 +171,22 @@ impl<E: RemoteExec> Place<E> {
         }
         let mut directories = found.directories;
         if has_gaps {
-            // One of these may be unreadable, which a later listing of it reports.
+            // An empty directory may be unreadable, which a later listing of that directory reports.
             directories.retain(|at, directory| at == path || !directory.entries.is_empty());
         }
         Ok(SearchStart::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
     }
 }
 
-struct Found<'a> {
+/// Collects the entries of a response by directory.
+struct ListingBuilder<'a> {
     start: &'a VfsPath,
     reach: Reach,
     directories: HashMap<VfsPath, Directory>,
 }
 
-impl Found<'_> {
-    /// Adds one entry; `None` where it cannot be read.
+impl ListingBuilder<'_> {
+    /// Adds one entry. Returns `None` if the entry cannot be parsed.
     fn add(&mut self, field: &[u8], hash: Option<&[u8]>) -> Option<()> {
         let (facts, relative) = Facts::parse(field, true)?;
         // `stat` ends its lines, and puts the start before its names; `find` does neither.
@@ -213,7 +216,7 @@ impl Found<'_> {
         };
         let depth = if above.is_empty() { 1 } else { above.split('/').count() + 1 };
         if facts.kind == ChildKind::Directory
-            && self.reach.entered(name, depth)
+            && self.reach.enters(name, depth)
             && let Ok(path) = at.child(name)
         {
             self.directories.entry(path).or_default();
@@ -224,7 +227,7 @@ impl Found<'_> {
     }
 }
 
-/// The path `relative` below `start`.
+/// Returns the path `relative` below `start`.
 fn below(start: &VfsPath, relative: &str) -> Result<VfsPath> {
     if relative.is_empty() { Ok(start.clone()) } else { start.join(relative) }
 }

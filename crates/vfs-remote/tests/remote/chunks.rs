@@ -94,7 +94,8 @@ async fn a_dropped_writer_removes_its_staged_file() -> Result<()> {
     assert_eq!(files.names().len(), 1);
     drop(writer);
     files.wait_for_names(&[]).await;
-    // A write whose future is dropped goes to its end in the place, and is removed after that.
+    // If the future of a write is dropped, the script completes in the place, and the staged file is removed after
+    // that.
     let mut writer = files.open("/a").await?;
     futures::future::select(writer.write(Bytes::from(vec![1; 5 * MIB])), std::future::ready(())).await;
     let error = writer.commit().await.expect_err("a chunk may be missing");
@@ -159,7 +160,7 @@ async fn a_chunk_of_a_large_file_costs_only_its_range() -> Result<()> {
     let large = std::fs::File::create(files.root.path().join("large")).expect("it can be made");
     large.set_len(64 << 30).expect("a sparse file");
     let backend: Arc<dyn Backend> = Arc::new(files.backend.clone());
-    // The first range that does not begin at the start needs the first block, too, for the type of the content.
+    // The first range that does not begin at offset 0 also needs the first block, for the type of the content.
     let request = ReadRequest::new(VfsPath::parse("/large")?).bytes(10 << 30, Some((10 << 30) + 10)).max_bytes(10);
     _ = read_chunks(Arc::clone(&backend), OpContext::new(), request).try_collect::<Vec<_>>().await?;
     assert_eq!(files.transport.calls(), 2);

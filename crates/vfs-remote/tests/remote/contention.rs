@@ -52,7 +52,7 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 }
 
 async fn what_was_made_is_not_made_again() -> Result<()> {
-    // As soon as a file is in its place, somebody removes it.
+    // As soon as a file is renamed to its path, another process removes it.
     let lab = Lab::new(&[(
         "mv",
         r#""$real" "$@" || exit
@@ -101,7 +101,7 @@ fn assert_all_there(lab: &Lab, acknowledged: &[String]) {
 }
 
 async fn one_client_takes_over_a_dead_lock() -> Result<()> {
-    // Between looking at a lock and taking it away there is time for others.
+    // Other clients have time to run between the check of a lock and its removal.
     let lab = Lab::new(&[("find", "\"$real\" \"$@\"\nsleep 0.0$(($$ % 7))\n")]);
     for _ in 0..8 {
         fs::write(lab.root.path().join("a"), "").expect("it can be written");
@@ -114,7 +114,7 @@ async fn one_client_takes_over_a_dead_lock() -> Result<()> {
 }
 
 async fn a_clock_that_is_behind_breaks_no_lock() -> Result<()> {
-    // Everything seems ten minutes older than it is.
+    // Every file appears ten minutes older than it is.
     let lab = Lab::new(&[(
         "find",
         r#"was=
@@ -141,7 +141,8 @@ exec "$real" "$@"
 }
 
 async fn who_lost_a_lock_changes_nothing() -> Result<()> {
-    // After the first look at the file another takes the lock over and writes. Who then waits for the lock sleeps.
+    // After the first `stat` of the file another process takes over the lock and writes. Then a client that waits for
+    // the lock sleeps.
     let lab = Lab::new(&[
         STEPS,
         ("sleep", ": >\"$0.waits\"\nexec \"$real\" \"$@\"\n"),
@@ -187,11 +188,12 @@ exec "$real" "$@"
     Ok(())
 }
 
-/// A `find` that prints no facts, as those of other systems.
+/// A `find` that cannot print metadata, as on other systems.
 const STEPS: (&str, &str) = ("find", "case \"$*\" in *-printf*) exit 1 ;; esac\nexec \"$real\" \"$@\"\n");
 
 async fn a_file_that_changes_before_it_is_put_stays() -> Result<()> {
-    // Right before the content is put in its place, the lock is another's and the file is written, of the same length.
+    // Right before the content is renamed to its path, another process takes the lock and writes the file, with the
+    // same length.
     let lab = Lab::new(&[(
         "find",
         r#"case "$*" in
@@ -219,7 +221,8 @@ exec "$real" "$@"
 }
 
 async fn a_lock_that_is_anothers_by_now_stays() -> Result<()> {
-    // Right after the content is in its place, its lock is broken, and another writes under one of its own.
+    // Right after the content is renamed to its path, its lock is broken, and another process writes under a lock of
+    // its own.
     let lab = Lab::new(&[(
         "mv",
         r#""$real" "$@" || exit
@@ -238,7 +241,7 @@ fi
         assert_eq!(kind(files.write(&cx(), request).await), Some(ErrorKind::Conflict), "{round}");
         assert_eq!(fs::read_to_string(&lock).expect("it is theirs, and no other caller removes it"), "another\n");
         fs::remove_file(&lock).expect("it is there");
-        // The next one is put at once.
+        // The next write uses `put_at_once`.
         fs::write(lab.beside("mv.off"), "").expect("it can be written");
         files.write(&cx(), WriteRequest::new(path("/a"), "old\n").mode(WriteMode::Overwrite)).await?;
         fs::remove_file(lab.beside("mv.off")).expect("it is there");
@@ -252,7 +255,7 @@ async fn what_others_wrote_in_place_is_not_edited_away() -> Result<()> {
     for (theirs, tools) in
         [("formatted", plain()), ("four", plain()), ("formatted", vec![STEPS]), ("four", vec![STEPS])]
     {
-        // As soon as a file is in its place, a program that knows no locks writes to it.
+        // As soon as a file is renamed to its path, a program that does not use locks writes to it.
         let hook = format!(
             "\"$real\" \"$@\" || exit\nfor last do :; done\ncase $last in ./a) sleep 0.02; echo {theirs} >./a ;; esac\n"
         );
@@ -286,7 +289,7 @@ async fn an_edit_of_what_is_gone_finds_nothing() -> Result<()> {
 }
 
 async fn steps_that_fail_at_once_are_made_one_by_one() -> Result<()> {
-    // What is put at once says that it is no newer than what was there, or fails in the middle.
+    // The tool of `put_at_once` reports a version that is not newer than the previous one, or fails in the middle.
     for fault in [
         r#"for word do shift; case $word in @*) set -- "$@" @9999999999 ;; *) set -- "$@" "$word" ;; esac; done; exec "$real" "$@""#,
         r#"for word do shift; [ "$word" = mv ] && word=false; set -- "$@" "$word"; done; exec "$real" "$@""#,
@@ -317,7 +320,7 @@ async fn steps_that_fail_at_once_are_made_one_by_one() -> Result<()> {
 }
 
 async fn a_version_is_that_of_ones_own_content() -> Result<()> {
-    // Every look at a file is a moment later.
+    // Every `stat` of a file reports a later time.
     let lab = Lab::new(&[("stat", "sleep 0.05\nexec \"$real\" \"$@\"\n")]);
     let clients: Vec<_> = (0..5).map(|_| lab.client()).collect();
     fs::write(lab.root.path().join("from"), "x".repeat(100)).expect("it can be written");
@@ -364,7 +367,7 @@ exec "$real" "$@"
 }
 
 async fn the_later_of_two_uploads_stays() -> Result<()> {
-    // The first attempt fails, and would go better a second time.
+    // The first attempt fails, and a second one would succeed.
     let lab = Lab::new(&[(
         "mv",
         r#"[ $# -gt 2 ] && [ ! -e "$0.failed" ] && { : >"$0.failed"; echo 'mv: Input/output error' >&2; exit 1; }
@@ -399,7 +402,7 @@ async fn what_died_long_ago_is_removed() -> Result<()> {
 }
 
 async fn a_short_read_is_no_end() -> Result<()> {
-    // One reads only a few bytes at a time, the other does not know how to fill its blocks either.
+    // One `dd` reads only a few bytes at a time, and the other does not support full blocks either.
     let short =
         "case \"$*\" in *count=0*) exec \"$real\" \"$@\" ;; esac\n\"$real\" bs=50001 2>/dev/null | \"$real\" \"$@\"\n";
     let poor = format!("case \"$*\" in *iflag=*) echo 'dd: unknown operand' >&2; exit 1 ;; esac\n{short}");
@@ -437,7 +440,7 @@ async fn sizes_that_cannot_be_are_not_relied_on() -> Result<()> {
 }
 
 async fn a_file_that_vanishes_is_not_listed() -> Result<()> {
-    // A `stat` of whole seconds, for which one file is always gone.
+    // A `stat` with whole seconds, to which one file never exists.
     let lab = Lab::new(&[(
         "stat",
         r#"case "$*" in *gone) echo "stat: ./gone: No such file or directory" >&2; exit 1 ;; esac

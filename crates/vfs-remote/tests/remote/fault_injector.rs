@@ -9,20 +9,20 @@ use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
 use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, Transport};
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// A login shell says something before, on both outputs.
+    /// A login shell prints a banner first, on both outputs.
     Banners,
-    /// All that is printed to standard output beyond so many thousandths is lost.
+    /// Standard output is lost after this number of thousandths.
     Cut(usize),
-    /// The script runs, and its answer is lost.
+    /// The script runs, and its response is lost.
     AnswerLost,
     /// The script does not run.
     NotRun,
-    /// The script runs, and its answer is another call's.
+    /// The script runs, and its response is that of another call.
     Mixed,
     /// The script is ended by a signal before it begins.
     Killed,
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
     Repeated,
 }
 
-/// A local process, and what happens to the calls of it.
+/// A local process, with faults in its calls.
 #[derive(Debug, Clone)]
 pub(crate) struct FaultInjector {
     process: LocalProcess,
@@ -58,7 +58,7 @@ impl FaultInjector {
         Self { process, state: Arc::new(state) }
     }
 
-    /// What happens from now on.
+    /// Sets the fault of the following calls.
     pub(crate) fn set(&self, fault: Fault) {
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
@@ -68,7 +68,7 @@ impl FaultInjector {
         self.state.calls.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns how many bytes scripts printed since the last call of this.
+    /// Returns the number of bytes that scripts printed since the last call of this method.
     pub(crate) fn output_bytes(&self) -> usize {
         self.state.output_bytes.swap(0, Ordering::Relaxed)
     }

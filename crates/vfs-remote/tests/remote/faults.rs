@@ -52,13 +52,13 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
-/// Everything that breaks an answer, at many places.
+/// Returns all faults that break a response, at many offsets.
 fn faults() -> Vec<Fault> {
     let cuts = (0..1000).step_by(37).chain([990, 995, 998, 999]).map(Fault::Cut);
     cuts.chain([Fault::AnswerLost, Fault::NotRun, Fault::Mixed, Fault::Killed]).collect()
 }
 
-/// What each operation that changes nothing answers, as text.
+/// Returns the result of each read-only operation, as text.
 async fn answers(files: &SandboxBackend<FaultInjector>) -> Vec<(&'static str, Result<String>)> {
     let cx = OpContext::new();
     let shown = |answer: Result<String>| answer;
@@ -76,7 +76,7 @@ async fn answers(files: &SandboxBackend<FaultInjector>) -> Vec<(&'static str, Re
         (
             "grep",
             files.grep(&cx, GrepRequest::literal("text")).await.map(|found| match &found.problems[..] {
-                // A file that could not be read is a problem beside the others.
+                // A file that could not be read is a problem of the result.
                 [] => format!("{:?}", found.matches),
                 _ => "problems".into(),
             }),

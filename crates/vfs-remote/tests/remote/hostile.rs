@@ -45,7 +45,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             trials.push(trial(&place, "input_of_commands_arrives_in_scripts", input_of_commands_arrives_in_scripts));
         }
         trials.push(trial(&place, "two_backends_lose_no_edit", two_backends_lose_no_edit));
-        // Where each content is hashed, they would take a minute.
+        // With a hash of each content, these tests would take a minute.
         if place.name != "remote-coarse" {
             trials.push(trial(&place, "many_entries_are_listed", many_entries_are_listed));
         }
@@ -81,7 +81,7 @@ fn cx() -> OpContext {
     OpContext::new()
 }
 
-/// What every operation says of the path.
+/// Returns the error of every operation on the path.
 async fn every_error(files: &Files, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let (b, cx, at) = (files, cx(), path(at));
     let upload = b.upload_files(&cx, vec![UploadRequest::new(at.clone(), "x")]).await.remove(0);
@@ -255,7 +255,7 @@ async fn modes_are_preserved(files: Files, root: TempDir) -> Result<()> {
 }
 
 async fn what_does_not_fit_is_searched_in_parts(files: Files, root: TempDir) -> Result<()> {
-    // Two fit into an answer, if what stands beside them is forgotten.
+    // Two contents would fit into a response without the metadata beside them.
     for n in 0..40 {
         let content = format!("{}\nneedle\n", "x".repeat((100 << 10) + n * 1000));
         fs::write(root.path().join(format!("{n:02}")), content).expect("it can be written");
@@ -288,7 +288,7 @@ async fn input_of_commands_arrives_in_scripts(files: Files, _root: TempDir) -> R
 }
 
 async fn two_backends_lose_no_edit(files: Files, _root: TempDir) -> Result<()> {
-    // Another backend shares no lock with the first but what is in the place.
+    // Another backend shares only the lock files in the place with the first.
     let other = SandboxBackend::new(files.executor().clone(), files.config().clone());
     let lines: String = (0..32).map(|n| format!("line {n:02}\n")).collect();
     files.create_text("/a", &lines).await?;
@@ -331,7 +331,7 @@ async fn many_entries_are_listed(files: Files, root: TempDir) -> Result<()> {
 }
 
 async fn deep_trees_can_be_removed(files: Files, root: TempDir) -> Result<()> {
-    // Deeper than a path can name.
+    // The tree is deeper than a path can express.
     let script =
         "i=0; while [ $i -lt 60 ]; do mkdir -p ./d/$1/$1; : >./d/file; cd -P ./d/$1/$1 || exit 1; i=$((i + 1)); done";
     let made = Command::new("sh")
@@ -377,7 +377,7 @@ async fn contents_of_one_moment_have_different_versions(files: Files, _root: Tem
     Ok(())
 }
 
-/// A backend over `root` whose shells are an ordinary user's, or why there is none here.
+/// Returns a backend over `root` whose shells run as an ordinary user, or the reason for which there is none.
 fn as_nobody(root: &Path) -> std::result::Result<SandboxBackend<LocalProcess>, &'static str> {
     let (Some(setpriv), Some(shell)) = (found("setpriv"), found("sh")) else {
         return Err("setpriv is not installed");
@@ -425,17 +425,17 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
         assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/d/m/n")), "{error:?}");
         assert!(error.for_model().contains("nothing was deleted") && error.detail().is_none(), "{error:?}");
         assert!(["d/a", "d/b/c", "d/m/z", "d/y/c"].iter().all(|name| root.path().join(name).exists()));
-        // Another's file in a sticky directory is only found on the way.
+        // A file of another user in a sticky directory fails only during the removal.
         set("d/m/n", 0o1777, 0);
         let error = delete().await.expect_err("it is another's");
         assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/d/m/n/kept")), "{error:?}");
         assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 4 }), "{error:?}");
         assert!(root.path().join("d/m/n/kept").exists() && !root.path().join("d/a").exists());
-        // A directory without entries goes, whatever its mode.
+        // An empty directory is removed with any mode.
         set("d/m/n", 0o555, 65534);
         fs::remove_file(root.path().join("d/m/n/kept")).expect("it can be removed");
         assert_eq!(delete().await?.files, 0);
-        // Directories count, too, though no file is gone; and a name may have two lines.
+        // Removed directories count even without a removed file, and a name may have two lines.
         for name in ["e/empty/f", "e/two\nlines/directory/f"] {
             fs::remove_file(root.path().join(name)).expect("it can be removed");
         }
@@ -454,7 +454,7 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
     Ok(Completion::Completed)
 }
 
-/// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
+/// As an unprivileged user: unreadable entries are problems, and all others are returned.
 fn gaps_are_reported() -> std::result::Result<Completion, Failed> {
     let root = directory();
     let files = match as_nobody(root.path()) {

@@ -1,7 +1,7 @@
 //! Remote backends over shells of this machine: laws, transport faults, hostile contents.
 
-#![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
-#![allow(clippy::disallowed_methods, reason = "what a backend did is looked at beside it, on the disk")]
+#![allow(clippy::missing_panics_doc, reason = "this is test code: a failure of the setup ends the test")]
+#![allow(clippy::disallowed_methods, reason = "the tests check the effects of a backend on the disk itself")]
 
 mod chunks;
 mod contention;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     trials.extend(contention::trials());
     trials.extend(chunks::trials());
     trials.extend(cost::trials());
-    // Those of the system's shell and of busybox are checked beside all other backends.
+    // The laws of the system's shell and of busybox run with those of all other backends, in `tests/laws`.
     for place in [places::narrow(), places::coarse()] {
         trials.extend(place.laws());
     }

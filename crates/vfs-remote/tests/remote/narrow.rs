@@ -14,23 +14,23 @@ pub(crate) struct Narrow {
 }
 
 impl Narrow {
-    /// As wide as the process itself.
+    /// Creates a transport with the limits of the process itself.
     pub(crate) fn wide(process: LocalProcess) -> Self {
         Self { transport: process.transport(), process }
     }
 
-    /// The same with no more than 64 KiB of standard input.
+    /// Limits standard input to 64 KiB.
     pub(crate) fn with_little_input(mut self) -> Self {
         self.transport.max_stdin_bytes = 64 << 10;
         self
     }
 
-    /// Whether limits are enforced.
+    /// Returns whether limits are enforced.
     pub(crate) fn is_narrow(&self) -> bool {
         self.transport.max_output_bytes != u64::MAX
     }
 
-    /// Without standard input, with scripts of 96 KiB and outputs of 1 MiB.
+    /// Creates a transport without standard input, with limits of 96 KiB for scripts and 1 MiB for outputs.
     pub(crate) fn new(process: LocalProcess) -> Self {
         let mut transport = process.transport();
         transport.max_script_bytes = 96 << 10;

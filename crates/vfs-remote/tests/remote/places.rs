@@ -19,23 +19,23 @@ use crate::narrow::Narrow;
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) name: &'static str,
-    /// What runs scripts, or why there is none here.
+    /// The transport, or the reason for which there is none on this machine.
     process: Result<Narrow, String>,
-    /// What keeps its tools.
+    /// The directory of the tools, if they are not those of the system.
     _tools: Option<Arc<TempDir>>,
 }
 
-/// Every kind of place.
+/// Returns every kind of place.
 pub(crate) fn all() -> Vec<Place> {
     vec![system(), busybox(), narrow(), coarse()]
 }
 
-/// The shell and tools of this system.
+/// Returns the shell and tools of this system.
 pub(crate) fn system() -> Place {
     Place { name: "remote-sh", process: Ok(Narrow::wide(LocalProcess::new())), _tools: None }
 }
 
-/// Busybox, and nothing else.
+/// Returns a place with the tools of busybox only.
 fn busybox() -> Place {
     let name = "remote-busybox";
     let Some(program) = found("busybox") else {
@@ -51,12 +51,12 @@ fn busybox() -> Place {
     Place { name, process: Ok(Narrow::wide(process).with_little_input()), _tools: Some(Arc::new(tools)) }
 }
 
-/// A transport without standard input, through which only little fits at once.
+/// Returns a place behind a transport without standard input and with small limits.
 pub(crate) fn narrow() -> Place {
     Place { name: "remote-narrow", process: Ok(Narrow::new(LocalProcess::new())), _tools: None }
 }
 
-/// A `stat` that knows only whole seconds, and little standard input.
+/// Returns a place whose `stat` has whole seconds only, with a small limit of standard input.
 pub(crate) fn coarse() -> Place {
     let name = "remote-coarse";
     let Some(stat) = found("stat") else {
@@ -88,19 +88,19 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("it is UTF-8")
 }
 
-/// Where a program of this system is.
+/// Returns the path of a program of this system.
 pub(crate) fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(|place| place.is_file())
 }
 
-/// A fresh directory, whose name must not be shown to a model.
+/// Creates a temporary directory, whose name must not be shown to a model.
 pub(crate) fn directory() -> TempDir {
     tempfile::Builder::new().prefix("vfs-laws-").tempdir().expect("a temporary directory can be made")
 }
 
 impl Place {
-    /// The files below `root` in it; `None` where it is not here.
+    /// Returns a backend for the files below `root`, or `None` if the place does not exist on this machine.
     pub(crate) fn files(&self, root: &Path) -> Option<SandboxBackend<Narrow>> {
         let process = self.process.clone().ok()?;
         Some(SandboxBackend::new(process, RemoteConfig::new(text(root))))
@@ -116,7 +116,7 @@ impl Place {
             .holding((root, self.clone()))
     }
 
-    /// Every law of files.
+    /// Returns every law of files as a trial.
     pub(crate) fn laws(&self) -> Vec<Trial> {
         let place = self.clone();
         if let Err(reason) = &self.process {
@@ -127,7 +127,7 @@ impl Place {
     }
 }
 
-/// Makes links on the host's own disk, below `root`.
+/// Creates links on the disk of the host, below `root`.
 #[derive(Debug)]
 struct HostLinks {
     root: PathBuf,

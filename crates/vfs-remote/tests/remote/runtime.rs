@@ -11,7 +11,7 @@ pub(crate) fn on_runtime(test: impl Future<Output = Result<()>>) -> std::result:
     runtime.expect("a runtime can be built").block_on(test).map_err(|error| format!("{error:?}").into())
 }
 
-/// `test` by the name `name`, on a runtime of its own.
+/// Creates the trial `name` of `test`, on a runtime of its own.
 pub(crate) fn trial(name: &str, test: impl Future<Output = Result<()>> + Send + 'static) -> Trial {
     Trial::test(name, move || on_runtime(test))
 }

@@ -10,10 +10,10 @@ use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use crate::places::{directory, found};
 
-/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+/// Time that a test waits for one event, so long that only a failing test reaches it, even on a busy machine.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A place whose root is empty, where some tools are scripts; the real tool is `$real` in each.
+/// A place with an empty root, where some tools are scripts; in each, `$real` is the real tool.
 pub(crate) struct Lab {
     pub(crate) root: TempDir,
     tools: TempDir,
@@ -21,7 +21,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// With these tools in place of the system's.
+    /// Creates a place in which these scripts replace tools of the system.
     pub(crate) fn new(scripts: &[(&str, &str)]) -> Self {
         let tools = directory();
         for (tool, script) in scripts {
@@ -35,20 +35,20 @@ impl Lab {
         Self { root: directory(), tools, process }
     }
 
-    /// One more client, which shares nothing with the others but the place.
+    /// Creates a client, which shares only the place with the others.
     pub(crate) fn client(&self) -> SandboxBackend<LocalProcess> {
         let root = self.root.path().to_str().expect("it is UTF-8");
-        // However busy the machine is, each gets its turn.
+        // The timeout is long enough for each client to get the lock, even on a busy machine.
         let config = RemoteConfig::new(root).lock_timeout(HANG_TIMEOUT);
         SandboxBackend::new(self.process.clone(), config)
     }
 
-    /// A file beside the tools, `$0.NAME` for a tool.
+    /// Returns the path of a file beside the tools, `$0.NAME` for a tool.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.tools.path().join(name)
     }
 
-    /// The names in the root that changes leave behind.
+    /// Returns the reserved names in the root, which changes should not leave behind.
     pub(crate) fn litter(&self) -> Vec<String> {
         let entries = fs::read_dir(self.root.path()).expect("it can be listed");
         let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());

@@ -11,8 +11,8 @@ use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteExec};
 use crate::laws;
 use crate::{exited, program, run, trial, write_program};
 
-/// Stands in for the client of an engine: says what clients say when they cannot do their work, and otherwise runs the
-/// command here, in a session of its own as engines do, of which it is not a part.
+/// A replacement of an engine's client, which prints the error messages of real clients, and otherwise runs the command
+/// on this machine, in a separate session as engines do.
 const STAND_IN: &str = r#"#!/bin/sh
 printf '%s\n' "$@" >"$0.arguments"
 while [ "$1" != exec ]; do shift; done

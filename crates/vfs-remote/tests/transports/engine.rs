@@ -10,24 +10,25 @@ use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteConfig, S
 
 use crate::{exited, laws, program, run, trial};
 
-/// What an engine is started with: as it is, and as it works where control groups are of the first kind, or none may be set.
+/// Arguments with which an engine starts a container: none, and those that work with control groups of version 1 or
+/// without permission to set limits.
 const WAYS: [&[&str]; 2] = [&[], &["--runtime=runc", "--cgroup-manager=cgroupfs"]];
 
-/// What such an engine may not set for its containers.
+/// Arguments that replace defaults which an engine started in the second way is not permitted to set.
 const LIMITS: [&str; 3] =
     ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024", "--security-opt=seccomp=unconfined"];
 
-/// A container that runs; the last handle removes it.
+/// A running container, which is removed with the last handle.
 struct Container {
     engine: &'static str,
     way: &'static [&'static str],
     name: String,
-    /// What it was made of, where nothing else is to be made of that.
+    /// The image, if it has to be removed with the container.
     image: Option<String>,
 }
 
 impl Container {
-    /// Starts one, which sees this machine's temporary files, or says why there is none.
+    /// Starts a container that shares the temporary files of this machine, or returns the reason for which none starts.
     fn start(engine: &'static str) -> Result<Self, String> {
         output_of(Command::new(engine).arg("info"))?;
         let busybox = program("busybox").ok_or("busybox")?;
@@ -51,7 +52,7 @@ impl Container {
         let mut last_error = String::new();
         for (way, limits) in WAYS.into_iter().zip([&[][..], &LIMITS[..]]) {
             let mut container = Self { engine, way, name: name.clone(), image: None };
-            // A busybox that needs libraries starts, and ends at once.
+            // A busybox that needs shared libraries starts, and exits at once.
             let run = container.run(&image, limits, &std::env::temp_dir()).and_then(|_| container.does_nothing());
             match run {
                 Ok(_) => {
@@ -85,7 +86,7 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // One that never came to run is not there.
+        // A container that never ran does not exist.
         let own = [(&["kill"][..], &self.name), (&["rm", "--force"], &self.name)].into_iter();
         for (arguments, of) in own.chain(self.image.iter().map(|image| (&["rmi"][..], image))) {
             let _ = output_of(Command::new(self.engine).args(self.way).args(arguments).arg(of));
@@ -160,7 +161,7 @@ async fn files(container: &Container) {
     assert_eq!((ended.stdout.as_str(), ended.exit_code), ("other text\n0\n", Some(3)));
 }
 
-/// The engine's own words about a container that is not there are typed errors.
+/// The engine's message about a missing container becomes a typed error.
 async fn stopped(container: &Container) {
     let gone = ContainerExec::new(ContainerExecConfig::with_program(container.engine, "vfs-test-is-not-there"));
     let error = vfs_remote::RemoteExec::run(&gone.expect("a transport"), Invocation::new("true")).await;

@@ -134,7 +134,7 @@ async fn wrong_credentials_are_reported_and_not_shown(kind: Kind) {
     let error = fails(&place, "true").await;
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
     assert!(error.message().contains("401"), "{error}");
-    // The service repeats what it was sent.
+    // The service repeats the request in its response.
     assert!(!error.message().contains("somebody"), "{error}");
     assert_eq!(service.take_runs(), 0);
     service.plan([Fate::Status(403, None)]);
@@ -184,7 +184,7 @@ async fn no_connection_is_tried_again(kind: Kind) {
     let error = fails(&place, "true").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("cannot be reached"), "{error}");
-    // Enough attempts for the service to be back meanwhile.
+    // There are enough attempts for the service to resume meanwhile.
     let config = config(&service).attempts(9).longest_wait(HANG_TIMEOUT);
     let place = HttpRun::new(config).expect("a transport");
     let waiting = tokio::spawn(async move { place.run(Invocation::new("echo back")).await });
@@ -249,7 +249,7 @@ async fn an_answer_that_is_too_large_is_refused(kind: Kind) {
     let error = fails(&place, "head -c 100000 /dev/zero").await;
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert_eq!(run(&place, "echo small").await, exited(0, "small\n", ""));
-    // Without a length the bytes are counted as they come.
+    // Without a length, the bytes are counted as they arrive.
     service.plan([Fate::Endless]);
     assert_eq!(fails(&place, "true").await.kind(), ErrorKind::TooLarge);
 }

@@ -16,7 +16,7 @@ macro_rules! laws {
     ($($name:ident),+ $(,)?) => { &[$((stringify!($name), |place| Box::pin($name(place)))),+] };
 }
 
-/// Laws of any place whose files are those of this machine.
+/// Laws of any place that shares the files of this machine.
 pub(crate) const ALL: &[(&str, Law)] = laws![
     an_exit_code_is_the_script_s,
     outputs_are_apart_and_byte_for_byte,
@@ -71,7 +71,7 @@ async fn input_of_any_size_arrives_whole(place: Place) {
         assert_eq!(answer.exit, RemoteExit::Exited(0));
         assert!(answer.stdout == data, "{size} bytes");
     }
-    // Without input there is an end of input, and not the connection's own.
+    // Without input, the script reads an end of input, and not the input of the connection.
     assert_eq!(run(&*place, "cat; wc -c | tr -d ' '").await, exited(0, "0\n", ""));
 }
 
@@ -174,7 +174,8 @@ async fn input_that_breaks_off_has_no_end(place: Place) {
     let directory = TempDir::new().expect("a directory");
     let at = directory.path().display().to_string();
     let name = long_sleep();
-    // It does not listen to the first signal, and reads on when the call is dropped: the input must not seem whole.
+    // The script ignores the first signal, and continues to read when the call is dropped: the input must not look
+    // complete.
     let script = format!(
         "trap '' TERM; cd '{at}'; touch started; until [ -e go ]; do sleep 0.01; done; \
          cat >copy; touch whole; sleep {name}"
@@ -186,14 +187,14 @@ async fn input_that_breaks_off_has_no_end(place: Place) {
     let is_there = |file: &str| directory.path().join(file).exists();
     until("the script started", || is_there("started")).await;
     call.abort();
-    // The call is gone when its task is.
+    // The call is dropped with its task.
     let _ = call.await;
     std::fs::write(directory.path().join("go"), "").expect("a file");
     until("the script ended", || !runs(&name) && !script_runs(&at)).await;
     assert!(!is_there("whole"), "a part of the input was taken for all of it");
 }
 
-/// Whether a process has this text in its arguments.
+/// Returns whether a process has this text in its arguments.
 fn script_runs(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("processes").flatten();
     let own = std::process::id().to_string();

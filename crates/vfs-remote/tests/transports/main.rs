@@ -1,7 +1,7 @@
 //! Transports: containers, SSH to a server of this machine, HTTP.
 //!
 //! A trial that needs a program which is missing shows as ignored, with the program's name.
-#![expect(clippy::disallowed_methods, reason = "what a script did is looked at from outside")]
+#![expect(clippy::disallowed_methods, reason = "the tests check the effects of a script from outside")]
 
 mod container;
 mod engine;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A trial that runs in a runtime of its own.
+/// Creates a trial that runs in a runtime of its own.
 fn trial<F>(name: String, missing: Option<&str>, body: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()>,
@@ -47,7 +47,7 @@ where
     }
 }
 
-/// The path of a program, where it is installed.
+/// Returns the path of a program, if it is installed.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
@@ -56,7 +56,7 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+/// Time that a test waits for one event, so long that only a failing test reaches it, even on a busy machine.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeouts of a script whose end by time is checked, tried in turn until it got as far as it should before it was ended. On
@@ -72,7 +72,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process has a word like this among its arguments.
+/// Returns whether a process has `word` among its arguments.
 fn runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("processes").flatten();
     processes
@@ -80,7 +80,7 @@ fn runs(word: &str) -> bool {
         .any(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
 }
 
-/// A number of seconds to sleep for that no other test uses, to know the process by.
+/// Returns a number of seconds to sleep that no other test uses, by which the process is identified.
 fn long_sleep() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -101,7 +101,7 @@ async fn timed_out(place: &dyn RemoteExec, script: &str, is_enough: impl Fn(&Rem
                     return completed.clone();
                 }
             }
-            // It was not started in that time.
+            // The script was not started in that time.
             Err(error) => assert_eq!(error.kind(), vfs_core::ErrorKind::Unavailable, "{error}"),
         }
         last = Some(answer);

@@ -27,7 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     own![
         all_calls_share_one_connection,
         the_connection_ends_with_the_last_clone,
-        a_lost_connection_is_made_anew,
+        a_lost_connection_is_replaced,
         a_connection_cut_in_the_middle_is_an_error_and_ends_the_script,
         a_server_that_is_gone_is_reported,
         a_login_that_is_refused_is_reported,
@@ -78,13 +78,13 @@ async fn the_connection_ends_with_the_last_clone() {
     until("the connection ended", || server.connections() == 0).await;
 }
 
-async fn a_lost_connection_is_made_anew() {
+async fn a_lost_connection_is_replaced() {
     let server = Sshd::start();
     let place = server.place();
     run(&place, "true").await;
     server.cut();
     until("the connection ended", || server.connections() == 0).await;
-    // The client may not have seen it yet, and then says so.
+    // The client may not have noticed the loss yet, and then reports it.
     let mut attempts = 0;
     let answer = loop {
         match place.run(Invocation::new("echo again")).await {
@@ -92,7 +92,7 @@ async fn a_lost_connection_is_made_anew() {
             Err(error) => check(&error, ErrorKind::Unavailable, "lost"),
         }
         attempts += 1;
-        assert!(attempts < 5, "it is not made anew");
+        assert!(attempts < 5, "the connection is not replaced");
     };
     assert_eq!(answer, exited(0, "again\n", ""));
 }
@@ -123,7 +123,7 @@ async fn a_server_that_is_gone_is_reported() {
     server.kill();
     let mut last = fails(&place, "true").await;
     if !last.message().contains("refused") {
-        // The first one found the connection lost.
+        // The first call noticed the lost connection.
         last = fails(&place, "true").await;
     }
     check(&last, ErrorKind::Unavailable, "the host refused the connection");
@@ -161,7 +161,7 @@ async fn a_host_key_that_is_unknown_is_reported_or_accepted() {
 }
 
 async fn a_host_that_does_not_answer_is_given_up() {
-    // Connections to it are made by the system, and never answered.
+    // The system accepts connections to this port, but no server responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
     let config = SshConfig::new("127.0.0.1").port(port).config_file("none").connect_timeout(Duration::from_secs(1));
@@ -209,12 +209,12 @@ async fn a_host_that_has_no_name_is_reported() {
     check(&error, ErrorKind::Unavailable, "name does not resolve");
 }
 
-/// A server whose users get `shell`, by way of a program that stands where their shell would.
+/// Tests a server whose users have the login shell `shell`, by a program that replaces it.
 async fn login_shell(shell: &'static str) {
     let server = Sshd::start();
     let path = program(shell).expect("a shell").display().to_string();
     let shell = if shell == "busybox" { format!("{path} sh") } else { path };
-    // As sshd does it: the command as one argument of `-c`.
+    // Like sshd, pass the command as one argument of `-c`.
     let force = format!("exec {shell} -c \"$SSH_ORIGINAL_COMMAND\"");
     force_command(&server, &force);
     let place = server.place();
@@ -236,7 +236,7 @@ async fn start_up_files_of_the_login_shell_are_no_part_of_the_answer() {
     assert_eq!(answer.stdout, "before\n");
 }
 
-/// Lets the server run `command` in place of the login shell's command line.
+/// Makes the server run `command` instead of the login shell's command line.
 fn force_command(server: &Sshd, command: &str) {
     let program = server.path("login");
     write_program(&program, &format!("#!/bin/sh\n{command}\n"));

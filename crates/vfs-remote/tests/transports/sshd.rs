@@ -17,7 +17,7 @@ pub(crate) struct Sshd {
     server: Child,
 }
 
-/// The program that is missing for this, if one is.
+/// Returns a program that the server needs and that is not installed, if any.
 pub(crate) fn missing() -> Option<&'static str> {
     ["sshd", "ssh", "ssh-keygen"].into_iter().find(|name| program(name).is_none())
 }
@@ -30,7 +30,7 @@ impl Sshd {
         }
         let at = |name: &str| directory.path().join(name);
         std::fs::copy(at("user.pub"), at("authorized")).expect("a file");
-        // The server of a system service finds this made; it is empty.
+        // A system service would have created this empty directory.
         if !Path::new("/run/sshd").exists() {
             let _ = std::fs::create_dir("/run/sshd");
         }
@@ -45,7 +45,7 @@ impl Sshd {
         self.directory.path().join(name)
     }
 
-    /// What the clients know the server by.
+    /// Sets the host key by which clients recognise the server.
     pub(crate) fn know_host(&self, key: &str) {
         let key = std::fs::read_to_string(self.path(key)).expect("a key");
         std::fs::write(self.path("known"), format!("[127.0.0.1]:{} {key}", self.port)).expect("a file");
@@ -67,27 +67,27 @@ impl Sshd {
         Ssh::new(self.config()).expect("a transport")
     }
 
-    /// Ends the server and all its sessions, hard.
+    /// Kills the server and all its sessions.
     pub(crate) fn kill(&mut self) {
         self.cut();
         self.server.kill().expect("a signal");
         self.server.wait().expect("an end");
     }
 
-    /// Ends all sessions, hard, and not the server.
+    /// Kills all sessions, but not the server.
     pub(crate) fn cut(&self) {
-        // Children first would let parents say goodbye.
+        // Kill parents first, as they would close the connection properly if their children exited first.
         for pid in self.processes() {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
         }
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         children(self.server.id()).len()
     }
 
-    /// The server's processes below its first, but not those of the sessions' commands.
+    /// Returns the server's processes below its first, without those of the sessions' commands.
     fn processes(&self) -> Vec<u32> {
         let mut all = children(self.server.id());
         let second: Vec<u32> = all.iter().flat_map(|pid| children(*pid)).filter(|pid| is_sshd(*pid)).collect();
@@ -95,7 +95,7 @@ impl Sshd {
         all
     }
 
-    /// Starts the server again where it was.
+    /// Starts the server again on the same port.
     pub(crate) fn restart(&mut self) {
         self.server = serve(self.directory.path(), self.port, "host");
     }

@@ -31,11 +31,11 @@ impl BatchQueue {
         }
     }
 
-    /// Returns the next item if it is a match in the current batch and `wanted` accepts it.
+    /// Returns the next item if it is a match in the current batch and `predicate` accepts it.
     #[inline]
-    pub(crate) fn pop_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+    pub(crate) fn pop_match_if(&mut self, predicate: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         match self.current.as_slice().first() {
-            Some(Item::Match(line)) if wanted(line) => {}
+            Some(Item::Match(line)) if predicate(line) => {}
             _ => return None,
         }
         match self.current.next() {

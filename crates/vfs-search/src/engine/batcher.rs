@@ -27,9 +27,9 @@ const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capacity {
     Available,
-    /// Not known yet: the slot has to be checked, or waited for.
+    /// The slot has to be checked, or the worker has to wait for it.
     Unknown,
-    /// Not until the consumer has made room, or never, as the search is over.
+    /// The slot accepts no more until the consumer has made room, or ever, if the search is over.
     Exhausted,
 }
 
@@ -81,7 +81,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
         self.is_file_done
     }
 
-    /// Adds what the walk found beside entries, whether or not there is room: the walk does not find it a second time.
+    /// Adds the findings of the walk, even if there is no room: the walk does not report them a second time.
     pub(super) fn add_findings(&mut self, findings: WalkFindings) {
         self.counts += Counts::from_findings(&findings);
         if findings.problems.is_empty() {
@@ -92,7 +92,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
         self.items.extend(items.inspect(|item| self.bytes += item.cost()));
     }
 
-    /// Returns whether the slot accepts more. Items that were put before are delivered in any case.
+    /// Returns whether the slot accepts more items. Items that were put before are delivered in any case.
     fn has_capacity(&mut self) -> bool {
         if self.capacity == Capacity::Unknown {
             self.capacity = self.current_capacity(&self.search.lock());
@@ -124,7 +124,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
     }
 
     /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
-    /// next file may take for ever.
+    /// next file may take arbitrarily long.
     fn is_due(&self) -> bool {
         self.last_flush.is_none_or(|last_flush| last_flush.elapsed() >= FLUSH_INTERVAL)
     }
@@ -140,7 +140,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
         self.last_flush = Some(Instant::now());
     }
 
-    /// Returns whether the slot accepts more items; unknown if it is worth waiting.
+    /// Returns whether the slot accepts more items, or `Unknown` if the worker should wait for the consumer.
     fn current_capacity(&self, state: &SearchState) -> Capacity {
         if self.search.is_closed() {
             Capacity::Exhausted
@@ -165,7 +165,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
             let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
             drop(state);
-            // If the consumer does not poll the search at present, nobody else checks the context.
+            // If the consumer does not poll the search at present, no other code checks the context.
             let is_over = self.search.cx.check().is_err();
             if is_over || (waited.timed_out() && self.search.pool.should_yield()) {
                 return Capacity::Exhausted;
@@ -203,8 +203,8 @@ impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
         self.items.push(item);
         // Flush only between lines and after a file: a worker that starts a file again skips the lines it has
         // delivered, but nothing else.
-        let is_much = self.items.len() >= MAX_BATCH_ITEMS || self.bytes >= MAX_BATCH_BYTES;
-        if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.is_due())) {
+        let is_full = self.items.len() >= MAX_BATCH_ITEMS || self.bytes >= MAX_BATCH_BYTES;
+        if (line.is_some() && is_full) || (self.is_file_done && (is_full || self.is_due())) {
             self.flush();
         }
         ControlFlow::Continue(())

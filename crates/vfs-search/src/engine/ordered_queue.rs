@@ -1,7 +1,7 @@
 //! Ordered task queue: pending work and result slots, both sorted by path, with bounded buffering.
 //!
 //! Work and results have keys that sort as paths do. A range of steps that a worker claims becomes a slot under the
-//! key of its first step, and the results of the task go into that slot. What is left of the task comes back as work
+//! key of its first step, and the results of the task go into that slot. The rest of the task is queued again as work
 //! with larger keys. So several workers can list and search at once, each on the first unclaimed range, while the
 //! consumer empties the slots in order: the first slot is ready as soon as no work with a smaller key is left.
 
@@ -20,8 +20,8 @@ use crate::walk::subtree::{StepRange, Subtree};
 /// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
 const MAX_CLAIM_STEPS: usize = 32;
 
-/// Maximum number of complete slots without visible items for each slot that is not complete. Such slots hold next to
-/// nothing, and let the other workers go on while one searches a huge file.
+/// Maximum number of complete slots without visible items for each slot that is not complete. Such slots use almost no
+/// memory, and let the other workers continue while one searches a huge file.
 const MAX_QUIET_SLOTS_PER_OPEN: usize = 16;
 
 /// The sort key of work and slots, compared as bytes: the full path of an entry, with a trailing `/` for its contents.
@@ -62,7 +62,7 @@ pub(crate) struct OrderedQueue {
     quiet: usize,
     /// Bytes in all slots.
     buffered: usize,
-    /// Whether the slots held too much. Stays set until they hold much less.
+    /// Whether the slots have reached a limit. Stays set until they are well below it.
     is_full: bool,
     /// Counts of the slots without visible items that were skipped.
     passed_counts: Counts,
@@ -117,9 +117,9 @@ struct QueueSlot {
 pub(crate) enum HeadState {
     /// Some items were taken.
     Items,
-    /// There is nothing yet.
+    /// There are no items yet.
     Waiting,
-    /// There is nothing, and nothing will come.
+    /// There are no items, and none will follow.
     Finished,
 }
 
@@ -205,7 +205,8 @@ impl OrderedQueue {
         if self.is_new {
             return Some(NextTask::Start);
         }
-        // A full queue stays full until it holds much less, so that workers do not stop and start with each item.
+        // A full queue stays full until it is well below the limit, so that workers do not stop and start with each
+        // item.
         let Tuning { window, budget, .. } = self.tuning;
         let (part, open_slots) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
         self.is_full = self.buffered >= budget / part
@@ -293,7 +294,7 @@ impl OrderedQueue {
         }
     }
 
-    /// Returns whether the consumer would receive something, even if only the end.
+    /// Returns whether the consumer would receive items or the end of the search.
     pub(crate) fn is_ready(&self) -> bool {
         match self.slots.first_key_value() {
             Some((key, slot)) => slot.is_visible && self.is_head(key),

@@ -34,7 +34,8 @@ pub(crate) trait Runnable: Send + Sync + 'static {
 ///
 /// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
 /// * A compensation thread stands in for a worker that waits for a consumer, and, while other searches wait, for one
-///   that has spent 50 ms in one uninterruptible call or one file. There are at most 64 such threads. If these are not enough, workers that wait for a consumer give up their place.
+///   that has spent 50 ms in one uninterruptible call or one file. There are at most 64 such threads. If these are not
+///   enough, workers that wait for a consumer give up their place.
 /// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
@@ -102,7 +103,7 @@ impl Pool {
         self.0.0.workers
     }
 
-    /// Returns what the workers are doing at this moment.
+    /// Returns the present numbers of threads and queued time slices.
     ///
     /// # Behaviour
     ///
@@ -169,8 +170,8 @@ impl Pool {
         let mut state = shared.lock();
         state.waiting += 1;
         let waiting = WaitGuard(shared);
-        // Ignoring the error is fine: a waiting worker asks again, by `should_yield`, whether the others can do
-        // without it.
+        // Ignoring the error is fine: a waiting worker calls `should_yield` and gives up its place if other work needs
+        // the thread.
         let _ = shared.spawn_if_needed(&mut state);
         drop(state);
         let result = wait();

@@ -21,7 +21,8 @@ pub(crate) struct OrderedReceiver<V: SearchVisitor> {
     ready: BatchQueue,
     has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
-    alarm: Option<Timer>,
+    /// Wakes the consumer at the deadline.
+    timer: Option<Timer>,
 }
 
 impl<V: SearchVisitor> OrderedReceiver<V> {
@@ -31,7 +32,7 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
             ready: BatchQueue::default(),
             has_started: false,
             cancelled: None,
-            alarm: None,
+            timer: None,
         }
     }
 
@@ -49,7 +50,7 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
         self.search.context().check()?;
         if !self.has_started {
             self.has_started = true;
-            self.alarm = self.search.context().deadline().map(|deadline| self.search.set_wake_alarm(deadline));
+            self.timer = self.search.context().deadline().map(|deadline| self.search.set_wake_timer(deadline));
             self.search.start()?;
         }
         loop {
@@ -75,16 +76,16 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
         Poll::Pending
     }
 
-    /// Returns the next item if it is a match that has arrived already and `wanted` accepts it. Does not check the
+    /// Returns the next item if it is a match that has arrived already and `predicate` accepts it. Does not check the
     /// context.
     #[inline]
-    pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
-        self.ready.pop_match_if(wanted)
+    pub(crate) fn next_match_if(&mut self, predicate: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+        self.ready.pop_match_if(predicate)
     }
 
     /// Ends the search.
     pub(crate) fn close(&mut self) {
-        self.alarm = None;
+        self.timer = None;
         self.cancelled = None;
         self.search.close();
         self.ready = BatchQueue::default();

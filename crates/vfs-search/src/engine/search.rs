@@ -7,8 +7,8 @@
 //!
 //! A worker whose task has produced more than there is room for does not wait. It parks the rest of the task. Once the
 //! consumer has made room, the task resumes at the beginning of the file in which it stopped, and skips the lines that
-//! it has delivered. Only for the slot that the consumer reads a worker waits, since that slot is about to be emptied;
-//! if this takes long and other work needs the thread, the worker parks the task too.
+//! it has delivered. A worker waits only for the slot that the consumer reads, since that slot is about to be emptied;
+//! if this takes long and other work needs the thread, the worker parks that task too.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,13 +71,13 @@ pub(super) struct TaskOutput {
 
 pub(super) type TaskResult = Result<TaskOutput>;
 
-/// The answer to a consumer that asks for items.
+/// The result of an attempt of the consumer to receive items.
 pub(crate) enum ReceiveStatus {
     /// Some items were received.
     Items,
-    /// There is nothing yet; the consumer will be woken.
+    /// There are no items yet; the consumer will be woken.
     Pending,
-    /// There is nothing, and nothing will come.
+    /// There are no items, and none will follow.
     Finished,
 }
 
@@ -93,9 +93,9 @@ impl SearchState {
     /// short.
     pub(super) fn reserve_slice(&mut self, pool: &Pool) -> bool {
         let max_slices = if pool.has_queued_slices() { 1 } else { pool.workers() };
-        let wants = self.active_slices < max_slices && self.failure.is_none() && self.queue.has_next();
-        self.active_slices += usize::from(wants);
-        wants
+        let is_needed = self.active_slices < max_slices && self.failure.is_none() && self.queue.has_next();
+        self.active_slices += usize::from(is_needed);
+        is_needed
     }
 }
 
@@ -137,7 +137,7 @@ impl<V: SearchVisitor> Search<V> {
         self.pool.submit(runnable)
     }
 
-    /// Moves the next items to `ready`, or keeps `waker` until there are some.
+    /// Moves the next items to `ready`, or stores `waker` until there are some.
     pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchQueue, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
@@ -154,9 +154,9 @@ impl<V: SearchVisitor> Search<V> {
             }
         };
         let has_slice = state.reserve_slice(&self.pool);
-        let is_waited_for = state.waiting > 0;
+        let has_waiting_workers = state.waiting > 0;
         drop(state);
-        if is_waited_for {
+        if has_waiting_workers {
             self.capacity_available.notify_all();
         }
         self.submit_slice(has_slice);
@@ -291,7 +291,7 @@ impl<V: SearchVisitor> Runnable for Search<V> {
     }
 }
 
-/// A running time slice. If it ends in a panic outside of a task, the search fails instead of waiting for ever.
+/// A running time slice. If it ends in a panic outside of a task, the search fails instead of waiting indefinitely.
 struct TimeSlice<'a, V: SearchVisitor>(&'a Arc<Search<V>>);
 
 impl<V: SearchVisitor> Drop for TimeSlice<'_, V> {
@@ -314,8 +314,8 @@ impl<V: SearchVisitor> Drop for TimeSlice<'_, V> {
 }
 
 impl<V: SearchVisitor> Search<V> {
-    /// Ends a time slice for the sake of other searches that wait for the worker. If another slice is needed, it is
-    /// queued behind them.
+    /// Ends a time slice because other searches wait for the worker. If this search needs another slice, it is queued
+    /// behind theirs.
     fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState>) {
         state.active_slices -= 1;
         let waker = state.take_waker();
@@ -343,8 +343,8 @@ impl<V: SearchVisitor> Search<V> {
 }
 
 impl<V: SearchVisitor> Search<V> {
-    /// Sets an alarm that wakes the consumer at `moment`, whatever the workers do, unless it is dropped before.
-    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Timer {
+    /// Sets a timer that wakes the consumer at `moment`, even if the workers are stuck. Dropping the timer cancels it.
+    pub(crate) fn set_wake_timer(self: &Arc<Self>, moment: Instant) -> Timer {
         let search = Arc::downgrade(self);
         Timer::set(moment, move || {
             if let Some(search) = search.upgrade() {

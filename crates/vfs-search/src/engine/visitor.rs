@@ -1,4 +1,4 @@
-//! Visitor interface of a search: which entries of the walk it takes, and what it does with them.
+//! Visitor interface of a search: the choice of entries of the walk, and the work on each.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     fn path(req: &Self::Request) -> &VfsPath;
 
     /// Returns whether a limit of 0 makes the search empty.
-    fn wants_nothing(&self) -> bool {
+    fn has_zero_limit(&self) -> bool {
         false
     }
 
     /// Returns the options of the walk.
     fn options(&self) -> WalkOptions;
 
-    /// Returns what to do with an entry, as far as that can be decided without opening it.
+    /// Decides whether to visit an entry, without opening it.
     fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision>;
 
     fn new_worker_state(&self) -> Self::WorkerState;
@@ -43,7 +43,7 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
         item_sink: &mut dyn ItemSink,
         _is_interrupted: &dyn Fn() -> bool,
     ) {
-        // If the item is refused, the visit ends; the sink knows that.
+        // If the sink refuses the item, the visit ends, and the sink has recorded that the file is not complete.
         if item_sink.put(Item::describe(entry)).is_continue() {
             let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
         }

@@ -1,6 +1,6 @@
 //! Execution of one task: a depth-first walk of a subtree, up to the end of its time slice.
 //!
-//! The steps that are left then are returned, for any worker to continue.
+//! Steps that are left at the end of the slice are returned, for any worker to continue.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::walk::subtree::{StepRange, Subtree};
 /// consumer waits anyway.
 const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 
-/// Duration for which it continues if other searches wait for a worker.
+/// Duration for which a worker continues with a subtree if other searches wait for a worker.
 const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
 /// Why the walk of a subtree ended.
@@ -55,7 +55,7 @@ impl<V: SearchVisitor> Search<V> {
         let path = V::path(&self.req);
         let mut findings = WalkFindings::default();
         let subtree = match Arc::clone(&self.tree).lookup(path).map_err(|error| error.or_path(path))? {
-            _ if visitor.wants_nothing() => Subtree::default(),
+            _ if visitor.has_zero_limit() => Subtree::default(),
             TreeEntry::File { dir, name } => {
                 let file = NamedFile { dir, name, path: path.clone() };
                 return self.visit_named(worker_state, Resumable::new(file), key);
@@ -124,7 +124,7 @@ impl<V: SearchVisitor> Search<V> {
     fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<StepRange> {
         let check = || self.check();
         entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
-            // Resolving a link needs a look at the tree, so it waits until the step is taken.
+            // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
         })?;
@@ -149,7 +149,7 @@ impl<V: SearchVisitor> Search<V> {
     }
 }
 
-/// A worker on a subtree.
+/// The walk of one worker through a subtree.
 struct SubtreeWalker<'a, V: SearchVisitor> {
     search: &'a Arc<Search<V>>,
     visitor: &'a V,

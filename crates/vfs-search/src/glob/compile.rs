@@ -20,7 +20,7 @@ pub(super) enum TextMatcher {
     Literal(String),
     /// A name that ends with this text.
     Suffix(String),
-    /// Anything else. A regex matches characters where `globset` matches bytes: `?` is one `é`.
+    /// Any other pattern. The regex matches characters where `globset` matches bytes: `?` matches `é`.
     Regex(Box<RegexMatcher>),
 }
 
@@ -54,7 +54,7 @@ impl TextMatcher {
     }
 }
 
-/// Cache of the matchers of segments: the expansions of a glob share most of their segments.
+/// Cache of the matchers of segments, since the expansions of a glob share most of their segments.
 #[derive(Debug, Default)]
 pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
 
@@ -134,7 +134,7 @@ fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
     }
 }
 
-/// Appends a class, which never matches a separator, whatever its ranges include.
+/// Appends a class, which never matches a separator, even if its ranges include it.
 fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardSyntax) {
     out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {

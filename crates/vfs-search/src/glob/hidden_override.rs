@@ -1,4 +1,4 @@
-//! Hidden-name overrides: names with a leading dot that a glob asks for by spelling the dot.
+//! Hidden-name overrides: names with a leading dot that a glob includes by spelling the dot.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl DotVisibility {
         }
     }
 
-    /// Restricts the visibility to what the entry has: without `may_descend` it has no contents.
+    /// Restricts the visibility for an entry without contents (`may_descend` is `false`).
     pub(crate) fn of_entry(self, may_descend: bool) -> Self {
         if self == DotVisibility::ContentsOnly && !may_descend { DotVisibility::Hidden } else { self }
     }
@@ -54,9 +54,9 @@ impl DotSegment {
     /// counted.
     fn is_in(&self, relative: &str) -> bool {
         let mut directories = relative.split('/').filter(|name| !name.is_empty());
-        let leads_there = self.route.iter().all(|matcher| directories.next().is_some_and(|name| matcher.matches(name)));
+        let is_on_route = self.route.iter().all(|matcher| directories.next().is_some_and(|name| matcher.matches(name)));
         let more = directories.count();
-        leads_there && self.min_depth.map_or(more == 0, |least| self.route.len() + more >= least)
+        is_on_route && self.min_depth.map_or(more == 0, |min_depth| self.route.len() + more >= min_depth)
     }
 }
 
@@ -81,7 +81,7 @@ impl HiddenOverrides {
                     hidden_overrides.push(segment);
                 }
                 match &mut min_depth {
-                    Some(least) => *least += 1,
+                    Some(min_depth) => *min_depth += 1,
                     None => route.push(matchers.get(segment)?),
                 }
             }
@@ -95,12 +95,12 @@ impl HiddenOverrides {
             return DotVisibility::Hidden;
         };
         let marked = format!("/{rest}");
-        let asked = self.0.iter().filter(|segment| segment.is_in(relative) && segment.matcher.matches(&marked));
-        asked.map(|segment| segment.shown).max().unwrap_or(DotVisibility::Hidden)
+        let matching = self.0.iter().filter(|segment| segment.is_in(relative) && segment.matcher.matches(&marked));
+        matching.map(|segment| segment.shown).max().unwrap_or(DotVisibility::Hidden)
     }
 }
 
-/// Returns whether a segment of `parts` may start with a dot, whichever alternatives of its braces apply.
+/// Returns whether a segment of `parts` starts with a dot, in any alternative of its braces.
 pub(super) fn may_have_explicit_dot(parts: &[Part]) -> bool {
     let mut is_first = true;
     has_explicit_dot(parts, &mut is_first)
@@ -117,9 +117,9 @@ fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
             let before = std::mem::take(is_first);
             alternatives.iter().any(|alternative| {
                 let mut after = before;
-                let spells = has_explicit_dot(alternative, &mut after);
+                let has_dot = has_explicit_dot(alternative, &mut after);
                 *is_first |= after;
-                spells
+                has_dot
             })
         }
         Part::AnyChar | Part::AnyRun | Part::Class { .. } => {
@@ -145,7 +145,7 @@ pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
 
 /// Marks literals that may come first in a segment because everything before them may be empty.
 struct DotMarker {
-    /// Whether everything so far may be empty. A `*` counts as not empty, although it may match nothing.
+    /// Whether all parts so far may be empty. A `*` counts as not empty, although it may match the empty string.
     is_first: bool,
     has_marked: bool,
 }
@@ -167,15 +167,15 @@ impl DotMarker {
                 None => part.clone(),
             },
             Part::Alternatives(alternatives) => {
-                let mut may_be_nothing = false;
+                let mut may_be_empty = false;
                 let marked = alternatives.iter().map(|alternative| {
                     self.is_first = true;
                     let marked = self.mark_leading_dot(alternative);
-                    may_be_nothing |= self.is_first;
+                    may_be_empty |= self.is_first;
                     marked
                 });
                 let marked = Part::Alternatives(marked.collect());
-                self.is_first = may_be_nothing;
+                self.is_first = may_be_empty;
                 marked
             }
             part => part.clone(),

@@ -42,16 +42,16 @@ impl Part {
     }
 }
 
-/// A mistake in a glob, and the byte offset at which it is.
+/// A mistake in a glob, and its byte offset.
 #[derive(Debug)]
 pub(super) struct GlobError {
     pub(super) at: usize,
-    pub(super) what: String,
+    pub(super) message: String,
 }
 
 impl GlobError {
-    pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
-        Self { at, what: what.into() }
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part>, GlobError> {
     parser.sequence(SegmentStart::Yes)
 }
 
-/// Returns whether `text`, a line of an ignore file, keeps the limits of globs.
+/// Returns whether `text`, a line of an ignore file, is within the limits of globs.
 pub(crate) fn within_limits(text: &str) -> bool {
     let (mut nesting, mut alternatives) = (0_usize, 0_usize);
     for byte in text.bytes() {
@@ -78,7 +78,7 @@ pub(crate) fn within_limits(text: &str) -> bool {
     text.len() <= MAX_LEN
 }
 
-/// Whether the next part starts a segment: only there `**` matches directories.
+/// Whether the next part starts a segment: `**` matches directories only there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SegmentStart {
     Yes,
@@ -191,8 +191,8 @@ impl Parser<'_> {
                 Some((_, ',')) => {}
                 Some(_) => break,
                 None => {
-                    let what = "'{' without a '}' after it; write '\\{' for the character";
-                    return Err(GlobError::new(open.min(self.end), what));
+                    let message = "'{' without a '}' after it; write '\\{' for the character";
+                    return Err(GlobError::new(open.min(self.end), message));
                 }
             }
         }

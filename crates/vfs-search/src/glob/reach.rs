@@ -8,8 +8,8 @@ use super::parse::{GlobError, Part};
 /// Maximum number of expansions that every directory is compared with.
 const MAX_ROUTES: usize = 256;
 
-/// Maximum number of segments that are compared. Later ones are assumed to match any name: this may list a directory
-/// too many, but never one too few.
+/// Maximum number of segments that are compared. Later ones are assumed to match any name, so that a search may list
+/// directories without a match, but misses no match.
 const MAX_SEGMENTS: usize = 32;
 
 /// The directories below which a path can match.
@@ -50,7 +50,7 @@ impl Reachability {
         }
     }
 
-    /// Returns the only names in the directory `relative` that are on a route, if the routes spell them all out.
+    /// Returns the names in the directory `relative` that are on a route, if all routes spell out the name.
     pub(super) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         let Reachability::Routes(routes) = self else {
             return None;
@@ -68,7 +68,7 @@ impl Reachability {
         Some(names)
     }
 
-    /// Returns whether something below the directory `relative` can match; the start of the walk is `""`.
+    /// Returns whether an entry below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {
             Reachability::Everywhere => true,

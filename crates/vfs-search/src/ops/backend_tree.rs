@@ -17,10 +17,10 @@ use vfs_core::{
 /// Maximum number of entries of a directory that are resolved at a time.
 const MAX_CONCURRENT_RESOLVES: usize = 16;
 
-/// A tree whose every listing and file is a call of a backend, on the thread that needs it.
+/// A tree whose every listing and file is a call of a backend, made on the thread that needs the result.
 ///
 /// These threads belong to a search pool and may block. If the search was started in a tokio runtime, the calls run in
-/// it.
+/// that runtime.
 #[derive(Debug)]
 pub(crate) struct BackendTree {
     backend: Arc<dyn Backend>,
@@ -47,7 +47,7 @@ impl BackendTree {
         Self { backend, cx, runtime: Handle::try_current().ok() }
     }
 
-    /// Returns `path` without links.
+    /// Returns the real location of `path`, with all links followed.
     fn resolve_path(&self, path: VfsPath) -> Result<ResolveResult> {
         self.block_on(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
@@ -82,10 +82,10 @@ impl BackendTree {
         Ok(links)
     }
 
-    fn block_on<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    fn block_on<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.runtime {
-            Some(runtime) => runtime.block_on(answer),
-            None => futures::executor::block_on(answer),
+            Some(runtime) => runtime.block_on(call),
+            None => futures::executor::block_on(call),
         }
     }
 }
@@ -105,12 +105,12 @@ impl Tree for BackendTree {
 impl Directory for BackendDir {
     fn list(&self) -> Result<Listing> {
         let BackendTree { backend, cx, .. } = &*self.tree;
-        let found = self.tree.block_on(backend.ls(cx, LsRequest::new(self.path.clone())))?;
-        let mut listing = Listing::with_capacity(found.entries.len());
-        listing.problems = found.problems;
-        let links = self.tree.links(&self.path, &found.entries, &mut listing.problems)?;
-        let mut entries = HashMap::with_capacity(found.entries.len());
-        for info in found.entries {
+        let result = self.tree.block_on(backend.ls(cx, LsRequest::new(self.path.clone())))?;
+        let mut listing = Listing::with_capacity(result.entries.len());
+        listing.problems = result.problems;
+        let links = self.tree.links(&self.path, &result.entries, &mut listing.problems)?;
+        let mut entries = HashMap::with_capacity(result.entries.len());
+        for info in result.entries {
             let Some(name) = info.path.name().map(str::to_owned) else { continue };
             let kind = if links.contains(&name) { ChildKind::Link } else { kind_of(&info) };
             listing.push(&name, kind);
@@ -146,9 +146,9 @@ impl Directory for BackendDir {
     fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
         let BackendTree { backend, cx, .. } = &*self.tree;
         let request = DownloadRequest::new(self.path.child(name)?);
-        let answer = self.tree.block_on(request.send(&**backend, cx))?;
+        let response = self.tree.block_on(request.send(&**backend, cx))?;
         let missing = || Error::new(ErrorKind::Internal, "the backend returned neither content nor an error");
-        answer.content.map(Opened::from).ok_or_else(missing)
+        response.content.map(Opened::from).ok_or_else(missing)
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {
@@ -177,11 +177,11 @@ mod tests {
     use crate::testing::path;
     use crate::{Pool, glob_on, grep_on};
 
-    /// A backend that answers listings and downloads and provides no tree: `/d/file`, `/d/circle` that leads to `/d`,
-    /// and `/way` that leads there too.
+    /// A backend that provides listings and downloads but no tree: the file `/d/file`, and the links `/d/circle` and
+    /// `/way`, which both lead to `/d`.
     #[derive(Debug, Default)]
     struct Linked {
-        /// The error of resolving `/d/file`, if it fails.
+        /// The error with which resolving `/d/file` fails, if it does.
         failure: Option<ErrorKind>,
     }
 
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_a_backend_that_lends_no_tree_are_told_from_what_they_lead_to() {
+    fn links_of_a_backend_that_provides_no_tree_are_distinguished_from_their_targets() {
         let (pool, cx) = (Pool::new(1), OpContext::new());
         let tree = || Arc::new(BackendTree::new(Arc::new(Linked::default()), OpContext::new()));
         for (start, found) in [("/", "/d/file"), ("/d", "/d/file"), ("/way", "/way/file")] {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_resolved_is_found_and_told_as_a_problem() {
+    fn a_file_that_cannot_be_resolved_is_found_and_reported_as_a_problem() {
         let (pool, cx) = (Pool::new(1), OpContext::new());
         for (kind, found, problem) in [
             (ErrorKind::Busy, &["/d/file"][..], "/d/file"),

@@ -44,7 +44,7 @@ pub(crate) fn walk_entries<V: SearchVisitor>(
         };
         let entry = WalkEntry::of(&entries, step);
         let item = match visitor.filter_entry(entry) {
-            // Check before describing the entry: an entry over the limit needs no description.
+            // Check the limit before describing the entry: an entry beyond the limit needs no description.
             Ok(FilterDecision::Keep) if collected.is_full() => break,
             Ok(FilterDecision::Keep) => {
                 cx.check()?;

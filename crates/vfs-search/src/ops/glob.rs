@@ -22,19 +22,20 @@ use crate::walk::visibility::Visibility;
 ///
 /// * Entries are sorted by the bytes of the full path. Only directories that the pattern can reach are listed; if it
 ///   spells out the names in a directory, these are looked up instead.
-/// * Hidden and ignored entries are left out unless the request includes them, and counted in `skipped` as far as the
-///   walk meets them. A hidden name is found if the pattern spells its leading dot: `.env*` finds `.env`, `*` does
-///   not. With [`HiddenNames::Spelled`](vfs_core::search::HiddenNames::Spelled), a pattern without a `/` is matched in hidden
-///   directories, too.
+/// * Hidden and ignored entries are left out unless the request includes them, and those that the walk encounters are
+///   counted in `skipped`. A hidden name is found if the pattern spells its leading dot: `.env*` finds `.env`, `*`
+///   does not. With [`HiddenNames::Spelled`](vfs_core::search::HiddenNames::Spelled), a pattern without a `/` is
+///   matched in hidden directories, too.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, is in `problems` if it leads nowhere, outside or in a circle.
-/// * At most 1,000 problems are kept. If there are more, one further problem says how many.
+/// * At most 1,000 problems are returned. If there are more, one further problem says how many.
 /// * With `limit`, `truncated` says whether there is at least one more entry.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the
-/// directory itself, and the context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
+/// [`InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`NotFound`](vfs_core::ErrorKind::NotFound),
+/// [`NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the directory itself, and the
+/// context's [`Cancelled`](vfs_core::ErrorKind::Cancelled) and [`Timeout`](vfs_core::ErrorKind::Timeout).
 pub fn glob(tree: Arc<dyn Tree>, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
     let collected = walk_entries::<GlobVisitor>(&tree, cx, req, req.limit)?;
     Ok(glob_result(collected, &req.path))

@@ -76,7 +76,7 @@ async fn collect(mut events: GrepEventStream, start: &VfsPath, max_bytes: Option
     Ok(result)
 }
 
-/// Appends `item` unless there is no memory for a longer list, and returns whether it did.
+/// Appends `item` unless there is no memory for a longer list. Returns whether the item was appended.
 pub(crate) fn try_push<T>(items: &mut Vec<T>, item: T) -> bool {
     let has_room = items.try_reserve(1).is_ok();
     if has_room {
@@ -131,11 +131,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_has_bounded_room_whatever_is_asked_for() {
-        for (asked, budget) in
+    fn the_budget_of_a_result_is_bounded_for_every_requested_size() {
+        for (max_bytes, budget) in
             [(None, 32 << 20), (Some(1), 1), (Some(200 << 20), 200 << 20), (Some(u64::MAX), 256 << 20)]
         {
-            assert_eq!(ByteBudget::of(asked).0, budget, "{asked:?}");
+            assert_eq!(ByteBudget::of(max_bytes).0, budget, "{max_bytes:?}");
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::query::compiled::CompiledQuery;
 /// * The search starts at the first poll, on the workers of [`Pool::global`], and never runs far ahead of the
 ///   consumer. Dropping the stream ends it. The context's token and deadline end it too, even if the workers are
 ///   stuck.
-/// * The summary counts what visibility, binary detection, links and limits leave out. A file that the request names
-///   is searched whatever visibility, globs and types say, as in ripgrep.
+/// * The summary counts the entries that visibility, binary detection, links and limits leave out. A file that the
+///   request names is searched even if visibility, globs or types would exclude it, as in ripgrep.
 /// * A file with a NUL in its first mebibyte is binary, unless a byte order mark of UTF-16 makes it text.
 /// * A literal that contains a line break makes the search multiline and also matches `\r\n`. `$` matches before
 ///   `\r\n`.
@@ -34,7 +34,7 @@ use crate::query::compiled::CompiledQuery;
 /// * A line of over 64 MiB is a problem, and in a multiline search a file of over 64 MiB. The bound is lower for an
 ///   expression with many repetitions: 1 GiB divided by the number of places to which its counted repetitions expand,
 ///   about 105 KiB for the largest.
-/// * A file with over 64 MiB more than it claims is a problem.
+/// * A file whose content exceeds its stated size by more than 64 MiB is a problem.
 /// * A pattern whose counted repetitions expand to over 10,000 places, such as `(a{100}){101}`, is invalid.
 ///
 /// # Errors
@@ -78,21 +78,21 @@ impl GrepEventStream {
         }
     }
 
-    /// Returns the next event if it is another match of the same file, has arrived already, and `wanted` accepts it.
-    /// This is the cheapest way to take many matches.
+    /// Returns the next event if it is another match of the same file, has arrived already, and `predicate` accepts
+    /// it. This is the cheapest way to take many matches.
     #[inline]
-    pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+    pub(crate) fn next_match_if(&mut self, predicate: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         if !self.file_counted || self.receiver.request().limit.is_some() {
             return None;
         }
-        let line = self.receiver.next_match_if(wanted)?;
+        let line = self.receiver.next_match_if(predicate)?;
         self.summary.matches += 1;
         Some(line)
     }
 
-    /// Ends the search, and returns the summary so far with the truncation `why`.
-    pub(crate) fn stop(mut self, why: Truncation) -> GrepSummary {
-        self.summary.truncated = Some(why);
+    /// Ends the search, and returns the summary so far, marked as truncated by `truncation`.
+    pub(crate) fn stop(mut self, truncation: Truncation) -> GrepSummary {
+        self.summary.truncated = Some(truncation);
         std::mem::take(&mut self.summary)
     }
 

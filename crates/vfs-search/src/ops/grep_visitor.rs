@@ -25,7 +25,7 @@ impl SearchVisitor for CompiledQuery {
         &req.path
     }
 
-    fn wants_nothing(&self) -> bool {
+    fn has_zero_limit(&self) -> bool {
         self.limit == Some(0) || self.limit_per_file == Some(0)
     }
 
@@ -46,7 +46,7 @@ impl SearchVisitor for CompiledQuery {
         let kind = match entry.kind() {
             ChildKind::Link => match entry.dir().follow_link(entry.name()) {
                 Ok(kind) => kind,
-                // The link was resolved only to find out whether it leads to a directory, and it leads nowhere.
+                // The link was resolved only to determine whether its target is a directory, and it has no target.
                 Err(error) if !matches && (is_left_out || error.kind() == ErrorKind::NotFound) => {
                     return Ok(FilterDecision::Drop);
                 }

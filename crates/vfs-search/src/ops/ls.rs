@@ -20,13 +20,14 @@ use crate::walk::visibility::Visibility;
 /// * Every entry is listed, including hidden and ignored ones, sorted by the bytes of the full path.
 /// * A link inside the tree is described by its target, and not followed.
 /// * An entry that cannot be described is in `problems`.
-/// * At most 1,000 problems are kept. If there are more, one further problem says how many.
+/// * At most 1,000 problems are returned. If there are more, one further problem says how many.
 /// * With `limit`, entries that are not returned are not described either.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`](vfs_core::ErrorKind::NotFound), [`ErrorKind::NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of listing the directory itself, and the
-/// context's [`ErrorKind::Cancelled`](vfs_core::ErrorKind::Cancelled) and [`ErrorKind::Timeout`](vfs_core::ErrorKind::Timeout).
+/// [`NotFound`](vfs_core::ErrorKind::NotFound), [`NotADirectory`](vfs_core::ErrorKind::NotADirectory), the errors of
+/// listing the directory itself, and the context's [`Cancelled`](vfs_core::ErrorKind::Cancelled) and
+/// [`Timeout`](vfs_core::ErrorKind::Timeout).
 pub fn ls(tree: Arc<dyn Tree>, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
     let collected = walk_entries::<LsVisitor>(&tree, cx, req, req.limit)?;
     Ok(ls_result(collected, &req.path))

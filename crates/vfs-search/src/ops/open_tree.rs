@@ -12,8 +12,8 @@ use crate::engine::pool::Pool;
 use crate::ops::backend_tree::BackendTree;
 use crate::ops::grep_stream::grep_stream_on;
 
-/// Returns the tree of `backend`. If the backend is [`TreeProvider`](vfs_core::TreeProvider), it lends the tree; otherwise
-/// the tree calls it for listings and whole files as the search needs them.
+/// Returns the tree of `backend`. A [`TreeProvider`](vfs_core::TreeProvider) lends its own tree; for other backends the
+/// returned tree calls the backend for listings and whole files as the search needs them.
 ///
 /// # Errors
 ///

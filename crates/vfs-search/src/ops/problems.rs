@@ -2,10 +2,10 @@
 
 use vfs_core::{Error, ErrorKind, Problem, VfsPath};
 
-/// Maximum number of problems that are kept individually.
+/// Maximum number of problems that are stored individually.
 const MAX_PROBLEMS: usize = 1000;
 
-/// Keeps the first thousand problems and counts the rest.
+/// Stores the first thousand problems and counts the rest.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemCollector {
     problems: Vec<Problem>,
@@ -21,8 +21,8 @@ impl ProblemCollector {
         }
     }
 
-    /// Returns the problems. If there were more than are kept, the last one says how many. `start` is where the walk
-    /// started.
+    /// Returns the problems. If there were more than the maximum, the last one says how many; its path is `start`,
+    /// where the walk started.
     pub(crate) fn into_vec(self, start: &VfsPath) -> Vec<Problem> {
         let mut problems = self.problems;
         if self.omitted > 0 {

@@ -4,7 +4,7 @@ use vfs_core::{Error, ErrorKind, Pattern, Result};
 
 use crate::query::regex::{check_regex, escape_trailing_comment, literal_lines};
 
-/// Returns a pattern that matches where one of `patterns` does.
+/// Returns a pattern that matches wherever one of `patterns` matches.
 ///
 /// # Behaviour
 ///
@@ -38,7 +38,7 @@ fn to_group(pattern: &Pattern) -> Result<String> {
         }
         Pattern::Literal(text) => literal_lines(text),
         Pattern::Regex(regex) => {
-            // Checked alone: `a)|(b` is malformed, although a group around it is not.
+            // Check the expression alone: `a)|(b` is malformed, but the group around it would be valid.
             check_regex(regex)?;
             escape_trailing_comment(regex.clone())
         }

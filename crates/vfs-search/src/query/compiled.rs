@@ -10,11 +10,11 @@ use crate::query::matcher::LineMatcher;
 use crate::query::regex;
 use crate::query::required_literals::required_literals;
 
-/// Maximum bytes that one worker holds of a line, or of a file in a multiline search.
+/// Maximum bytes of a line, or of a file in a multiline search, in the buffer of one worker.
 const HEAP_LIMIT: usize = 64 << 20;
 
-/// Maximum bytes of context lines that one worker holds in addition to a line, so that the longest lines have room for
-/// some.
+/// Maximum bytes of context lines that one worker buffers in addition to a line, so that even the longest lines have
+/// room for some context.
 const CONTEXT_LIMIT: usize = 64 << 20;
 
 /// Approximate maximum of steps in one call of the engine, which cannot be interrupted: bytes times places of the
@@ -30,11 +30,12 @@ pub(crate) struct CompiledQuery {
     pub(crate) expansion: u64,
     /// Maximum number of bytes after a match that the engine reads.
     pub(crate) max_lookahead: usize,
-    /// Literals of which a file must contain one to be worth opening, if the pattern requires any.
+    /// Literals of which a matching file must contain at least one, if the pattern requires any. Files without them are
+    /// not opened.
     pub(crate) required: Option<Sought>,
     /// Maximum bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
-    /// Maximum bytes of lines that are held in addition to a line, since they may become its context.
+    /// Maximum bytes of lines that are buffered in addition to a line, since they may become its context.
     pub(crate) context_limit: usize,
     pub(crate) filter: FileFilter,
     pub(crate) hidden: HiddenNames,
@@ -94,15 +95,15 @@ impl CompiledQuery {
         !self.invert && self.before == 0 && self.after == 0
     }
 
-    /// Returns whether lines are held in addition to the searched one, since they may become its context.
-    pub(crate) fn holds_context(&self) -> bool {
+    /// Returns whether lines are buffered in addition to the searched one, since they may become its context.
+    pub(crate) fn buffers_context(&self) -> bool {
         !self.multiline && (self.before > 0 || self.after > 0)
     }
 
     /// Creates a searcher for one worker.
     pub(crate) fn searcher(&self) -> Searcher {
         // If there is room for context, the reader ensures that no line exceeds the limit.
-        let context = if self.holds_context() { self.context_limit } else { 0 };
+        let context = if self.buffers_context() { self.context_limit } else { 0 };
         // In a multiline search the sink sees all matches on adjacent lines at once; to report a file, one such block
         // is enough.
         let is_one_enough = self.output == GrepOutput::Files && self.multiline && !self.invert;
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_that_repeat_much_take_shorter_lines() {
+    fn expressions_with_many_repetitions_have_a_lower_line_limit() {
         for (expansion, expected) in [(0, 64 << 20), (16, 64 << 20), (32, 32 << 20), (10_000, 107_374)] {
             assert_eq!(heap_limit(expansion), expected);
         }

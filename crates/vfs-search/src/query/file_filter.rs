@@ -47,10 +47,10 @@ impl FileFilter {
         names.map(|names| names.concat())
     }
 
-    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the globs ask for.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the globs include.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
         if !self.has_includes && self.hidden == HiddenNames::Spelled {
-            // The same as for the glob `*`.
+            // Without globs, the result is that of the glob `*`.
             return DotVisibility::ContentsOnly;
         }
         self.includes().map(|glob| glob.hidden_override(relative, name)).fold(DotVisibility::Hidden, DotVisibility::or)

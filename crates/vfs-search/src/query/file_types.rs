@@ -31,10 +31,10 @@ pub fn file_type_names() -> Vec<String> {
 pub(crate) fn select(names: &[String]) -> Result<Types> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();
-    let known = builder.definitions();
+    let definitions = builder.definitions();
     for name in names {
-        if name != "all" && !known.iter().any(|definition| definition.name() == name) {
-            return Err(unknown_type(name, &known));
+        if name != "all" && !definitions.iter().any(|definition| definition.name() == name) {
+            return Err(unknown_type(name, &definitions));
         }
         builder.select(name);
     }
@@ -45,17 +45,17 @@ fn definitions() -> Vec<FileTypeDef> {
     TypesBuilder::new().add_defaults().definitions()
 }
 
-fn unknown_type(name: &str, known: &[FileTypeDef]) -> Error {
+fn unknown_type(name: &str, definitions: &[FileTypeDef]) -> Error {
     const MAX_HINTS: usize = 5;
     let shown = &name[..name.floor_char_boundary(100)];
     let extension = format!("*.{}", name.trim_start_matches(['*', '.']));
-    let alias = TYPE_ALIASES.iter().filter(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, meant)| *meant);
-    let by_extension = known.iter().filter(|definition| definition.globs().contains(&extension));
-    let beginning: String = name.chars().take(2).collect();
-    let by_beginning =
-        known.iter().filter(|definition| !beginning.is_empty() && definition.name().starts_with(&beginning));
+    let alias = TYPE_ALIASES.iter().filter(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, target)| *target);
+    let by_extension = definitions.iter().filter(|definition| definition.globs().contains(&extension));
+    let prefix: String = name.chars().take(2).collect();
+    let by_prefix =
+        definitions.iter().filter(|definition| !prefix.is_empty() && definition.name().starts_with(&prefix));
     let mut hints: Vec<&str> = Vec::new();
-    for hint in alias.chain(by_extension.chain(by_beginning).map(FileTypeDef::name)) {
+    for hint in alias.chain(by_extension.chain(by_prefix).map(FileTypeDef::name)) {
         if hints.len() < MAX_HINTS && !hints.contains(&hint) {
             hints.push(hint);
         }
@@ -81,15 +81,15 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_spoken_are_of_the_table() {
+    fn aliases_lead_to_names_of_the_table_and_are_not_names_themselves() {
         let names = file_type_names();
-        assert!(TYPE_ALIASES.iter().all(|(alias, meant)| {
-            names.iter().any(|name| name == meant) && !names.iter().any(|name| name == alias)
+        assert!(TYPE_ALIASES.iter().all(|(alias, target)| {
+            names.iter().any(|name| name == target) && !names.iter().any(|name| name == alias)
         }));
     }
 
     #[test]
-    fn an_unknown_type_is_named_with_near_names() {
+    fn the_error_for_an_unknown_type_suggests_similar_names() {
         for (name, hint) in
             [("rs", "rust"), (".rs", "rust"), ("pyth", "python"), ("JavaScript", "did you mean js?"), ("c++", "cpp")]
         {

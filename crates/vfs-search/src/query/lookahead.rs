@@ -6,7 +6,8 @@ use regex_syntax::hir::{Hir, HirKind};
 /// takes precedence. Returns `None` if the expression sets no bound, as in `[^"]*"|x`: each `x` may start a match that
 /// ends far away, or never.
 ///
-/// If there is a bound, the engine reads at most so many bytes without a match before it gives up.
+/// If there is a bound, it is also the maximum number of bytes that the engine reads without a match before it gives
+/// up.
 pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
     if let Some(max_match_len) = max_match_len(hir) {
         return Some(max_match_len);
@@ -14,15 +15,15 @@ pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         // From the minimum number of repetitions on, each further one completes a match.
         HirKind::Repetition(repetition) => {
-            let least = usize::try_from(repetition.min.max(1)).ok()?;
-            Some(max_match_len(&repetition.sub)?.saturating_mul(least))
+            let min_count = usize::try_from(repetition.min.max(1)).ok()?;
+            Some(max_match_len(&repetition.sub)?.saturating_mul(min_count))
         }
         HirKind::Capture(capture) => max_lookahead(&capture.sub),
         HirKind::Concat(parts) => {
             let (last, others) = parts.split_last()?;
             others.iter().try_fold(max_lookahead(last)?, |sum, part| Some(sum.saturating_add(max_match_len(part)?)))
         }
-        HirKind::Alternation(parts) => parts.iter().try_fold(0, |most, part| Some(max_lookahead(part)?.max(most))),
+        HirKind::Alternation(parts) => parts.iter().try_fold(0, |max, part| Some(max_lookahead(part)?.max(max))),
         _ => None,
     }
 }
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_up_soon_is_bounded() {
+    fn the_lookahead_is_bounded_if_the_engine_gives_up_soon() {
         for (regex, expected) in [
             ("abc", Some(3)),
             ("(?-u)[xy]", Some(1)),

@@ -56,8 +56,8 @@ impl LineMatcher {
         }
     }
 
-    /// Finds the next match as long as `should_continue` returns `true`. It is called for each match of the engine,
-    /// including those that do not count.
+    /// Finds the next match as long as `should_continue` returns `true`. The predicate is called for each match of the
+    /// engine, including those that this matcher rejects.
     pub(crate) fn find_while(
         &self,
         haystack: &[u8],

@@ -67,7 +67,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(CACHE_LIMIT)
         .nest_limit(MAX_GROUP_NESTING * 2);
-    // A literal looks no further than its own length, in any case of its letters.
+    // The engine looks no further than the length of a literal, whether or not case is ignored.
     let (mut expansion, mut max_lookahead) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
@@ -250,12 +250,12 @@ fn expansion(hir: &Hir, in_repetition: InRepetition) -> u64 {
     }
 }
 
-/// Rejects a string that is not a valid regex by itself. The error names the mistake and its position.
+/// Rejects a string that is not a valid regex by itself. The error describes the mistake and its position.
 pub(crate) fn check_regex(regex: &str) -> Result<()> {
     check_expression(regex, true).map(drop)
 }
 
-/// Parses `regex`. The error names the mistake and its position.
+/// Parses `regex`. The error describes the mistake and its position.
 fn parse(regex: &str) -> Result<Ast> {
     parser().parse(regex).map_err(|error| syntax_error(regex, &error.kind().to_string(), error.span()))
 }
@@ -285,23 +285,23 @@ impl ast::Visitor for EndAnchors {
     }
 }
 
-fn syntax_error(regex: &str, what: &str, span: &ast::Span) -> Error {
+fn syntax_error(regex: &str, mistake: &str, span: &ast::Span) -> Error {
     const EXCERPT_BYTES: usize = 40;
     let (start, end) = (span.start.offset.min(regex.len()), span.end.offset.min(regex.len()));
     let from = regex.floor_char_boundary(start.saturating_sub(EXCERPT_BYTES));
     let to = regex.ceil_char_boundary((end.min(start + EXCERPT_BYTES) + EXCERPT_BYTES).min(regex.len()));
-    invalid_regex(&format!("{what}, at byte {start}, near '{}'", &regex[from..to]))
+    invalid_regex(&format!("{mistake}, at byte {start}, near '{}'", &regex[from..to]))
 }
 
-fn invalid_regex(what: &str) -> Error {
-    invalid_pattern(format!("Invalid regex pattern: {what}"))
+fn invalid_regex(reason: &str) -> Error {
+    invalid_pattern(format!("Invalid regex pattern: {reason}"))
 }
 
 /// Returns the error for an invalid pattern of any kind.
-fn invalid_pattern_of(pattern: &Pattern, what: &str) -> Error {
+fn invalid_pattern_of(pattern: &Pattern, reason: &str) -> Error {
     match pattern {
-        Pattern::Regex(_) => invalid_regex(what),
-        _ => invalid_pattern(format!("Invalid pattern: {what}")),
+        Pattern::Regex(_) => invalid_regex(reason),
+        _ => invalid_pattern(format!("Invalid pattern: {reason}")),
     }
 }
 
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_pattern_is_named_in_the_documents_words() {
+    fn the_error_for_an_invalid_pattern_starts_with_the_words_of_the_documentation() {
         let nested = format!("{}a{}", "(".repeat(3000), ")".repeat(3000));
         for regex in [
             "(unclosed",
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_as_deep_as_may_be_is_taken_as_it_is() {
+    fn an_expression_of_the_maximum_nesting_is_accepted() {
         let deep = |inner: &str| format!("{}{inner}{}", "(".repeat(99), ")".repeat(99));
         for (regex, text) in [
             (deep("#a"), "#a"),

@@ -1,4 +1,4 @@
-//! Required literals: texts of which a file must contain one for a request to match.
+//! Required literals: texts of which every matching file contains at least one.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_is_told_and_nothing_else() {
+    fn literals_are_returned_only_if_every_match_requires_one() {
         for (regex, expected) in [
             ("needle", Some(vec!["needle"])),
             (r"\bfn \w+_all\(", Some(vec!["_all("])),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_text_it_is_the_longest_line() {
+    fn a_literal_pattern_requires_its_longest_line() {
         for (req, expected) in [
             (GrepRequest::literal("a.b"), Some("a.b")),
             (GrepRequest::literal("one\nlonger line\n"), Some("longer line")),

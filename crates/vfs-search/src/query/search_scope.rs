@@ -1,11 +1,11 @@
-//! Scope of a request: the directories in which it can find something.
+//! Scope of a request: the directories in which it can find entries.
 
 use vfs_core::{GlobRequest, GrepRequest, LsRequest, Result, VfsPath};
 
 use crate::glob::GlobPattern;
 use crate::query::file_filter::FileFilter;
 
-/// The directories in which a request can find something, derived from its patterns alone.
+/// The directories in which a request can find entries, derived from its patterns alone.
 ///
 /// ```
 /// use vfs_core::{GlobRequest, VfsPath};
@@ -24,7 +24,7 @@ pub struct SearchScope {
 enum ScopeFilter {
     Glob(GlobPattern),
     Grep(Box<FileFilter>),
-    /// Directories at most so many levels below the start; `None` for all.
+    /// Directories at most this many levels below the start; `None` for all.
     Depth(Option<u32>),
 }
 
@@ -53,12 +53,12 @@ impl SearchScope {
         Self { start: req.path.clone(), filter: ScopeFilter::Depth(depth) }
     }
 
-    /// Returns whether the search looks into `directory`, or into a directory below it.
+    /// Returns whether the search enters `directory` or a directory below it.
     ///
-    /// The search does so if something there can be found, if it starts there or below, if it has to determine whether
-    /// a listing is truncated there, or if the `.git/info/exclude` of a directory in scope may be there.
+    /// The search does so if an entry there can be a result, if it starts there or below, if it has to determine
+    /// whether a listing is truncated there, or if the `.git/info/exclude` of a directory in scope may be there.
     pub fn reaches(&self, directory: &VfsPath) -> bool {
-        if self.start.starts_with(directory) || self.may_hold_exclude_file(directory) {
+        if self.start.starts_with(directory) || self.may_contain_exclude_file(directory) {
             return true;
         }
         let Some(relative) = directory.strip_prefix(&self.start) else { return false };
@@ -71,14 +71,14 @@ impl SearchScope {
         })
     }
 
-    fn may_hold_exclude_file(&self, directory: &VfsPath) -> bool {
+    fn may_contain_exclude_file(&self, directory: &VfsPath) -> bool {
         let git = match directory.name() {
             Some("info") => directory.parent().filter(|above| above.name() == Some(".git")),
             Some(".git") => Some(directory.clone()),
             _ => None,
         };
-        let holder = git.and_then(|git| git.parent());
-        !matches!(self.filter, ScopeFilter::Depth(_)) && holder.is_some_and(|holder| self.reaches(&holder))
+        let worktree = git.and_then(|git| git.parent());
+        !matches!(self.filter, ScopeFilter::Depth(_)) && worktree.is_some_and(|worktree| self.reaches(&worktree))
     }
 
     fn should_enter(&self, parent: &str, name: &str, depth: usize) -> bool {

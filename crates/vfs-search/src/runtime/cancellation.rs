@@ -3,7 +3,7 @@
 use tokio::time::sleep_until;
 use vfs_core::{OpContext, Result, VfsPath};
 
-/// Returns what `work` returns, unless `cx` is cancelled or its deadline passes first: then `work` is dropped.
+/// Returns the output of `work`, unless `cx` is cancelled or its deadline passes first: then `work` is dropped.
 ///
 /// A context with a deadline needs a tokio runtime with a timer.
 ///

@@ -13,21 +13,21 @@
 pub const FILE_SIZE_SIGNAL: i32 = libc::SIGXFSZ;
 
 /// Runs `work` on this thread. Writes of `work` beyond the limit on the size of files fail with `EFBIG` instead of
-/// ending the process. Returns its value, and whether it met the limit.
+/// ending the process. Returns the value of `work`, and whether `work` exceeded the limit.
 ///
 /// # Behaviour
 ///
-/// * The signal handlers of the process stay as they are, and so do the signals that this thread blocks. If the thread
-///   blocks SIGXFSZ already, nothing is done, and it is not known whether `work` met the limit.
-/// * On systems other than Linux nothing is done either.
+/// * The signal handlers of the process and the signal mask of this thread stay as they are.
+/// * If the thread blocks SIGXFSZ already, and on systems other than Linux, `work` just runs, and the second value is
+///   always `false`.
 pub fn without_size_signal<T>(work: impl FnOnce() -> T) -> (T, bool) {
-    let mut met_limit = false;
+    let mut has_exceeded_limit = false;
     #[cfg(target_os = "linux")]
-    let blocked = linux::BlockedSignal::new(&mut met_limit);
+    let blocked = linux::BlockedSignal::new(&mut has_exceeded_limit);
     let value = work();
     #[cfg(target_os = "linux")]
     drop(blocked);
-    (value, met_limit)
+    (value, has_exceeded_limit)
 }
 
 #[cfg(target_os = "linux")]
@@ -80,8 +80,8 @@ mod linux {
     /// Removes a pending signal from this thread, and returns whether there was one. At most one can be pending.
     fn consume_pending(signal: &libc::sigset_t) -> bool {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the set and the time are initialised and outlive the call, which accepts null and then writes
-        // nothing.
+        // SAFETY: the set and the time are initialised and outlive the call, which accepts null for the details of the
+        // signal and then writes none.
         unsafe { libc::sigtimedwait(signal, ptr::null_mut(), &raw const at_once) == libc::SIGXFSZ }
     }
 }

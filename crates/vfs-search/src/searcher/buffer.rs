@@ -23,10 +23,10 @@ impl AlignedBuffer {
             return;
         }
         let mut bytes = vec![0; len + PAGE_BYTES];
-        // If the alignment cannot be computed, any start is as good as another.
+        // If the alignment cannot be computed, any start will do.
         let start = bytes.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
-        let held = self.bytes();
-        bytes[start..start + held.len()].copy_from_slice(held);
+        let contents = self.bytes();
+        bytes[start..start + contents.len()].copy_from_slice(contents);
         bytes.truncate(start + len);
         *self = Self { bytes, start };
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_begins_with_a_page_and_keeps_what_is_in_it() {
+    fn a_buffer_starts_on_a_page_and_keeps_its_contents() {
         let mut buffer = AlignedBuffer::default();
         assert_eq!(buffer.bytes(), b"");
         for len in [10, 64 << 10, 100, 1 << 20] {

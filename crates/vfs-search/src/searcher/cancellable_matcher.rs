@@ -11,7 +11,7 @@ use crate::query::matcher::LineMatcher;
 /// Number of bytes that may be scanned again between two checks for an interruption.
 const CANCEL_CHECK_BYTES: usize = 64 << 10;
 
-/// Cost of a match itself, in bytes that could have been scanned instead.
+/// Cost of a match in addition to the bytes that are scanned again for it, in bytes.
 const MATCH_COST_BYTES: usize = 64;
 
 /// The matcher of one file.
@@ -55,8 +55,8 @@ impl<'a> CancellableMatcher<'a> {
         self.is_stopped.get()
     }
 
-    /// Returns how many bytes of `haystack` after `found` may have been scanned, and are scanned again for the next
-    /// match.
+    /// Returns the maximum number of bytes of `haystack` after `found` that were scanned already, and are scanned again
+    /// for the next match.
     pub(crate) fn rescan_cost(&self, haystack: &[u8], found: Match) -> usize {
         self.max_lookahead.min(haystack.len().saturating_sub(found.end()))
     }
@@ -73,11 +73,11 @@ impl<'a> CancellableMatcher<'a> {
     ///
     /// The engine of a multiline search looks for each match in the rest of its text as if that were the whole text.
     fn find_on_new_line(&self, rest: &[u8]) -> Result<Option<Match>, NoError> {
-        let given = rest.len().saturating_sub(self.bytes_after_reported.get());
+        let reported = rest.len().saturating_sub(self.bytes_after_reported.get());
         let mut from = 0;
         while from == 0 || from < rest.len() {
             let Some(found) = self.find_next(&rest[from..], 0)?.map(|found| found.offset(from)) else { break };
-            if found.start() >= given || found.end() > given {
+            if found.start() >= reported || found.end() > reported {
                 self.bytes_after_reported.set(rest.len() - end_of_lines(rest, found));
                 return Ok(Some(found));
             }
@@ -86,7 +86,7 @@ impl<'a> CancellableMatcher<'a> {
         Ok(None)
     }
 
-    /// Records a match after which `rescan_cost` bytes are scanned again, and returns whether to go on.
+    /// Records a match after which `rescan_cost` bytes are scanned again. Returns whether the search continues.
     pub(crate) fn record_match(&self, rescan_cost: usize) -> bool {
         let bytes_since_check =
             self.bytes_since_check.get().saturating_add(rescan_cost).saturating_add(MATCH_COST_BYTES);

@@ -13,7 +13,8 @@ use crate::searcher::encoding::BINARY_WINDOW;
 /// Initial size of the head in bytes; it grows up to the window for NUL bytes.
 const INITIAL_READ_BYTES: usize = 64 << 10;
 
-/// Number of bytes that are read at once from a long file: what stays in the processor's cache while it is searched.
+/// Number of bytes that are read at once from a long file, so few that they stay in the processor's cache while they
+/// are searched.
 const READ_BYTES: usize = 256 << 10;
 
 /// Why a file was not searched to its end.
@@ -22,14 +23,14 @@ pub(crate) enum SearchAbort {
     Problem(Error),
 }
 
-/// Whether the buffer holds everything that the reader has.
+/// Whether the buffer contains the whole content of the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReachedEnd {
     Yes,
     No,
 }
 
-/// Reads the head of `reader`, which claims to have `size` bytes, up to the window for NUL bytes.
+/// Reads the head of `reader`, whose stated size is `size` bytes, up to the window for NUL bytes.
 pub(crate) fn read_head(
     buffer: &mut AlignedBuffer,
     reader: &mut dyn Read,
@@ -45,14 +46,14 @@ pub(crate) fn read_head(
             if filled >= BINARY_WINDOW {
                 return Ok((filled, ReachedEnd::No));
             }
-            let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-            buffer.grow(claimed.max(filled * 2).clamp(INITIAL_READ_BYTES, BINARY_WINDOW));
+            let stated = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+            buffer.grow(stated.max(filled * 2).clamp(INITIAL_READ_BYTES, BINARY_WINDOW));
         }
         match reader.read(&mut buffer.bytes_mut()[filled..]) {
             Ok(0) => return Ok((filled, ReachedEnd::Yes)),
             Ok(read) => {
                 filled += read;
-                // The reader has returned all that it claims although there was room for more, so no further read is
+                // The reader has returned its stated size although there was room for more, so no further read is
                 // needed.
                 if filled as u64 == size && filled < buffer.len() {
                     return Ok((filled, ReachedEnd::Yes));
@@ -75,7 +76,7 @@ pub(crate) struct LineChunks<'a, R> {
 }
 
 impl<'a, R: Read> LineChunks<'a, R> {
-    /// Creates the chunks of `start`, the beginning of a line, followed by what `reader` returns. No line may be
+    /// Creates the chunks of `start`, the beginning of a line, followed by the content of `reader`. No line may be
     /// longer than `max_line_bytes`, which is more than one read returns.
     pub(crate) fn new(buffer: &'a mut AlignedBuffer, start: &[u8], reader: R, max_line_bytes: usize) -> Self {
         buffer.grow(start.len());
@@ -115,18 +116,18 @@ impl<'a, R: Read> LineChunks<'a, R> {
 
     /// Makes room for a read after the unfinished line, and returns the position of the read.
     fn make_room(&mut self) -> usize {
-        let held = self.unfinished.len();
-        if held > READ_BYTES && self.unfinished.end + READ_BYTES <= self.buffer.len() {
+        let pending = self.unfinished.len();
+        if pending > READ_BYTES && self.unfinished.end + READ_BYTES <= self.buffer.len() {
             return self.unfinished.end;
         }
         // The line moves so that it ends on a page boundary, and the read starts on one.
-        let at = held.next_multiple_of(PAGE_BYTES);
+        let at = pending.next_multiple_of(PAGE_BYTES);
         if at + READ_BYTES > self.buffer.len() {
             let doubled = (2 * self.buffer.len()).min(self.max_line_bytes.saturating_add(READ_BYTES));
             self.buffer.grow(doubled.max(at + READ_BYTES));
         }
-        self.buffer.bytes_mut().copy_within(self.unfinished.clone(), at - held);
-        self.unfinished = at - held..at;
+        self.buffer.bytes_mut().copy_within(self.unfinished.clone(), at - pending);
+        self.unfinished = at - pending..at;
         at
     }
 }
@@ -137,13 +138,13 @@ mod tests {
 
     use super::*;
 
-    /// Returns at most so many bytes at a time.
+    /// A reader that returns at most the given number of bytes at a time.
     struct LimitedReader<'a>(&'a [u8], usize);
 
     impl Read for LimitedReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let most = buffer.len().min(self.1);
-            self.0.read(&mut buffer[..most])
+            let limit = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..limit])
         }
     }
 

@@ -29,10 +29,10 @@ use crate::searcher::prefilter::{ContentLearner, Prefilter};
 use crate::searcher::sink::{FileSink, SinkBuffers};
 use crate::walk::dir_entries::WalkEntry;
 
-/// Maximum number of bytes that a file may have beyond the size it claims. A file that claims nothing may be endless.
+/// Maximum number of bytes that a file may have beyond its stated size. A file whose stated size is 0 may be endless.
 const MAX_EXCESS_BYTES: u64 = 64 << 20;
 
-/// Minimum size of a text, in bytes, whose search time is worth measuring.
+/// Minimum size in bytes of a text whose search time is measured.
 const MIN_TIMED_BYTES: usize = 16 << 10;
 
 /// Number of bytes that are searched for a literal between two checks for an interruption.
@@ -66,7 +66,7 @@ impl FileSearcher {
         }
     }
 
-    /// Searches the file `entry` like [`search`](Self::search), unless a remembered sketch shows that nothing matches.
+    /// Searches the file `entry` like [`search`](Self::search), unless a cached sketch shows that nothing matches.
     pub(crate) fn visit(
         &mut self,
         query: &CompiledQuery,
@@ -75,7 +75,7 @@ impl FileSearcher {
         is_interrupted: &dyn Fn() -> bool,
     ) {
         if let Some(outcome) = self.prefilter.lookup(query, entry) {
-            // If the consumer is gone, the caller notices it before the next file.
+            // If the consumer has dropped the search, the caller notices that before the next file.
             let _ = item_sink.put(outcome.into_item(false));
             return;
         }
@@ -119,7 +119,7 @@ impl FileSearcher {
                 Err(invalid) => (invalid.path().unwrap_or_default().to_owned(), invalid),
             };
             let _ = item_sink.put(Item::Problem(Problem::new(path, &error)));
-            // A line that was too long has left a large buffer behind.
+            // If a line was too long, its buffer is large; release it.
             *searcher = query.searcher();
             *chunks = AlignedBuffer::default();
         }
@@ -127,7 +127,7 @@ impl FileSearcher {
     }
 }
 
-/// The text after a part that is searched.
+/// Whether more text follows the part that is searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Continuation {
     None,
@@ -169,7 +169,7 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Searches the contents of `reader`, which claims to have `size` bytes.
+    /// Searches the contents of `reader`, whose stated size is `size` bytes.
     fn read_and_search(
         &mut self,
         buffer: &mut AlignedBuffer,
@@ -209,16 +209,17 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Searches `head` followed by `rest`, at most `room` bytes in all.
+    /// Searches `head` followed by `rest`, at most `room` bytes in all. `detected_binary` is the result of an earlier
+    /// binary detection, if there was one.
     fn search_haystack(
         &mut self,
         head: &[u8],
-        is_known_binary: Option<bool>,
+        detected_binary: Option<bool>,
         rest: Option<&mut (dyn Read + Send)>,
         room: u64,
         sink: &mut FileSink<'_>,
     ) -> Result<FileOutcome, SearchAbort> {
-        if self.query.binary == BinaryMode::Skip && is_known_binary.unwrap_or_else(|| is_binary(head)) {
+        if self.query.binary == BinaryMode::Skip && detected_binary.unwrap_or_else(|| is_binary(head)) {
             return Ok(FileOutcome::binary());
         }
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
@@ -240,14 +241,14 @@ impl FileSearch<'_> {
     }
 
     /// Returns whether a literal can be searched in `text` without the regex engine: the text needs no transcoding,
-    /// and only the lines with the literal are wanted.
+    /// and the request selects only the lines with the literal.
     fn can_use_literal_search(&self, text: &[u8]) -> bool {
-        // The searcher would remove a second mark, too.
+        // The regex engine's searcher would remove a second byte order mark, too.
         let needs_no_transcoding = !is_transcoded(text) && !text.starts_with(UTF8_MARK);
         self.query.is_plain() && needs_no_transcoding && text.len() <= self.query.heap_limit
     }
 
-    /// Searches whole lines for a literal, and returns whether the search goes on.
+    /// Searches whole lines for a literal. Returns whether the search continues.
     fn search_literal(
         &mut self,
         search: &mut LiteralSearch<'_>,
@@ -326,10 +327,11 @@ impl FileSearch<'_> {
         result.map_err(|error| SearchAbort::Problem(self.limit_error(error)))
     }
 
-    /// Returns whether no line of `text` can match. This is so for most texts, and then nothing has to be set up or
-    /// counted.
+    /// Returns whether no line of `text` can match. This is so for most texts, which then need no searcher and no line
+    /// count.
     ///
-    /// In long texts, anything costlier than a literal is not searched twice.
+    /// A long text is checked only for a literal: with a costlier pattern, a text that matches after all would be
+    /// searched twice.
     fn cannot_match(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, SearchAbort> {
         let is_by_line = matcher.line_terminator().is_some() && !self.query.multiline;
         let is_cheap =
@@ -359,8 +361,9 @@ impl FileSearch<'_> {
         sink: &mut FileSink<'_>,
     ) -> Result<(), SearchAbort> {
         // Lines are measured before transcoding: in UTF-16 a character takes up to twice as many bytes as in UTF-8.
-        let most = if is_transcoded(head) { self.query.heap_limit.saturating_mul(2) } else { self.query.heap_limit };
-        let line_limit = self.query.holds_context().then_some(most);
+        let max_bytes =
+            if is_transcoded(head) { self.query.heap_limit.saturating_mul(2) } else { self.query.heap_limit };
+        let line_limit = self.query.buffers_context().then_some(max_bytes);
         let mut reader =
             PacedReader::new(head.chain(rest), self.chunk_size, self.is_interrupted, room).with_line_limit(line_limit);
         let matcher = sink.matcher;
@@ -381,12 +384,12 @@ impl FileSearch<'_> {
             (Ok(()), _) => Ok(()),
             (Err(_), Some(StopReason::Interrupted)) => Err(SearchAbort::Interrupted),
             (Err(_), Some(StopReason::TooLarge)) => {
-                let what = if self.query.max_file_size == Some(room) {
+                let message = if self.query.max_file_size == Some(room) {
                     "the file grew beyond the size limit while it was searched"
                 } else {
                     "the file has over 64 MiB more than its claimed size; the rest was not searched"
                 };
-                Err(SearchAbort::Problem(Error::new(ErrorKind::TooLarge, what)))
+                Err(SearchAbort::Problem(Error::new(ErrorKind::TooLarge, message)))
             }
             (Err(_), Some(StopReason::LongLine)) => Err(SearchAbort::Problem(self.long_line_error())),
             (Err(_), Some(StopReason::Io(error))) => Err(SearchAbort::Problem(read_error(error))),
@@ -394,18 +397,19 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Describes the only way in which the searcher fails by itself: a limit on memory.
+    /// Returns the error for a text that exceeds the searcher's limit on memory, the only way in which the searcher
+    /// fails by itself.
     fn limit_error(&self, error: io::Error) -> Error {
-        let what = if self.query.multiline {
+        let message = if self.query.multiline {
             let limit = self.query.heap_limit;
             format!("the file is over {limit} bytes, too large for a multiline search with this pattern")
-        } else if self.query.holds_context() {
+        } else if self.query.buffers_context() {
             let limit = self.query.heap_limit.saturating_add(self.query.context_limit);
             format!("a line and its lines of context are over {limit} bytes; ask for fewer lines of context")
         } else {
             return self.long_line_error().with_source(error);
         };
-        Error::new(ErrorKind::TooLarge, what).with_source(error)
+        Error::new(ErrorKind::TooLarge, message).with_source(error)
     }
 
     fn long_line_error(&self) -> Error {
@@ -414,8 +418,8 @@ impl FileSearch<'_> {
     }
 }
 
-/// Returns the length of the fewest whole lines at the start of `text` that exceed `most` bytes, or of all lines.
-fn length_of_lines(text: &[u8], most: usize) -> usize {
-    let after = text.get(most..).unwrap_or_default();
-    memchr::memchr(b'\n', after).map_or(text.len(), |end| most + end + 1)
+/// Returns the length of the fewest whole lines at the start of `text` that exceed `min_bytes`, or of all lines.
+fn length_of_lines(text: &[u8], min_bytes: usize) -> usize {
+    let after = text.get(min_bytes..).unwrap_or_default();
+    memchr::memchr(b'\n', after).map_or(text.len(), |end| min_bytes + end + 1)
 }

@@ -23,7 +23,7 @@ pub(crate) fn strip_line_ending(bytes: &[u8]) -> &[u8] {
 /// Renders the first `max` bytes of `line` as text, and converts `found`, ranges of `line`, to ranges of that text.
 ///
 /// Each invalid byte sequence becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text.
-/// Ranges beyond a cut are dropped.
+/// Ranges beyond the cut are dropped.
 #[inline]
 pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], arena: &mut LineArena) -> RenderedLine {
     if line.len() <= max
@@ -34,7 +34,7 @@ pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], are
     const MAX_CHAR_BYTES: usize = 4;
     let window = &line[..line.len().min(max.saturating_add(MAX_CHAR_BYTES))];
     let mut text = String::with_capacity(window.len().min(max));
-    // Starts of runs in the line and in the text; from each start on the bytes correspond.
+    // Starts of runs in the line and in the text. Within a run, the bytes of both correspond.
     let mut runs = vec![(0, 0)];
     let mut done = 0;
     for chunk in window.utf8_chunks() {

@@ -5,7 +5,7 @@ use std::str::Utf8Error;
 use bytes::{Bytes, BytesMut};
 use vfs_core::search::LineText;
 
-/// Size of a block that lines share, in bytes. A consumer that keeps one line keeps the whole block.
+/// Size of a block that lines share, in bytes. A consumer that retains one line retains the whole block.
 const ARENA_BYTES: usize = 8 << 10;
 
 /// Length in bytes from which on a line gets an allocation of its own.
@@ -46,21 +46,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stay_what_they_are_while_others_are_kept_and_dropped() {
+    fn lines_do_not_change_while_others_are_retained_and_dropped() {
         let mut arena = LineArena::default();
         let lengths = [0, 1, 30, LARGE_LINE_THRESHOLD - 1, LARGE_LINE_THRESHOLD, 3 * ARENA_BYTES];
         let line = |at: usize| char::from(b'a' + (at % 26) as u8).to_string().repeat(lengths[at % lengths.len()]);
-        let mut kept: Vec<_> =
+        let mut retained: Vec<_> =
             (0..5_000).map(|at| (at, arena.alloc(line(at).as_bytes()).expect("it is UTF-8"))).collect();
-        kept.retain(|(at, _)| at % 7 == 0);
-        kept.extend((5_000..6_000).map(|at| (at, arena.alloc(line(at).as_bytes()).expect("it is UTF-8"))));
-        for (at, text) in kept {
+        retained.retain(|(at, _)| at % 7 == 0);
+        retained.extend((5_000..6_000).map(|at| (at, arena.alloc(line(at).as_bytes()).expect("it is UTF-8"))));
+        for (at, text) in retained {
             assert_eq!(text, line(at), "{at}");
         }
     }
 
     #[test]
-    fn what_is_not_utf_8_is_refused_and_does_no_harm() {
+    fn invalid_utf_8_is_refused_and_changes_no_other_line() {
         let mut arena = LineArena::default();
         let before = arena.alloc(b"before").expect("it is UTF-8");
         arena.alloc(b"a\xff").expect_err("it is not UTF-8");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_lines_that_nobody_keeps_is_used_again() {
+    fn memory_of_dropped_lines_is_reused() {
         let mut arena = LineArena::default();
         let place = |arena: &mut LineArena| arena.alloc(&[b'x'; 100]).expect("it is UTF-8").as_ptr().addr();
         let first = place(&mut arena);

@@ -22,8 +22,8 @@ impl<'f> LiteralSearch<'f> {
         Self { finder, offset: 0, counted: 0, line: 1 }
     }
 
-    /// Reports the lines of `piece` that contain the literal, and returns whether the search goes on. The piece
-    /// consists of whole lines, and the piece before it was [advanced past](Self::advance_past).
+    /// Reports the lines of `piece` that contain the literal. Returns whether the search continues. The piece consists
+    /// of whole lines, and the piece before it was [advanced past](Self::advance_past).
     pub(crate) fn search(&mut self, piece: &[u8], sink: &mut FileSink<'_>) -> bool {
         let length = self.finder.needle().len();
         let counts_lines = sink.numbers_lines();
@@ -55,8 +55,8 @@ impl<'f> LiteralSearch<'f> {
         true
     }
 
-    /// Moves on to the text after `piece`, which was searched. After the last piece there is no need for this call,
-    /// which would count the remaining lines.
+    /// Advances to the text after `piece`, which was searched. After the last piece this call is not needed, and would
+    /// only cost the time to count the remaining lines.
     pub(crate) fn advance_past(&mut self, piece: &[u8], sink: &FileSink<'_>) {
         if sink.numbers_lines() {
             self.line += memchr_iter(b'\n', &piece[self.counted..]).count() as u64;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_only_what_is_told_is_looked_for() {
+    fn the_search_of_a_long_line_ends_at_the_limit_of_reported_submatches() {
         let line = format!("{}\nx\n{}\n", "x".repeat(1000), "x".repeat(20));
         assert_eq!(
             found(&[&line], "x", GrepOutput::Matches),

@@ -14,7 +14,7 @@ const LOOKAHEAD_BYTES: usize = 128;
 /// A block of adjacent lines, each part of one of several consecutive matches.
 ///
 /// A match that starts on the lines of the previous one is merged into it, so that no line is reported twice. A line
-/// on which the matcher finds nothing the second time is reported all the same.
+/// on which the matcher finds nothing the second time is reported nevertheless.
 pub(crate) struct MultilineBlock<'a> {
     matcher: &'a CancellableMatcher<'a>,
     /// The block with its surroundings, on which a match may depend.
@@ -66,9 +66,9 @@ impl<'a> MultilineBlock<'a> {
         let mut end = self.line_end(found);
         loop {
             let rescan_cost = self.matcher.rescan_cost(self.haystack, found);
-            let wants_more = submatches.take(found.start() - start, found.end() - start, rescan_cost);
+            let has_room = submatches.take(found.start() - start, found.end() - start, rescan_cost);
             // No other match starts on these lines, and no further submatch of this one is reported.
-            if end == last && !wants_more {
+            if end == last && !has_room {
                 break;
             }
             match self.find_match()? {
@@ -96,7 +96,8 @@ impl<'a> MultilineBlock<'a> {
     /// Finds the next match that starts in the block.
     fn find_match(&mut self) -> Result<Option<Match>, NoError> {
         let end = self.rest.end;
-        // An empty match at the very end lies on the last line if that has no ending; no other match starts after it.
+        // An empty match at the very end lies on the last line if that line has no ending; no other match starts after
+        // the block.
         let is_open = !self.haystack[..end].ends_with(b"\n");
         while self.search_from <= self.haystack.len() {
             let found = self.matcher.find_next(self.haystack, self.search_from)?;
@@ -105,10 +106,10 @@ impl<'a> MultilineBlock<'a> {
                 break;
             };
             self.search_from = found.end() + usize::from(found.is_empty());
-            let is_behind_another = self.last_end.replace(found.end()) == Some(found.start());
-            // An empty match directly after another one does not count, as everywhere, unless it is what made its line
-            // match.
-            if found.is_empty() && is_behind_another && !self.haystack[..found.start()].ends_with(b"\n") {
+            let is_adjacent = self.last_end.replace(found.end()) == Some(found.start());
+            // As in every iteration over matches, an empty match directly after another one does not count, unless its
+            // line matches only because of it.
+            if found.is_empty() && is_adjacent && !self.haystack[..found.start()].ends_with(b"\n") {
                 continue;
             }
             return Ok(Some(found));

@@ -11,7 +11,7 @@ const SLOW_CHUNK_THRESHOLD: Duration = Duration::from_millis(10);
 /// Search time below which the chunk size is doubled.
 const FAST_CHUNK_THRESHOLD: Duration = Duration::from_millis(1);
 
-/// The size of chunks, adapted to how long their search takes.
+/// The size of chunks, adapted to the duration of their search.
 ///
 /// A regular expression takes linear time, but possibly at only half a megabyte a second, and cannot be interrupted
 /// within a chunk.
@@ -134,7 +134,7 @@ struct LineLimit {
 }
 
 impl LineLimit {
-    /// Returns whether the line that continues in `piece`, or the part of it that `piece` holds, exceeds the limit.
+    /// Returns whether the line that continues in `piece` exceeds the limit, as far as it was read.
     fn is_exceeded(&mut self, piece: &[u8]) -> bool {
         let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
         self.begun = memrchr(b'\n', piece).map_or(line, |end| piece.len() - end - 1);

@@ -1,4 +1,4 @@
-//! N-gram prefilter: skips files whose remembered sketch rules out a match, and builds new sketches.
+//! N-gram prefilter: skips files whose cached sketch rules out a match, and builds new sketches.
 
 use std::io::{self, Read};
 
@@ -10,19 +10,19 @@ use crate::searcher::encoding::is_transcoded;
 use crate::searcher::outcome::FileOutcome;
 use crate::walk::dir_entries::WalkEntry;
 
-/// Number of lookups before their hit rate is judged.
+/// Number of lookups before their hit rate is evaluated.
 const WARMUP_LOOKUPS: u32 = 64;
 
-/// If fewer than one in so many lookups saves reading a file, lookups cost more than they save.
+/// If fewer than one in this many lookups saves reading a file, lookups cost more than they save.
 const HIT_RATE_THRESHOLD: u32 = 8;
 
-/// If lookups do not pay off, one file in so many is looked up all the same, since other directories may differ.
+/// If lookups do not pay off, one file in this many is looked up nevertheless, since other directories may differ.
 const PROBE_INTERVAL: u32 = 16;
 
 /// Number of bytes that are added to a sketch between two checks for an interruption.
 const SKETCH_CHUNK_BYTES: usize = 256 << 10;
 
-/// One worker's lookups of remembered sketches, with their hit rate.
+/// One worker's lookups of cached sketches, with their hit rate.
 #[derive(Debug, Default)]
 pub(crate) struct Prefilter {
     lookups: u32,
@@ -54,7 +54,7 @@ impl Prefilter {
 
 /// Returns the outcome of searching content with the sketch `sketch`, if the sketch decides it.
 fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutcome> {
-    // Content that is too large may be a problem whatever it contains: from the size on that the searcher may hold.
+    // Content that does not fit into the searcher's buffer may be a problem whether or not it matches.
     let is_small = sketch.size() <= query.max_file_size.unwrap_or(u64::MAX) && sketch.size() < query.heap_limit as u64;
     let required = query.required.as_ref().filter(|_| is_small)?;
     if sketch.is_binary() {
@@ -66,12 +66,12 @@ fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutco
 /// Maximum size of a small file in bytes. Its sketch is built at once: opening the file costs about as much.
 const SMALL_FILE_BYTES: u64 = 16 << 10;
 
-/// Of the bytes of longer files, one in so many is added to sketches: that costs about three times as much as
+/// Of the bytes of longer files, one in this many is added to sketches, which costs about three times as much as
 /// searching.
 const LEARN_SHARE: u64 = 8;
 
-/// Number of bytes of longer files that are added to sketches beyond that share, so that a few such files are not left
-/// out for ever.
+/// Number of bytes of longer files that are added to sketches beyond [`LEARN_SHARE`], so that a few such files are not
+/// left out permanently.
 const LEARN_ALLOWANCE_BYTES: u64 = 16 << 20;
 
 /// Maximum size in bytes of a file that a sketch can rule out. A longer file may contain a line that is a problem.
@@ -87,7 +87,7 @@ pub(crate) struct ContentLearner {
 }
 
 impl ContentLearner {
-    /// Returns `learn` if a sketch of content of `size` bytes is to be built.
+    /// Returns `learn` if the caller should build a sketch of content of `size` bytes.
     pub(crate) fn accept(&mut self, query: &CompiledQuery, learn: Option<Learn>, size: u64) -> Option<Learn> {
         // Other searches do not check whether the content is binary.
         let learn = learn.filter(|_| query.binary == BinaryMode::Skip)?;
@@ -103,7 +103,7 @@ impl ContentLearner {
         is_accepted.then_some(learn)
     }
 
-    /// Builds the sketch of `content`, a whole file whose search had the result `outcome`.
+    /// Builds the sketch of `content`, a whole file whose search had the outcome `outcome`.
     pub(crate) fn learn_whole(
         &mut self,
         learn: Learn,
@@ -114,7 +114,7 @@ impl ContentLearner {
         if outcome.is_binary() {
             return learn(Sketch::of_binary(content.len() as u64));
         }
-        // Transcoded content is not searched as it is.
+        // A search does not see the bytes of transcoded content but the transcoded text.
         if is_transcoded(content) {
             return;
         }
@@ -128,7 +128,7 @@ impl ContentLearner {
         learn(self.sketcher.finish());
     }
 
-    /// Starts the sketch of about `size` bytes of content, which begins with `head` and continues with what is read
+    /// Starts the sketch of about `size` bytes of content, which begins with `head` and continues with the bytes read
     /// from `rest`.
     pub(crate) fn wrap_reader<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> LearningReader<'_, R> {
         self.sketcher.begin(size);
@@ -145,7 +145,7 @@ pub(crate) struct LearningReader<'a, R> {
 }
 
 impl<R> LearningReader<'_, R> {
-    /// Passes the sketch to `learn` if it covers the whole content, whose search had the result `outcome`.
+    /// Passes the sketch to `learn` if it covers the whole content, whose search had the outcome `outcome`.
     pub(crate) fn finish_into(self, learn: Learn, size: u64, outcome: &FileOutcome) {
         if outcome.is_binary() {
             learn(Sketch::of_binary(size));

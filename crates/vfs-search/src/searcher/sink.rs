@@ -64,7 +64,7 @@ impl<'a> FileSink<'a> {
 }
 
 impl FileSink<'_> {
-    /// Reports the whole file, if the request asks for files or counts.
+    /// Reports the file as one item, if the output of the request is files or counts.
     pub(crate) fn finish(&mut self) {
         let count = match self.query.output {
             GrepOutput::Files => None,
@@ -74,7 +74,7 @@ impl FileSink<'_> {
         if self.matches > 0
             && let Some(path) = self.path()
         {
-            // If the consumer is gone, the caller notices it before the next file.
+            // If the consumer has dropped the search, the caller notices that before the next file.
             let _ = self.item_sink.put(Item::File(FileCount::new(path, count)));
         }
     }
@@ -105,10 +105,10 @@ impl FileSink<'_> {
         self.query.limit_per_file.is_some_and(|limit| self.matches >= limit)
     }
 
-    /// Reports a match, whose ranges are in `found`, and returns whether the search goes on.
+    /// Reports a match, whose ranges are in `found`. Returns whether the search continues.
     fn report(&mut self, lines: &MatchedLines<'_>, column: u64) -> bool {
         if self.is_at_limit() {
-            // The context of the last match ends here, too: this line is no context, as it matches.
+            // The context of the last match ends here, too: this line matches, so it is no context.
             self.left_early = true;
             return false;
         }
@@ -123,7 +123,7 @@ impl FileSink<'_> {
         };
         let mut line = self.line(path, lines);
         line.column = column;
-        // Look for one match more than the limit, so that the result can say whether there are more.
+        // Continue to one match beyond the limit, so that the result can say whether there are more.
         self.item_sink.put(Item::Match(line)).is_continue()
             && self.query.limit.is_none_or(|limit| self.matches <= limit)
     }
@@ -133,7 +133,7 @@ impl FileSink<'_> {
         self.query.output == GrepOutput::Matches
     }
 
-    /// Reports a line with the ranges `ranges`, up to the limit on submatches, and returns whether the search goes on.
+    /// Reports a line with the ranges `ranges`, up to the limit on submatches. Returns whether the search continues.
     pub(crate) fn report_line(
         &mut self,
         line: &MatchedLines<'_>,
@@ -157,9 +157,9 @@ impl FileSink<'_> {
         self.report(line, column)
     }
 
-    /// Finds the pattern again in a matching line, and returns the column.
+    /// Finds the submatches in a matching line, and returns the column of the first.
     ///
-    /// The line is matched alone, as it was when it was found.
+    /// The line is matched by itself, without its surroundings, as in the search that found it.
     fn find_submatches(&mut self, line: &[u8]) -> io::Result<u64> {
         let text = line::strip_line_ending(line).len();
         let reach = self.query.max_line_bytes.min(text);
@@ -184,7 +184,7 @@ impl FileSink<'_> {
         Ok(column)
     }
 
-    /// Reports the matches of a multiline search in a block of adjacent lines, and returns whether the search goes on.
+    /// Reports the matches of a multiline search in a block of adjacent lines. Returns whether the search continues.
     fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
         let mut rest =
             MatchedLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };

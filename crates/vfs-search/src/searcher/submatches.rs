@@ -1,10 +1,10 @@
 //! Submatches of a line, with bounds on their number and on the work to find them.
 
-/// Maximum number of submatches of one line: the rest of a million hits is of no use.
+/// Maximum number of submatches of one line.
 pub(crate) const MAX_SUBMATCHES: usize = 1 << 16;
 
-/// Maximum number of times that finding submatches may scan a line again. About so many are found in any line,
-/// whatever the expression.
+/// Maximum number of times that finding submatches may scan a line again. About this many submatches are found in any
+/// line, with any expression.
 const MAX_RESCANS: usize = 1 << 10;
 
 /// Approximate maximum of steps to find the submatches of one line: bytes scanned again times places of the
@@ -18,7 +18,7 @@ pub(crate) struct SubmatchCollector<'a> {
     /// Maximum start of a range; later ones are not reported.
     max_start: usize,
     /// Number of bytes that may still be scanned again.
-    left: usize,
+    remaining: usize,
 }
 
 impl<'a> SubmatchCollector<'a> {
@@ -31,28 +31,28 @@ impl<'a> SubmatchCollector<'a> {
         rescan_allowance: usize,
     ) -> Self {
         found.clear();
-        Self { found, max_count, max_start, left: rescan_allowance }
+        Self { found, max_count, max_start, remaining: rescan_allowance }
     }
 
-    /// Adds a range. To find it, the engine may have scanned `again` bytes that the next match scans once more.
-    /// Returns whether further ranges are wanted.
-    pub(crate) fn take(&mut self, start: usize, end: usize, again: usize) -> bool {
+    /// Adds a range after which `rescan_cost` bytes are scanned again for the next match. Returns whether there is room
+    /// for further ranges.
+    pub(crate) fn take(&mut self, start: usize, end: usize, rescan_cost: usize) -> bool {
         if start > self.max_start || self.found.len() >= self.max_count {
             return false;
         }
         self.found.push((start, end));
-        match self.left.checked_sub(again) {
-            Some(left) => self.left = left,
+        match self.remaining.checked_sub(rescan_cost) {
+            Some(remaining) => self.remaining = remaining,
             None => self.max_count = self.found.len(),
         }
         self.found.len() < self.max_count
     }
 }
 
-/// Returns how many bytes may be scanned again to find the submatches in `length` bytes, with an expression whose
-/// counted repetitions expand to `expansion` places.
+/// Returns the number of bytes that may be scanned again to find the submatches in `length` bytes, with an expression
+/// whose counted repetitions expand to `expansion` places.
 ///
-/// The unit is bytes and not time, so that the same call gives the same answer.
+/// The unit is bytes and not time, so that equal searches return equal results.
 pub(crate) fn rescan_allowance(length: usize, expansion: u64) -> usize {
     let max_count = usize::try_from(MAX_RESCAN_STEPS / expansion.max(1)).unwrap_or(usize::MAX);
     length.saturating_mul(MAX_RESCANS).min(max_count)

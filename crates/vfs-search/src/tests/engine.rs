@@ -62,7 +62,7 @@ fn a_dropped_stream_stops_its_workers() {
     let (opened, allowed) = (Mutex::new(opened), Mutex::new(allowed));
     let tree = Arc::new(many(1000, "hit\n").on_open(move |path| {
         let _ = opened.lock().expect("not poisoned").send(());
-        // The first file is let through; which worker comes next is not known.
+        // Only the first file is released; the order of the other workers is arbitrary.
         if path != "/d0/f00000" {
             let _ = allowed.lock().expect("not poisoned").recv();
         }
@@ -91,7 +91,7 @@ fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
 }
 
 #[test]
-fn a_stream_that_nobody_polls_does_not_hold_up_another() {
+fn a_stream_that_is_not_polled_does_not_delay_another() {
     let pool = Pool::new(1);
     let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
@@ -172,7 +172,7 @@ fn a_collected_search_keeps_its_size_limit() {
 }
 
 #[test]
-fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothing() {
+fn unpolled_streams_beyond_the_number_of_threads_delay_no_search_and_lose_no_items() {
     let pool = Pool::with_compensation_threads(2, 2);
     let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
@@ -197,7 +197,7 @@ fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothi
 }
 
 #[test]
-fn a_search_whose_workers_are_all_stuck_takes_no_more() {
+fn a_search_whose_workers_are_all_stuck_claims_no_more_threads() {
     let pool = Pool::with_compensation_threads(2, 4);
     let (opened, opens) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -219,7 +219,7 @@ fn a_search_whose_workers_are_all_stuck_takes_no_more() {
 }
 
 #[test]
-fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
+fn finished_searches_with_stuck_workers_delay_no_other_search() {
     let pool = Pool::with_compensation_threads(1, 4);
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
@@ -237,7 +237,7 @@ fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
 }
 
 #[test]
-fn a_long_run_of_unwanted_entries_is_interrupted() {
+fn a_long_run_of_irrelevant_entries_is_interrupted() {
     let paths: Vec<_> = (0..5000).map(|n| format!("/f{n:04}.txt")).collect();
     let token = CancelToken::new();
     let cancel = token.clone();
@@ -248,7 +248,7 @@ fn a_long_run_of_unwanted_entries_is_interrupted() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_no_problem_where_its_name_is_not_wanted() {
+fn a_broken_link_is_a_problem_only_if_its_name_matches() {
     for links in [LinkMode::Skip, LinkMode::Follow] {
         let tree = TestTree::new([("/a.rs", "")]).with("/foo.txt", Node::Link("/nothing"));
         let mut req = GrepRequest::literal("x");
@@ -259,7 +259,7 @@ fn a_link_that_leads_nowhere_is_no_problem_where_its_name_is_not_wanted() {
 }
 
 #[test]
-fn a_link_that_leads_outside_is_a_problem_though_its_name_is_not_wanted_where_links_are_followed() {
+fn a_followed_link_that_leads_outside_is_a_problem_even_if_its_name_does_not_match() {
     let tree = TestTree::new([("/a.rs", "hit")]).with("/vendor", Node::Link("../elsewhere"));
     let mut req = hit().glob("*.rs");
     assert_eq!(run(&tree, &req).lines(), ["/a.rs:1:hit"]);
@@ -289,7 +289,7 @@ fn a_name_that_is_listed_twice_is_searched_once_at_every_number_of_workers() {
 }
 
 #[test]
-fn a_file_that_takes_long_does_not_hold_up_another_search() {
+fn a_slow_file_does_not_delay_another_search() {
     let pool = Pool::new(1);
     let text = "x\n".repeat(16 << 20);
     let (begin, begun) = mpsc::channel::<()>();
@@ -316,7 +316,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
 
 #[test]
 fn one_large_directory_is_searched_by_all_workers() {
-    // Each file is held until another one is opened at the same time, which the worker that claimed it cannot do.
+    // Each open blocks until another file is opened at the same time, which needs a second worker.
     let barrier = Arc::new(std::sync::Barrier::new(2));
     let meeting = Arc::clone(&barrier);
     let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", Node::File("hit\n".into())).on_open(move |_| {

@@ -15,7 +15,7 @@ use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{self, Node, TestTree, path};
 use crate::{glob, glob_on};
 
-/// Bounds a hang, and is no expectation of speed.
+/// Time after which a test counts as hung. It is no expectation of speed.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn find(tree: &TestTree, req: &GlobRequest) -> GlobResult {
@@ -42,7 +42,7 @@ fn names_match_at_any_depth_and_paths_relative_to_the_search() {
 }
 
 #[test]
-fn only_what_the_pattern_can_reach_is_listed() {
+fn only_directories_that_the_pattern_can_reach_are_listed() {
     let tree =
         || TestTree::new([("/src/net/a.rs", ""), ("/src/fs/deep/b.rs", ""), ("/docs/x/c.rs", ""), ("/lib/d.rs", "")]);
     for (pattern, expected) in [
@@ -76,7 +76,7 @@ fn kinds_choose_between_files_and_directories() {
 }
 
 #[test]
-fn a_limit_tells_whether_there_is_more() {
+fn a_limited_result_says_whether_there_is_more() {
     let tree = TestTree::new([("/a", ""), ("/b", ""), ("/c", "")]);
     for (limit, count, truncated) in
         [(0, 0, Some(Truncation::Limit)), (2, 2, Some(Truncation::Limit)), (3, 3, None), (9, 3, None)]
@@ -96,7 +96,7 @@ fn linked() -> TestTree {
 }
 
 #[test]
-fn links_are_shown_under_their_own_names_and_not_gone_down() {
+fn links_are_shown_under_their_own_names_and_not_followed() {
     let result = find(&linked(), &GlobRequest::new("*.rs"));
     assert_eq!(paths(&result), ["/d/x.rs", "/file.rs", "/real.rs"]);
     assert_eq!(result.problems.len(), 1);
@@ -106,7 +106,7 @@ fn links_are_shown_under_their_own_names_and_not_gone_down() {
 }
 
 #[test]
-fn a_followed_link_into_the_searched_tree_is_not_gone_down() {
+fn a_followed_link_into_the_searched_tree_is_not_entered() {
     let result = find(&linked(), &GlobRequest::new("*.rs").links(LinkMode::Follow));
     assert_eq!(paths(&result), ["/d/x.rs", "/file.rs", "/real.rs"]);
     let problems: Vec<_> = result.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
@@ -146,7 +146,7 @@ fn each_directory_is_listed_once_however_many_links_lead_to_one_another() {
     }
 }
 
-/// Returns a tree with so many `directories` below `/s`, and a `link` that leads outside of it.
+/// Returns a tree with this number of `directories` below `/s`, and a `link` that leads outside of `/s`.
 fn linked_beside_many(directories: usize, link: &'static str) -> TestTree {
     let many: Vec<_> = (0..directories).map(|at| format!("/s/m{at:05}/file")).collect();
     let tree =
@@ -171,7 +171,7 @@ fn a_link_outside_is_followed_before_the_rest_of_the_tree_is_listed() {
 }
 
 #[test]
-fn while_one_search_finds_out_where_links_lead_others_have_their_turns() {
+fn other_searches_run_while_one_resolves_links() {
     const DIRECTORIES: usize = 20_000;
     let (release, released) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
@@ -212,7 +212,7 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
 }
 
 #[test]
-fn a_link_that_is_not_gone_down_is_not_left_out_for_too_many_entries() {
+fn a_link_that_is_not_entered_is_not_left_out_for_too_many_entries() {
     let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", Node::Link("/a")));
     let tuning = Tuning { max_entries: 3, ..Tuning::for_workers(1) };
     let request = GrepRequest::literal("hit").links(LinkMode::Follow);
@@ -223,7 +223,7 @@ fn a_link_that_is_not_gone_down_is_not_left_out_for_too_many_entries() {
 }
 
 #[test]
-fn a_search_that_has_listed_too_many_entries_goes_down_no_further_and_says_so() {
+fn a_search_that_has_listed_too_many_entries_enters_no_further_directory_and_is_truncated() {
     let tree = Arc::new(TestTree::new([("/a", "hit"), ("/b/c", "hit"), ("/d/e/f", "hit"), ("/g/h", "hit")]));
     for (max_entries, is_cut) in [(0, true), (4, true), (5, true), (u64::MAX, false)] {
         let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };

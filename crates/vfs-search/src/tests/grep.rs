@@ -190,7 +190,7 @@ fn files_are_chosen_by_glob_and_type_before_they_are_opened() {
 }
 
 #[test]
-fn requests_that_cannot_be_meant_are_refused() {
+fn invalid_requests_are_refused() {
     let tree = TestTree::new([("/f", "x")]);
     for (req, kind) in [
         (GrepRequest::literal(""), ErrorKind::InvalidArgument),
@@ -241,7 +241,7 @@ fn encodings_with_a_mark_are_searched_as_text() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_a_problem_and_the_rest_is_searched() {
+fn unsearchable_files_are_problems_and_the_others_are_searched() {
     let tree = TestTree::new([("/a", "hit"), ("/z", "hit")])
         .with("/dir", Node::LockedDirectory)
         .with("/locked", Node::Locked)
@@ -367,11 +367,11 @@ proptest! {
             content.splice(0..0, *b"\xffab ");
         }
         let tree = TestTree::of([("/a", bytes(content.clone())), ("/b", bytes([b"\xef\xbb\xbf".to_vec(), content].concat()))]);
-        let asked = |req: GrepRequest| {
+        let outcome = |req: GrepRequest| {
             let mut req = req.output(output);
             (req.limit_per_file, req.max_line_bytes) = (limit_per_file, max_line_bytes);
             run(&tree, &req)
         };
-        prop_assert_eq!(asked(GrepRequest::literal(&*needle)), asked(GrepRequest::regex(format!("(?:{needle})"))));
+        prop_assert_eq!(outcome(GrepRequest::literal(&*needle)), outcome(GrepRequest::regex(format!("(?:{needle})"))));
     }
 }

@@ -79,7 +79,7 @@ fn long_lines_are_cut_in_the_result() {
 }
 
 #[test]
-fn of_a_line_with_very_many_places_the_first_are_told() {
+fn only_the_first_of_very_many_submatches_are_reported() {
     const MOST: usize = 1 << 16;
     let text = format!("{}\n", "x".repeat(MOST + 10));
     let tree = TestTree::new([("/f", text.as_str())]);
@@ -110,7 +110,7 @@ fn large_files_are_searched_to_their_end() {
 }
 
 #[test]
-fn a_line_too_long_to_hold_is_a_problem_of_its_file() {
+fn a_line_that_exceeds_the_buffer_is_a_problem_of_its_file() {
     let tree = TestTree::new([("/b", "hit\n")]).with("/a", bytes(vec![b'x'; (64 << 20) + 100]));
     let outcome =
         crate::testing::run_on(std::sync::Arc::new(tree), GrepRequest::literal("hit"), 1, 1).expect("it searches");

@@ -30,7 +30,7 @@ fn entries_are_sorted_by_the_bytes_of_their_paths() {
 }
 
 #[test]
-fn missing_paths_and_files_are_told_apart() {
+fn missing_paths_and_files_are_different_errors() {
     let tree = Arc::new(TestTree::new([("/f", "")]));
     for (at, kind) in [("/nothing", ErrorKind::NotFound), ("/f", ErrorKind::NotADirectory)] {
         let error = ls(&tree, &OpContext::new(), &LsRequest::new(path(at))).expect_err("refused");
@@ -40,7 +40,7 @@ fn missing_paths_and_files_are_told_apart() {
 }
 
 #[test]
-fn limits_say_what_they_left_out() {
+fn limits_set_truncated() {
     let tree = Arc::new(TestTree::new([("/a/b/c", ""), ("/d", "")]));
     let flat = LsRequest::new(path("/"));
     let deep = flat.clone().recursive();
@@ -61,14 +61,14 @@ fn limits_say_what_they_left_out() {
 }
 
 #[test]
-fn an_empty_directory_at_the_depth_limit_hides_nothing() {
+fn an_empty_directory_at_the_depth_limit_does_not_truncate() {
     let tree = Arc::new(TestTree::of([("/a", Node::Directory)]));
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive().max_depth(1)).expect("it lists");
     assert_eq!(result.truncated, None);
 }
 
 #[test]
-fn what_cannot_be_shown_is_a_problem() {
+fn entries_that_cannot_be_described_are_problems() {
     let tree = TestTree::new([("/ok", ""), ("/bad\u{fffd}", ""), ("/d/x", "")])
         .with("/out", Node::Link("outside"))
         .with("/dangling", Node::Link("/nowhere"))

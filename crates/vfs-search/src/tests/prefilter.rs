@@ -1,4 +1,4 @@
-//! Tests of files that a remembered sketch rules out.
+//! Tests of files that a cached sketch rules out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::testing::{Lend, Node, TestTree, run_on};
 
 /// Returns the files that each of the searches of `tree` opens, in turn.
 fn opened(tree: TestTree, requests: &[GrepRequest]) -> Vec<Vec<String>> {
-    let tree = Arc::new(tree.remembering());
+    let tree = Arc::new(tree.with_sketch_cache());
     let search = |req: &GrepRequest| {
         tree.opened.lock().expect("not poisoned").clear();
         run_on(Arc::clone(&tree), req.clone(), 1, 1).expect("it searches");
@@ -26,7 +26,7 @@ fn text(content: &str) -> Node {
 }
 
 #[test]
-fn what_cannot_hold_the_text_is_not_opened_again() {
+fn files_that_cannot_contain_the_text_are_not_opened_again() {
     let files = || {
         TestTree::of([
             ("/a", text("the first text\n")),
@@ -56,7 +56,7 @@ fn what_cannot_hold_the_text_is_not_opened_again() {
 }
 
 #[test]
-fn a_large_file_is_learned_as_it_is_read() {
+fn the_sketch_of_a_large_file_is_built_while_it_is_read() {
     let line = "some line of a large file\n";
     let content = line.repeat((3 << 20) / line.len());
     let tree = TestTree::of([("/large", text(&content))]).lend(Lend::Reader(usize::MAX));
@@ -68,7 +68,7 @@ fn a_large_file_is_learned_as_it_is_read() {
 }
 
 #[test]
-fn what_may_be_a_problem_is_opened() {
+fn files_that_may_be_problems_are_opened() {
     // With so many repetitions, a line may not be so long.
     const MOST: usize = (1 << 30) / 9600;
     let lines = |length: usize| {
@@ -139,17 +139,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn remembering_changes_no_answer(
+    fn cached_sketches_change_no_result(
         contents in prop::collection::vec(content(), 1..8),
         requests in prop::collection::vec(request(), 1..6),
         lend in prop::sample::select(vec![Lend::Bytes, Lend::Reader(3)]),
     ) {
         let names: BTreeSet<_> = (0..contents.len()).map(|n| format!("/f{n}")).collect();
         let nodes = || names.iter().map(String::as_str).zip(contents.iter().map(|bytes| Node::File(bytes.clone().into())));
-        let (plain, remembering) = (Arc::new(TestTree::of(nodes())), Arc::new(TestTree::of(nodes()).lend(lend).remembering()));
+        let (plain, with_sketch_cache) = (Arc::new(TestTree::of(nodes())), Arc::new(TestTree::of(nodes()).lend(lend).with_sketch_cache()));
         for req in requests.iter().chain(&requests) {
             let expected = run_on(Arc::clone(&plain), req.clone(), 1, 1).expect("it searches");
-            let found = run_on(Arc::clone(&remembering), req.clone(), 1, 1).expect("it searches");
+            let found = run_on(Arc::clone(&with_sketch_cache), req.clone(), 1, 1).expect("it searches");
             prop_assert_eq!(found, expected, "{:?}", req);
         }
     }

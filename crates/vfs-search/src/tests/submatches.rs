@@ -17,7 +17,7 @@ fn lines_of(outcome: &SearchOutput) -> Vec<u64> {
 }
 
 #[test]
-fn a_line_on_which_a_multiline_search_finds_something_is_told() {
+fn every_line_of_a_multiline_match_is_reported() {
     let mixed = "a\n\n\n\nb\nc\n";
     for (regex, text, expected) in [
         (r"^\s*$", mixed, &[2, 3, 4][..]),
@@ -44,7 +44,7 @@ fn a_line_on_which_a_multiline_search_finds_something_is_told() {
 }
 
 #[test]
-fn an_empty_match_behind_another_is_a_place_where_it_begins_a_line() {
+fn an_empty_match_directly_after_another_counts_at_the_start_of_a_line() {
     let outcome = run(&TestTree::new([("/f", "xa\n\nb")]), &GrepRequest::regex(r"x*\n?").multiline());
     let places: Vec<_> = matches(&outcome).iter().map(|found| (found.line, found.submatches.to_vec())).collect();
     let at = |start, end| Submatch { start, end };
@@ -67,7 +67,7 @@ impl Sink for Blocks {
 
 proptest! {
     #[test]
-    fn all_lines_of_a_multiline_search_are_told(
+    fn all_lines_of_a_multiline_search_are_reported(
         text in prop::collection::vec(prop::sample::select(vec!["a", "b", " ", "\n", "\n\n", "\r\n", "\r"]), 0..24),
         regex in prop::sample::select(vec![
             r"\s*$", r"^\s*$", r"^\s*", r"\s*", r"a*\s?", r"a\s*|$", r"\n", r"b\n|^", r"(a\n)*", r"a[^b]*b|a", r"\n*\b", r"(?s).?$",
@@ -88,7 +88,7 @@ proptest! {
 }
 
 #[test]
-fn of_a_line_that_is_slow_to_look_through_fewer_places_are_told() {
+fn fewer_submatches_are_reported_in_a_line_that_is_slow_to_search() {
     let text = "a".repeat(8 << 10);
     let tree = TestTree::new([("/f", &*text)]);
     let places = |regex: &str| {

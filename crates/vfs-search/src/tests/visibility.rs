@@ -15,7 +15,7 @@ fn all() -> GlobRequest {
 }
 
 #[test]
-fn hidden_names_and_git_need_to_be_asked_for() {
+fn hidden_names_and_git_are_found_only_on_request() {
     let tree = TestTree::new([("/.env", ""), ("/.git/config", ""), ("/.d/x", ""), ("/a", "")]);
     for (req, expected, hidden, ignored) in [
         (all(), &["/a"][..], 3, 0),
@@ -35,7 +35,7 @@ fn hidden_names_and_git_need_to_be_asked_for() {
 }
 
 #[test]
-fn a_dot_that_a_glob_spells_asks_for_the_name() {
+fn a_dot_that_a_glob_spells_includes_the_name() {
     let files =
         ["/.env", "/.env.d/x", "/.github/.ci/a.yml", "/.github/a.yml", "/.x/.env", "/a", "/d/.env", "/d/.github/b.yml"];
     let tree = TestTree::new(files.map(|path| (path, "")));
@@ -136,7 +136,7 @@ fn spelled_dots_alone_match_hidden_names() {
 }
 
 #[test]
-fn with_spelled_dots_ignore_files_exclude_and_ask_for_nothing_hidden() {
+fn with_spelled_dots_ignore_files_only_exclude() {
     let tree = TestTree::new([
         ("/.gitignore", "!.env\n.cache/\n"),
         ("/.env", ""),
@@ -157,12 +157,12 @@ fn with_spelled_dots_ignore_files_exclude_and_ask_for_nothing_hidden() {
 }
 
 #[test]
-fn many_alternatives_ask_for_names_as_few_do() {
+fn many_alternatives_include_hidden_names_as_few_do() {
     let tree = TestTree::new([("/.github/wf/ci.yml", ""), ("/a", "")]);
     let others = (0..200).map(|n| format!(",.github/f{n}")).collect::<String>();
     assert_eq!(shown(&tree, &GlobRequest::new(format!("{{.github/wf/ci.yml{others}}}"))).0, ["/.github/wf/ci.yml"]);
     let too_many = format!("{}.x", "{a/,b/}".repeat(13));
-    let error = find(&tree, &GlobRequest::new(&too_many)).expect_err("it is not known what it asks for");
+    let error = find(&tree, &GlobRequest::new(&too_many)).expect_err("there are too many expansions");
     assert!(error.kind() == ErrorKind::InvalidPattern && error.message().contains("start with a dot"), "{error}");
     find(&tree, &GlobRequest::new(too_many.replace(".x", "x"))).expect("no dot is spelled");
 }
@@ -180,9 +180,9 @@ fn ignored_names_and_git_stay_out_of_globs_that_spell_them() {
 
 /// Applies one ignore file at a time, and checks which files of a fixed tree stay visible.
 #[test]
-fn rules_mean_what_they_mean_to_ripgrep() {
+fn ignore_rules_have_the_semantics_of_ripgrep() {
     let everything = ["/a.log", "/build/out", "/src/a.log", "/src/build", "/src/keep.log", "/src/x/build/y"];
-    for (at, rules, gone) in [
+    for (at, rules, excluded) in [
         ("/.gitignore", "*.log", &["/a.log", "/src/a.log", "/src/keep.log"][..]),
         ("/.gitignore", "*.log\n!keep.log", &["/a.log", "/src/a.log"]),
         ("/.gitignore", "/a.log", &["/a.log"]),
@@ -202,9 +202,9 @@ fn rules_mean_what_they_mean_to_ripgrep() {
         files.push((at, rules));
         let tree = TestTree::new(files);
         let (names, _, ignored) = shown(&tree, &all());
-        let expected: Vec<_> = everything.iter().filter(|path| !gone.contains(path)).collect();
+        let expected: Vec<_> = everything.iter().filter(|path| !excluded.contains(path)).collect();
         assert_eq!(names, expected.iter().map(|path| path.to_string()).collect::<Vec<_>>(), "{at}: {rules:?}");
-        assert_eq!(ignored > 0, !gone.is_empty(), "{at}: {rules:?}");
+        assert_eq!(ignored > 0, !excluded.is_empty(), "{at}: {rules:?}");
         assert_eq!(shown(&tree, &all().no_ignore()).0, everything, "{at}: {rules:?}");
     }
 }
@@ -233,13 +233,13 @@ fn rules_have_an_order() {
 }
 
 #[test]
-fn a_whitelisted_name_is_shown_though_it_is_hidden() {
+fn a_whitelisted_hidden_name_is_shown() {
     let tree = TestTree::new([("/.gitignore", "!.env"), ("/.env", ""), ("/.other", "")]);
     assert_eq!(shown(&tree, &all()).0, ["/.env"]);
 }
 
 #[test]
-fn a_directory_named_by_the_request_is_walked_though_it_is_ignored() {
+fn an_ignored_directory_is_walked_if_the_request_names_it() {
     let tree = TestTree::new([("/.gitignore", "build/\n*.o"), ("/build/a", ""), ("/build/b.o", "")]);
     assert_eq!(shown(&tree, &all().path(path("/build"))).0, ["/build/a"]);
 }

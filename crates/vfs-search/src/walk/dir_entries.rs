@@ -70,7 +70,7 @@ pub(crate) enum FilterDecision {
 pub(crate) struct WalkFindings {
     pub(crate) problems: Vec<Problem>,
     pub(crate) skipped: Skipped,
-    /// Whether something lies deeper than the depth limit, or deeper than a path can express.
+    /// Whether there are entries deeper than the depth limit, or deeper than a path can express.
     pub(crate) too_deep: bool,
     /// Whether directories were left out because the walk had listed too many entries.
     pub(crate) too_many: bool,
@@ -103,7 +103,7 @@ impl DirEntries {
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let WalkStep { child, kind } = self.steps[index];
         let slash = if kind == StepKind::Descent { "/" } else { "" };
-        // Built in one allocation: growing a string contends with other threads that do the same.
+        // Build the key in one allocation: growing a string contends with other threads that do the same.
         [self.context.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
 

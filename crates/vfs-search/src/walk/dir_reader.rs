@@ -58,8 +58,7 @@ enum DescentTarget {
     Outside(VfsPath),
     /// No directory, or one that the walk enters under another path.
     Nowhere,
-    /// A directory of which it is unknown whether the walk enters it under another path: too many entries come before
-    /// it.
+    /// A directory that the walk may enter under another path: too many entries precede it to determine that.
     TooMany,
 }
 
@@ -68,8 +67,7 @@ impl DirReader<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of listing the directory. Below it every error is a problem, but this is the directory that the caller
-    /// asked for.
+    /// The errors of listing the directory. An error below this directory becomes a problem of the result instead.
     pub(crate) fn start(
         &self,
         dir: Arc<dyn Directory>,
@@ -140,7 +138,7 @@ impl DirReader<'_> {
     fn descent(&self, entry: WalkEntry<'_>, path: &VfsPath) -> Result<DescentTarget> {
         let (context, name) = (entry.context(), entry.name());
         let real = match (entry.kind(), &context.outside) {
-            // Where the link leads, and whether it can be followed, was reported with its entry already.
+            // A link that cannot be followed was reported with its entry already.
             (ChildKind::Link, _) => match context.dir.follow_link(name) {
                 Ok(ChildKind::Directory) => context.dir.resolve(name)?.path,
                 _ => return Ok(DescentTarget::Nowhere),
@@ -183,7 +181,7 @@ impl DirReader<'_> {
         let visibility = self.options.visibility;
         let files = IgnoreFiles::from_listing(&listing);
         if let Some(names) = &names {
-            listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
+            listing.retain(|name, _| names.iter().any(|other| other == name));
         }
         let (above, dir) = (&context.rules, &*context.dir);
         context.rules = visibility.rules_in(above, dir, &context.path, files, &mut findings.problems);
@@ -199,9 +197,10 @@ impl DirReader<'_> {
             if stopped.is_some() {
                 return false;
             }
-            let asked =
+            let requested =
                 || self.control.filter.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
-            let shown = visibility.visible_part(&context.rules, &mut full, (name, kind), asked, &mut findings.skipped);
+            let shown =
+                visibility.visible_part(&context.rules, &mut full, (name, kind), requested, &mut findings.skipped);
             if shown == DotVisibility::EntryOnly {
                 entry_only.insert(name.to_owned());
             }

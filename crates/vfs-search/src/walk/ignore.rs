@@ -22,8 +22,8 @@ const MAX_RULES: usize = 10_000;
 /// Rules of `.ignore` take precedence over `.gitignore`, and these over `.git/info/exclude`. Among files of one kind
 /// the deeper one takes precedence, and within a file the later line. Rules of git do not apply across the border of a
 /// repository. Outside of every repository a `.gitignore` applies as well, unless it excludes every name: such a file
-/// belongs to a repository that is not there (that of a distribution's packagers, for example), and applying it would
-/// hide a whole tree. From its directory downwards no `.gitignore` applies then.
+/// was written for a repository that does not exist here (that of a distribution's packagers, for example), and
+/// applying it would hide a whole tree. In and below the directory of such a file, no `.gitignore` applies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<RuleNode>>);
 
@@ -111,13 +111,13 @@ impl IgnoreRules {
         if scope == GitScope::Outside && excludes_every_name(&gitignore) {
             (scope, gitignore) = (GitScope::Disowned, Gitignore::empty());
         }
-        let silent = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
-        if silent && scope == inherited && !is_repository {
+        let has_no_rules = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
+        if has_no_rules && scope == inherited && !is_repository {
             return self.clone();
         }
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
         let above = self.0.clone();
-        let has_rules = !silent || !self.is_empty();
+        let has_rules = !has_no_rules || !self.is_empty();
         Self(Some(Arc::new(RuleNode { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
     }
 
@@ -151,7 +151,7 @@ impl IgnoreRules {
     }
 }
 
-/// Returns whether the rules exclude even a name that no file has.
+/// Returns whether the rules exclude every name, judged by a name that no real file has.
 fn excludes_every_name(rules: &Gitignore) -> bool {
     const PROBE_NAME: &str = "unheard-of-0b8f1c";
     !rules.is_empty()
@@ -166,7 +166,7 @@ fn match_rules(rules: &Gitignore, relative: &str, is_dir: bool) -> IgnoreVerdict
     }
 }
 
-/// Whether the ignore files of a directory were listed, or have to be tried.
+/// Whether the names of the ignore files come from a listing, or have to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Listed,

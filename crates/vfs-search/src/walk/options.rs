@@ -30,25 +30,25 @@ pub(crate) enum Directories {
     OnlyEntered,
 }
 
-/// Decides where a walk goes.
+/// Decides which directories a walk enters.
 pub(crate) trait WalkFilter {
     /// Returns whether to enter the directory `name` of the directory `relative`, a path relative to the start of the
     /// walk.
     fn should_enter(&self, relative: &str, name: &str) -> bool;
 
-    /// Returns the only relevant names in the directory `relative`, if they are known without listing it.
+    /// Returns the only relevant names in the directory `relative`, if the filter determines them without a listing.
     fn names_in(&self, _relative: &str) -> Option<Vec<String>> {
         None
     }
 
-    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request asks
-    /// for.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request
+    /// includes.
     fn hidden_override(&self, _relative: &str, _name: &str) -> DotVisibility {
         DotVisibility::Hidden
     }
 }
 
-/// Decides where a walk goes, and whether it continues.
+/// Decides which directories a walk enters, and whether the walk continues.
 #[derive(Clone, Copy)]
 pub(crate) struct WalkControl<'a> {
     pub(crate) filter: &'a dyn WalkFilter,

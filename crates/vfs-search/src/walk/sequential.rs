@@ -118,7 +118,7 @@ impl Walk {
         self.findings.too_many
     }
 
-    /// Returns what was left out since the last call.
+    /// Returns the findings since the last call.
     pub(crate) fn take_findings(&mut self) -> WalkFindings {
         std::mem::take(&mut self.findings)
     }
@@ -143,8 +143,8 @@ pub(crate) struct LinkFollower {
 enum EntryPaths {
     /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
-    /// A parallel walk consults a sequential one with the same limit on entries. That walk starts when the first link
-    /// leads outside, and goes only as far as the workers need.
+    /// A parallel walk consults a sequential one with the same limit on entries. The sequential walk starts when the
+    /// first link leads outside, and advances only as far as the workers need.
     Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk>>> },
 }
 
@@ -153,7 +153,7 @@ enum EntryPaths {
 pub(crate) enum EnterDecision {
     Yes,
     No,
-    /// Unknown: too many entries come before the answer.
+    /// Too many entries precede the directory to determine whether the walk enters it.
     TooMany,
 }
 
@@ -179,7 +179,7 @@ impl LinkFollower {
     ///
     /// # Errors
     ///
-    /// The error that ends the search meanwhile.
+    /// The errors of the control's check, and of starting the sequential walk that decides for a parallel one.
     pub(crate) fn should_enter(
         &self,
         real: &VfsPath,
@@ -199,7 +199,7 @@ impl LinkFollower {
                     Some(walk) => walk,
                     none => none.insert(Box::new(start_ordered_walk(tree, control, start, options, *max_entries)?)),
                 };
-                // When the walk has reached the directory, all smaller paths that lead there are behind it.
+                // A sequential walk reaches the directory by the smallest path that leads there.
                 while walk.recorded_path(real).is_none() && walk.next(tree, control)?.is_some() {}
                 match walk.recorded_path(real) {
                     Some(first) => first == *path,
@@ -233,8 +233,8 @@ fn start_ordered_walk(
     Walk::start(tree, control, dir, start, options, max_entries)
 }
 
-/// Returns `path` without links, or `path` itself if it cannot be resolved: links to entries below it then count as
-/// leading outside, and are followed once.
+/// Returns the real location of `path`, or `path` itself if it cannot be resolved: links to entries below `path` then
+/// count as leading outside, and are followed once.
 fn real_path(tree: &Arc<dyn Tree>, path: &VfsPath) -> VfsPath {
     let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return path.clone() };
     match tree.find_dir(&parent) {

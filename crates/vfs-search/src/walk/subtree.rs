@@ -13,9 +13,9 @@ pub(crate) struct StepRange {
 }
 
 impl StepRange {
-    /// Takes the first steps, at most `most`.
-    pub(crate) fn take(&mut self, most: usize) -> Self {
-        let middle = self.steps.end.min(self.steps.start + most);
+    /// Splits off the first steps, at most `max_steps`.
+    pub(crate) fn take(&mut self, max_steps: usize) -> Self {
+        let middle = self.steps.end.min(self.steps.start + max_steps);
         let first = Self { entries: Arc::clone(&self.entries), steps: self.steps.start..middle };
         self.steps.start = middle;
         first
@@ -89,7 +89,7 @@ mod tests {
     use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
 
     #[test]
-    fn a_subtree_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
+    fn a_subtree_is_walked_depth_first_and_can_split_off_all_steps_but_the_next() {
         let tree: Arc<dyn Tree> = Arc::new(TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]));
         let (range, reader) = (
             root(&tree),

@@ -9,7 +9,7 @@ use vfs_core::{Problem, VfsPath};
 use crate::glob::DotVisibility;
 use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
 
-/// Exceptions from the rule that a request asks for.
+/// The visibility settings of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility {
     /// Whether names that start with a dot are visible.
@@ -22,7 +22,7 @@ impl Visibility {
     /// Everything is visible, as in a listing.
     pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, ignore: IgnoreMode::Disregard };
 
-    /// Returns the rules above `path`, at which a walk starts.
+    /// Returns the rules of the directories above `path`, at which a walk starts.
     pub(crate) fn rules_above(self, tree: &Arc<dyn Tree>, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
         if self.applies_rules() { IgnoreRules::load_above(tree, path, problems) } else { IgnoreRules::default() }
     }
@@ -48,13 +48,13 @@ impl Visibility {
     }
 
     /// Returns how much of the entry `name` of the directory `full` is visible, and counts the entry as skipped if
-    /// nothing is. `asked` returns how much of a name with a leading dot the globs ask for.
+    /// nothing is. `requested` returns how much of an entry with a leading dot the globs include.
     pub(crate) fn visible_part(
         self,
         rules: &IgnoreRules,
         full: &mut PathBuffer,
         (name, kind): (&str, ChildKind),
-        asked: impl FnOnce() -> DotVisibility,
+        requested: impl FnOnce() -> DotVisibility,
         skipped: &mut Skipped,
     ) -> DotVisibility {
         let verdict = if rules.is_empty() { IgnoreVerdict::NoMatch } else { rules.verdict(full.of(name), kind) };
@@ -72,13 +72,13 @@ impl Visibility {
                 return DotVisibility::Hidden;
             }
         }
-        // As in ripgrep, a `!` rule shows an entry although its name starts with a dot; but not if only the pattern
-        // may ask for hidden names.
+        // As in ripgrep, a `!` rule shows an entry although its name starts with a dot, unless only the pattern may
+        // include hidden names.
         let is_whitelisted = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
         if self.hidden == HiddenNames::Include || is_whitelisted || !name.starts_with('.') {
             return DotVisibility::Full;
         }
-        let shown = asked();
+        let shown = requested();
         skipped.hidden += u64::from(shown == DotVisibility::Hidden);
         shown
     }

@@ -93,7 +93,7 @@ async fn a_dropped_change_is_whole_or_not_there(t: &Target) -> LawResult {
             tokio::task::yield_now().await;
         }
         task.abort();
-        // Either it was stopped or it was through; what the file holds says which.
+        // The edit was either stopped or completed; the content of the file shows which.
         drop(task.await);
         drop(poll_immediate(t.backend.edit(&cx(), EditRequest::new(t.path("/a"), whole("z"), "never there"))).await);
         let text = t.text("/a").await?;

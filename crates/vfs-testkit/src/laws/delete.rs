@@ -115,7 +115,7 @@ async fn what_is_no_directory_stays_where_an_empty_one_is_meant(t: &Target) -> L
 async fn a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost(t: &Target) -> LawResult {
     for round in 0..50 {
         let directory = format!("/d{round}");
-        // Where a directory can be without files this one is, and is to be removed while the file comes.
+        // If directories can exist without files, this one exists, and is removed while the file is created.
         t.put(&format!("{directory}/first"), "x").await?;
         t.delete(DeleteRequest::new(t.path(&format!("{directory}/first")))).await?;
         let file = format!("{directory}/second");

@@ -18,7 +18,7 @@ laws! { "edit" in Semantics:
     "E10" Nothing an_edit_keeps_the_bytes_that_are_not_text_or_refuses in Storage,
 }
 
-/// Edits a file of `content` and gives what it holds then.
+/// Edits a file with the content `content`, and returns the new content.
 async fn edited(t: &Target, content: &[u8], old: &str, new: &str) -> vfs_core::Result<Vec<u8>> {
     t.put("/a.txt", content.to_vec()).await?;
     t.edit(EditRequest::new(t.path("/a.txt"), old, new)).await?;
@@ -64,7 +64,8 @@ async fn an_old_with_crlf_is_found_where_lines_end_otherwise(t: &Target) -> LawR
     Ok(())
 }
 
-/// Files, what is replaced by what, what the file holds then, and what it holds if exact bytes are required.
+/// For each case: the content, the old text, the new text, the content after the edit, and the content after an edit
+/// with exact line endings.
 const NEW_TEXT: [(&str, &str, &str, &str, &str); 8] = [
     ("a\nb\n", "b", "x\r\ny", "a\nx\ny\n", "a\nx\r\ny\n"),
     ("a\nb\n", "a\nb", "x\r\ny", "x\ny\n", "x\r\ny\n"),

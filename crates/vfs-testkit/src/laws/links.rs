@@ -198,7 +198,7 @@ async fn a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smal
     link(t, "/far/out", "../out");
     link(t, "/far/home", "../tree");
     assert_eq!(followed(t, "/tree").await?, ["/tree/b/far/z", "/tree/b/inner/y", "/tree/b/x", "/tree/own"]);
-    // A smaller path leads to a part of what is outside.
+    // A smaller path leads to a part of the outside directory.
     link(t, "/tree/a", "../out/inner");
     assert_eq!(followed(t, "/tree").await?, ["/tree/a/y", "/tree/b/far/z", "/tree/b/x", "/tree/own"]);
     // The directory outside may contain the searched tree.

@@ -12,7 +12,7 @@ use crate::harness::{count, flatten};
 use crate::target::{Need, Target};
 use crate::tier::Tier;
 
-/// How a law ends, unless it panics: an error that it did not expect breaks it too.
+/// The result of a law that does not panic. An unexpected error breaks the law too.
 pub type LawResult = Result<(), Error>;
 
 /// One check of one numbered behaviour.
@@ -23,11 +23,11 @@ pub struct Law {
     pub number: &'static str,
     /// The operation under test.
     pub operation: &'static str,
-    /// Its name, which states the behaviour.
+    /// The name of the law, which states the behaviour.
     pub name: &'static str,
     /// The feature that a target must have for the law to apply.
     pub need: Need,
-    /// Which targets run it by default.
+    /// The tier of targets that run the law by default.
     pub tier: Tier,
     /// Checks the behaviour; panics or fails if the target breaks it.
     pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,

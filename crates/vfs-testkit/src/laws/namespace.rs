@@ -14,9 +14,9 @@ use crate::namespaces::NamespaceFactory;
 pub struct NamespaceLaw {
     /// The behaviour's number in `docs/contract.md`.
     pub number: &'static str,
-    /// Its name, which states the behaviour.
+    /// The name of the law, which states the behaviour.
     pub name: &'static str,
-    /// Checks it; panics or fails where it is broken.
+    /// Checks the behaviour; panics or fails if the namespace breaks it.
     pub run: for<'a> fn(&'a NamespaceFactory) -> BoxFuture<'a, LawResult>,
 }
 

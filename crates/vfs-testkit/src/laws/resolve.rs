@@ -157,7 +157,7 @@ async fn is_escape(t: &Target, path: &str) {
 
 async fn an_absolute_link_is_an_escape_that_says_to_make_it_relative(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
-    // Where the root is not that of the host, the target is given as a path inside.
+    // If the base is the root of the backend, the absolute target is a path inside it.
     link(t, "/absolute", if t.base.is_root() { "/d/x" } else { "/vfs-laws-outside/x" });
     link(t, "/chain", "d/../absolute");
     for path in ["/absolute", "/chain"] {
@@ -169,7 +169,7 @@ async fn an_absolute_link_is_an_escape_that_says_to_make_it_relative(t: &Target)
     Ok(())
 }
 
-/// As many steps up as lead out of the root from the base.
+/// Returns as many `../` as lead from the base out of the root.
 fn up(t: &Target) -> String {
     "../".repeat(t.base.components().count() + 1)
 }

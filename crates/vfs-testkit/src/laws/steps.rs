@@ -15,11 +15,11 @@ use vfs_core::{
 
 use crate::target::Target;
 
-/// How long a law waits for what a correct backend always does. This bounds a hang and says nothing about speed: a law that
-/// expects bounded work gives an input on which unbounded work takes far longer, or more memory than there is.
+/// Time after which a law counts as hung. It is no expectation of speed: a law of bounded work uses an input on which
+/// unbounded work takes far longer, or more memory than the machine has.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A context with nothing set.
+/// Returns a context with default settings.
 pub(crate) fn cx() -> OpContext {
     OpContext::new()
 }
@@ -38,7 +38,7 @@ impl Target {
         Arc::clone(&self.backend)
     }
 
-    /// Writes a file over what is there.
+    /// Writes a file, replacing an existing one.
     pub(crate) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<Version> {
         let request = WriteRequest::new(self.path(path), content).mode(WriteMode::Overwrite);
         Ok(self.write(request).await?.version)
@@ -179,7 +179,7 @@ impl Target {
         error
     }
 
-    /// Asserts what holds for every error: short for a model, one line for an operator, silent about the host.
+    /// Asserts the properties of every error: short for a model, one line for an operator, without paths of the host.
     #[track_caller]
     pub(crate) fn assert_fit_to_be_shown(&self, error: &Error) {
         let words = error.for_model();

@@ -34,7 +34,7 @@ laws! { "watch" in Storage:
 /// More changes than feeds commonly remember.
 const CHANGE_COUNT: usize = 5_000;
 
-/// How many of them are made by one copy.
+/// Number of changes that one copy makes.
 const FILES: usize = 250;
 
 /// A subscriber.
@@ -102,8 +102,8 @@ impl Feed<'_> {
         Ok(event.cursor)
     }
 
-    /// All changes of files until now: those before that of a file which is made for it. Where events are lost that may be
-    /// among them, and another one is made.
+    /// Returns all changes of files until now: those before the change of a marker file. If events are lost, the one of
+    /// the marker file may be among them, so another marker file is created.
     async fn until_now(&mut self) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut mark = self.mark().await?;
@@ -127,7 +127,7 @@ impl Feed<'_> {
         Ok(self.target.path(&name))
     }
 
-    /// Asserts that the stream fails with `kind` at `path` after what is there, and ends then.
+    /// Asserts that the stream fails with `kind` at `path` after the pending events, and then ends.
     async fn assert_ends(mut self, kind: ErrorKind, path: &str) {
         let error = loop {
             let next = ends("waiting for the end of a feed", self.events.next()).await;

@@ -14,7 +14,7 @@ laws! { "write" in Storage:
     "W12" Nothing every_acknowledged_append_is_there,
 }
 
-/// How many tasks go at one file at once.
+/// Number of tasks that change one file concurrently.
 const TASKS: usize = 64;
 
 async fn one_of_many_creators_wins(t: &Target) -> LawResult {

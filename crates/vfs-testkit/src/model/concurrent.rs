@@ -17,7 +17,7 @@ use crate::target::Target;
 ///
 /// # Panics
 ///
-/// Where a change is lost, is there twice, or fails with anything but a conflict; if called from a tokio runtime.
+/// Panics if a change is lost, is made twice, or fails with another error than a conflict; and in a tokio runtime.
 pub fn check_concurrently(target: &Target, tasks: usize, changes: usize) {
     run(async {
         let path = target.path("/shared.txt");

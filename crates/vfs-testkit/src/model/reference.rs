@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vfs_core::ErrorKind;
 
-/// The kinds of error that fit. Where several things are wrong at once, a backend may name any of them.
+/// The permitted kinds of error. If a step is wrong in several ways at once, a backend may report any of them.
 pub(super) type Faults = Vec<ErrorKind>;
 
-/// Whether a directory stays when its last file goes.
+/// Whether a directory still exists when its last file is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EmptyDirectories {
     Stay,

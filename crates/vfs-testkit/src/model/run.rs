@@ -12,11 +12,11 @@ use super::step::{Step, StepMode};
 use crate::harness::run;
 use crate::target::Target;
 
-/// Runs `steps` on `target` and on the reference, and compares each answer and at the end everything.
+/// Runs `steps` on `target` and on the reference, and compares each result, and at the end all files.
 ///
 /// # Panics
 ///
-/// Where they differ; if called from a tokio runtime.
+/// Panics if the two differ; and in a tokio runtime.
 pub fn check(target: &Target, steps: &[Step]) {
     run(async {
         let capabilities = target.backend.capabilities(&target.base);
@@ -37,7 +37,7 @@ struct Pair<'a> {
     cx: OpContext,
 }
 
-/// Compares an answer with what was expected, by `seen`.
+/// Compares the result of a step with the expected one. `seen` extracts the compared part of the result.
 fn compare<T: Debug, E: PartialEq + Debug>(
     what: &str,
     actual: Result<T>,
@@ -198,7 +198,7 @@ impl Pair<'_> {
 
     async fn compare_all(&self) {
         let listing = self.target.backend.ls(&self.cx, LsRequest::new(self.target.base.clone()).recursive()).await;
-        // A base that exists only through its files is gone with the last of them.
+        // A base that exists only through its files no longer exists without files.
         let names = listing.map(|listing| self.names(&listing.entries)).unwrap_or_default();
         assert_eq!(names, self.reference.tree(), "everything, at the end");
         let paths: Vec<_> = self.reference.files.keys().map(|path| self.path(path)).collect();

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 /// Treatment of an existing target by a write, rename or copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepMode {
-    /// Only a new file.
+    /// The target must not exist.
     CreateNew,
-    /// Over what is there.
+    /// The target is replaced.
     Overwrite,
-    /// To the end of it; of a rename or copy the same as `Overwrite`.
+    /// The content is appended; for a rename or copy the same as `Overwrite`.
     Append,
-    /// On the version that is there now; of a rename or copy the same as `CreateNew`.
+    /// The target must have its current version; for a rename or copy the same as `CreateNew`.
     IfCurrent,
     /// On a version that never was; of a rename or copy the same as `CreateNew`.
     IfStale,
@@ -26,7 +26,7 @@ pub enum Step {
         path: String,
         /// The new content.
         content: String,
-        /// Over what.
+        /// The treatment of an existing file.
         mode: StepMode,
     },
     /// An edit of one replacement.
@@ -37,23 +37,23 @@ pub enum Step {
         old: String,
         /// The replacement.
         new: String,
-        /// Whether it is wherever it stands.
+        /// Whether all occurrences are replaced.
         all: bool,
     },
     /// A read of a window.
     Read {
         /// The file.
         path: String,
-        /// How many lines are passed over.
+        /// The number of lines to skip.
         offset: u64,
-        /// How many lines are read at most.
+        /// The maximum number of lines to read.
         limit: u64,
     },
     /// A delete.
     Delete {
         /// The file or directory.
         path: String,
-        /// Whether with all that is below it.
+        /// Whether all entries below are included.
         recursive: bool,
     },
     /// A delete of an empty directory.
@@ -65,25 +65,25 @@ pub enum Step {
     Rename {
         /// The source.
         from: String,
-        /// Where to.
+        /// The target.
         to: String,
-        /// Over what.
+        /// The treatment of an existing target.
         mode: StepMode,
     },
     /// A copy.
     Copy {
         /// The source.
         from: String,
-        /// Where to.
+        /// The target.
         to: String,
-        /// Over what.
+        /// The treatment of an existing target.
         mode: StepMode,
     },
     /// A listing.
     Ls {
         /// The directory.
         path: String,
-        /// Whether with all that is below it.
+        /// Whether all entries below are included.
         recursive: bool,
     },
     /// A glob of a name below the base.

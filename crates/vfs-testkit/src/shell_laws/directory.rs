@@ -31,7 +31,7 @@ async fn a_command_runs_in_its_directory(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Which is that of the shell: where it is one of a mount, the root stands for it.
+/// The default is the root of the shell. If the shell belongs to a mount, the root of the namespace stands for it.
 async fn by_default_it_is_the_root(t: &ShellTarget) -> LawResult {
     t.files.put("/here", "here\n").await?;
     let default = t.execute(ExecuteRequest::new("pwd; cat here 2>/dev/null; true")).await?;

@@ -93,7 +93,7 @@ async fn a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing(t: &ShellTa
         t.files.refused(t.shell().execute(&cx, t.command("touch ran")).await, kind);
     }
     drop(t.shell().execute(&cx(), t.command("touch ran")));
-    // Another command ends after what would have been begun before it.
+    // Another command ends after any process that the first one would have started.
     assert_success(&t.run("sleep 0.2").await?);
     assert_eq!(t.files.tree().await?, [""; 0]);
     Ok(())
@@ -148,7 +148,7 @@ async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
     }
 }
 
-/// Children, grandchildren, and one whose parents are gone.
+/// Children, grandchildren, and an orphan.
 const FAMILY: &str = "sleep 60 & (sleep 60; :) & sh -c 'sleep 60 & sleep 60; :' & (sleep 60 &) ;";
 
 async fn a_timeout_ends_every_process(t: &ShellTarget) -> LawResult {
@@ -167,7 +167,7 @@ async fn dropping_the_call_ends_every_process(t: &ShellTarget) -> LawResult {
     all_end(t, &format!("{FAMILY} {ON}"), StopCause::Dropping).await
 }
 
-/// Where a parent waits for a child that is ended and then goes on, all of them do.
+/// Processes that ignore signals. Each shell among them continues with its next command when its child is ended.
 const STUBBORN: &str = "trap '' HUP INT TERM; (while :; do sleep 60; done) & (trap '' PIPE; sleep 60; sleep 60) &
     echo x >started; while :; do sleep 60; done";
 
@@ -197,7 +197,7 @@ async fn a_stopped_process_is_ended(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Though what is left running has the outputs open.
+/// The remaining process has the outputs open.
 async fn a_process_that_is_left_running_does_not_hold_up_the_call(t: &ShellTarget) -> LawResult {
     for command in ["sleep 60 & echo begun", "(sleep 60; echo late) & echo begun", "echo begun; sleep 60 >&2 &"] {
         let ended = t.execute(t.command(command).timeout(HANG_TIMEOUT)).await?;
@@ -236,11 +236,11 @@ async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// Cleans up on a request to end, and prints that it did. It waits in `wait`, which a signal interrupts at once.
+/// Cleans up on SIGTERM, and prints a confirmation. The command waits in `wait`, which a signal interrupts at once.
 const ORDERLY: &str = "trap 'echo in order; echo x >ordered; exit 5' TERM; echo x >started; sleep 60 & wait";
 
-/// How often an [orderly](ORDERLY) command is ended before a law reports that no signal came. A command that gets no
-/// processor within the grace of its shell is killed like any other, which says nothing of the shell.
+/// Number of [orderly](ORDERLY) commands that are ended before a law reports that no signal arrived. A command that is
+/// not scheduled within the grace period is killed like any other, which is no fault of the shell.
 const ATTEMPTS: usize = 3;
 
 async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {

@@ -121,8 +121,8 @@ async fn what_looks_like_a_secret_is_not_passed_on(t: &ShellTarget) -> LawResult
     for line in ended.stdout.split(['\n', '\0']) {
         assert!(!line.contains(SECRET), "passed on: {line}");
     }
-    let asked_for = t.command("echo $VFS_LAWS_API_KEY").inherit_env().env("VFS_LAWS_API_KEY", "given");
-    assert_eq!(t.execute(asked_for).await?.stdout, "given\n", "who passes a secret means it");
+    let request = t.command("echo $VFS_LAWS_API_KEY").inherit_env().env("VFS_LAWS_API_KEY", "given");
+    assert_eq!(t.execute(request).await?.stdout, "given\n", "a secret that the request sets is passed");
     Ok(())
 }
 

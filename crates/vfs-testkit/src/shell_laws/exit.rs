@@ -58,8 +58,8 @@ async fn a_signal_that_ended_a_command_is_told(t: &ShellTarget) -> LawResult {
 async fn a_command_that_a_signal_ended_is_no_success(t: &ShellTarget) -> LawResult {
     for (name, number) in [("TERM", 15), ("KILL", 9)] {
         let ended = t.run(&format!("kill -{name} $$; sleep 20")).await?;
-        let is_told = ended.signal == Some(number) || ended.exit_code == Some(128 + number);
-        assert!(is_told && !ended.timed_out, "{name}: {ended:?}");
+        let is_reported = ended.signal == Some(number) || ended.exit_code == Some(128 + number);
+        assert!(is_reported && !ended.timed_out, "{name}: {ended:?}");
     }
     Ok(())
 }

@@ -202,7 +202,8 @@ async fn a_job_goes_on_when_its_call_is_over(t: &ShellTarget) -> LawResult {
     let request = t.command(format!("{WAIT}; echo went on")).background();
     let answer = patiently("a job", t.shell().execute(&cx, request)).await?;
     cx.cancel_token().cancel();
-    // If the cancelling ended the job as well, it would have done so before other jobs, which are stopped later, are gone.
+    // If the cancellation had ended the job as well, the job would have ended before the other jobs, which are stopped
+    // later.
     for _ in 0..3 {
         let other = t.job("sleep 60").await?;
         t.stop(&other).await?;

@@ -15,15 +15,15 @@ use crate::tier::Tier;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ShellLaw {
-    /// Its number: `X`, the letter of its subject, and its place there.
+    /// The number of the law: `X`, the letter of the subject, and the position in the subject.
     pub number: &'static str,
-    /// Its subject.
+    /// The subject of the law.
     pub subject: &'static str,
-    /// Its name, which states the behaviour.
+    /// The name of the law, which states the behaviour.
     pub name: &'static str,
     /// The features that a shell must have, or must lack, for the law to apply.
     pub need: ShellNeed,
-    /// Which shells run it by default.
+    /// The tier of shells that run the law by default.
     pub tier: Tier,
     /// Checks the behaviour; panics or fails if the shell breaks it.
     pub run: for<'a> fn(&'a ShellTarget) -> BoxFuture<'a, LawResult>,
@@ -41,8 +41,8 @@ impl fmt::Debug for ShellLaw {
     }
 }
 
-/// Lists the laws of a file: for a subject the number, what it needs, and the name of each, and its tier where that is not
-/// [`Tier::Storage`], since most are about the place where commands run. `has()` is for every shell,
+/// Lists the laws of a file: for a subject the number, the required features and the name of each law, and its tier if
+/// that is not [`Tier::Storage`], as most laws are about the place where commands run. `has()` is for every shell,
 /// `has(Terminal)` for those with terminals, and `lacks(Terminal)` for those without.
 macro_rules! shell_laws {
     ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident $(in $tier:ident)?,)+) => {

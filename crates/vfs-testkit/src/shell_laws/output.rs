@@ -43,7 +43,7 @@ async fn what_is_printed_first_is_first(t: &ShellTarget) -> LawResult {
     panic!("out of order: {seen:?}");
 }
 
-/// Nothing is added, taken away or tidied up.
+/// The shell adds, removes and normalises nothing.
 async fn text_comes_as_it_was_printed(t: &ShellTarget) -> LawResult {
     for text in [
         "one\n",

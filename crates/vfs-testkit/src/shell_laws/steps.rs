@@ -8,8 +8,8 @@ use vfs_core::{ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Sh
 use super::ShellTarget;
 use crate::laws::LawResult;
 
-/// Longest that a law waits for one event. Only a broken law waits as long, however busy the machine is. It is less than
-/// the time after which a trial is abandoned, so that the message names the event.
+/// Time that a law waits for one event, so long that only a broken law reaches it, even on a busy machine. It is less
+/// than the time after which a trial is abandoned, so that the message names the event.
 pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
@@ -19,10 +19,10 @@ pub(super) const TIMES: [Duration; 3] = [Duration::from_millis(700), Duration::f
 /// Makes a command wait until a test has written the file `go`.
 pub(super) const WAIT: &str = "until test -e go; do sleep 0.05; done";
 
-/// Upper bound on the note that a shell adds to truncated output, in bytes.
+/// Maximum size of the note that a shell adds to truncated output, in bytes.
 pub(super) const NOTE: usize = 300;
 
-/// A context with nothing set.
+/// Returns a context with default settings.
 pub(super) fn cx() -> OpContext {
     OpContext::new()
 }
@@ -112,9 +112,9 @@ impl ShellTarget {
         panic!("the command was not started: {request:?}");
     }
 
-    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `delay`, a command that
-    /// takes several of the steps that would change the answer: what has not changed meanwhile stands still, however slow
-    /// the machine is.
+    /// Waits until two consecutive calls of `look` return equal values, and returns that value. Between two calls the
+    /// shell runs `delay`, a command that takes as long as several of the steps that would change the value, even on a
+    /// slow machine.
     pub(super) async fn settled<T: PartialEq, F>(
         &self,
         what: &str,

@@ -55,7 +55,7 @@ impl ShellTarget {
         self.stream(cx(), self.command(command))
     }
 
-    /// As [`timed_out`](Self::timed_out), with everything that came.
+    /// Does the same as [`timed_out`](Self::timed_out) with a stream, and collects all items.
     async fn stream_timed_out(&self, request: &ExecuteRequest, time: Duration) -> Result<Option<Came>> {
         match self.stream(cx(), request.clone().timeout(time)).all().await {
             Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
@@ -134,7 +134,7 @@ async fn the_last_item_is_the_exit_and_the_only_one(t: &ShellTarget) -> LawResul
     Ok(())
 }
 
-/// The command continues only when the test has seen what came before.
+/// The command continues only when the test has received the output so far.
 async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawResult {
     for to in ["", ">&2"] {
         let mut reading = t.reads(&format!("rm -f go; echo first {to}; {WAIT}; echo second {to}"));
@@ -172,7 +172,7 @@ async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawR
     Ok(())
 }
 
-/// The command continues only when what it printed before was seen.
+/// The command continues only when its output so far was received.
 async fn what_is_printed_first_comes_first(t: &ShellTarget) -> LawResult {
     let step = |n: u32, to: &str| format!("echo {n} {to}; until test -e go{n}; do sleep 0.05; done;");
     let command: String = (0..6).map(|n| step(n, if n % 2 == 0 { "" } else { ">&2" })).collect();

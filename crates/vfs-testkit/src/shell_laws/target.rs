@@ -10,13 +10,13 @@ use super::ShellLaw;
 use crate::target::Target;
 use crate::tier::Tier;
 
-/// A backend with a shell, and what that can do.
+/// A backend with a shell, and the features of the shell.
 ///
 /// Commands of the laws run in the [base](Target::base) of its files and below.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ShellTarget {
-    /// Its files, with the shell.
+    /// The target of the files, whose backend has the shell.
     pub files: Target,
     features: Vec<ShellFeature>,
     exceptions: Vec<(&'static str, &'static str)>,
@@ -102,12 +102,13 @@ impl ShellFeature {
 }
 
 impl ShellTarget {
-    /// The shell of a backend that is fresh and empty; it can do all there is.
+    /// Creates a target from a fresh, empty backend whose shell has all features.
     pub fn new(files: Target) -> Self {
         Self { files, features: ShellFeature::ALL.to_vec(), exceptions: Vec::new() }
     }
 
-    /// Says what the shell cannot do. Laws that need it are ignored; others check that it refuses instead.
+    /// Sets features that the shell lacks. Laws that need them are ignored; other laws check that the shell refuses
+    /// them.
     #[must_use]
     pub fn without(mut self, features: &[ShellFeature]) -> Self {
         self.features.retain(|feature| !features.contains(feature));
@@ -145,7 +146,7 @@ pub enum ShellNeed {
 }
 
 impl ShellNeed {
-    /// Why `target` is not what it needs; `None` where it is.
+    /// Returns the reason for which the law does not apply to `target`, or `None` if it applies.
     pub fn missing_in(self, target: &ShellTarget) -> Option<&'static str> {
         match self {
             ShellNeed::has(features) => {
@@ -162,13 +163,14 @@ impl ShellNeed {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ShellFactory {
-    /// The first part of its trials' names.
+    /// The first part of the names of the trials.
     pub name: String,
-    /// Why there are none here, such as a program that is missing: every law is then ignored.
+    /// The reason for which there is no such shell on this machine, such as a missing program; every law is then
+    /// ignored.
     pub absent: Option<String>,
-    /// Which laws run by default: those of this tier and the tiers before it. Default [`Tier::Semantics`], which is all.
+    /// The tier, whose laws run by default with those of the tiers before it. Default: [`Tier::Semantics`], all laws.
     pub tier: Tier,
-    /// Makes a shell that no other trial has seen, on the law's own runtime.
+    /// Creates a shell for one trial, on the runtime of the law.
     pub make: Arc<MakeShell>,
 }
 
@@ -191,7 +193,8 @@ impl ShellFactory {
         self
     }
 
-    /// The same shells under another name, each seen through `change`, such as a layer around its backend.
+    /// Returns a factory of the same shells under another name, each changed by `change`, such as by a layer around its
+    /// backend.
     #[must_use]
     pub fn seen_through(
         self,

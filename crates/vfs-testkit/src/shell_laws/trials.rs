@@ -8,8 +8,8 @@ use crate::harness::run_law;
 /// Every law of the factory's [tier](crate::Tier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
 /// its own.
 ///
-/// A law that needs what the shell does not have is shown as ignored, with the reason. One that has not ended after
-/// ten minutes fails. Laws of inherited environments want [`plant_environment`](super::plant_environment) to be called first.
+/// A law that needs a feature which the shell lacks is shown as ignored, with the reason. One that has not ended after
+/// ten minutes fails. Before laws of inherited environments run, call [`plant_environment`](super::plant_environment).
 pub fn shell_trials(factory: ShellFactory) -> Vec<Trial> {
     SHELL
         .iter()

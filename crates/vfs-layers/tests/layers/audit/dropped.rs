@@ -14,7 +14,7 @@ use vfs_memory::MemoryBackend;
 use super::Moody;
 use crate::support::memory;
 
-/// Never answers about `/slow`, and notes how many records were kept when each other operation began.
+/// Never completes operations on `/slow`, and notes the number of stored records when each other operation begins.
 #[derive(Debug)]
 struct Peek {
     sink: MemorySink,
@@ -60,7 +60,7 @@ async fn the_record_of_a_dropped_operation_is_written_before_the_next_operation_
     let files = Audit::new(sink.clone()).layer(peek.around(memory().await));
     assert!(poll_immediate(Box::pin(files.read_text("/slow"))).await.is_none());
     files.read_text("/a").await.expect("read");
-    // A stream that nobody has asked for an item is under way, too.
+    // A stream that was not polled yet has begun, too.
     drop(files.grep_stream(OpContext::new(), GrepRequest::literal("one")));
     drop(files.as_watch().map(|watch| watch.watch(OpContext::new(), Default::default())));
     files.read_text("/a").await.expect("read");

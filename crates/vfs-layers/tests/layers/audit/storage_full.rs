@@ -105,7 +105,7 @@ async fn records_beyond_the_queue_capacity_are_counted_by_a_gap_record() {
         files.stat_path("/a").await.expect("goes on");
     }
     sink.refuses.store(false, Ordering::SeqCst);
-    audit.flush().await.expect("kept");
+    audit.flush().await.expect("all records are stored");
     files.stat_path("/a").await.expect("goes on");
     let records = sink.sink.records();
     assert_eq!(verify(&records), Ok(audit.head()));

@@ -12,24 +12,24 @@ use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::FakeShell;
 
-use super::{kept, stored};
+use super::{stored, tracked};
 use crate::support::{memory, path};
 
-/// Lists, and keeps the answer back until it is let go.
+/// Withholds the result of a listing until the semaphore has permits.
 #[derive(Debug)]
-struct Held(Semaphore);
+struct DelayedListing(Semaphore);
 
-impl Interceptor for Held {
+impl Interceptor for DelayedListing {
     fn name(&self) -> &'static str {
-        "held"
+        "delayed listing"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let answer = request.send(inner, cx).await;
+        let result = request.send(inner, cx).await;
         if Q::OPERATION == Operation::Ls {
             drop(self.0.acquire().await);
         }
-        answer
+        result
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
@@ -40,20 +40,20 @@ impl Interceptor for Held {
 #[tokio::test]
 async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again() {
     let store = memory().await;
-    let held = Arc::new(Held(Semaphore::new(0)));
+    let delayed = Arc::new(DelayedListing(Semaphore::new(0)));
     let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&store)));
-    let inner = Arc::new(Intercepted::new(shelled, Arc::clone(&held)));
+    let inner = Arc::new(Intercepted::new(shelled, Arc::clone(&delayed)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
-    let mut counting = Box::pin(kept(&meter));
+    let mut counting = Box::pin(tracked(&meter));
     assert!(poll_immediate(&mut counting).await.is_none(), "the listing is under way");
     let command = ExecuteRequest::new("make twelve");
     files.as_shell().expect("it has one").execute(&OpContext::new(), command).await.expect("it runs");
-    held.0.add_permits(Semaphore::MAX_PERMITS / 2);
+    delayed.0.add_permits(Semaphore::MAX_PERMITS / 2);
     counting.await;
-    assert_eq!((kept(&meter).await, stored(&*store).await), ((2, 23), (2, 23)));
+    assert_eq!((tracked(&meter).await, stored(&*store).await), ((2, 23), (2, 23)));
 }
 
-/// Copies one file of those that are asked for, and then finds that it cannot go on.
+/// Copies one of the requested files, and then fails.
 #[derive(Debug)]
 struct Half(ErrorKind);
 
@@ -84,7 +84,7 @@ async fn the_files_that_a_failed_copy_left_are_counted_whatever_its_error() {
         let (files, meter) = Quota::new(QuotaLimits::new().max_files(3)).metered(inner);
         let copy = CopyRequest::new(path("/s"), path("/d"));
         assert_eq!(files.copy(&OpContext::new(), copy).await.expect_err("half of it").kind(), kind);
-        assert_eq!((kept(&meter).await, stored(&*store).await), ((3, 28), (3, 28)), "{kind:?}");
+        assert_eq!((tracked(&meter).await, stored(&*store).await), ((3, 28), (3, 28)), "{kind:?}");
         let error = files.create_text("/b", "").await.expect_err("a fourth file");
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
     }

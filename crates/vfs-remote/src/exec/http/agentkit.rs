@@ -14,24 +14,24 @@ use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
 use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
-/// Runs `sh -c` of a script for a service that runs Python only.
+/// The Python program that runs a script by `sh -c`, for a service that runs Python only.
 ///
 /// The outputs go through files, so that a process which the script leaves behind does not delay the response.
 const RUNNER: &str = include_str!("runner.py");
 
-/// How much longer than the script its Python may run, in seconds.
-const MARGIN: u64 = 10;
+/// Time in seconds that the Python program may run longer than the script.
+const TIMEOUT_MARGIN_SECONDS: u64 = 10;
 
 /// The tool-invocation API of Volcengine's Agentkit: a POST of the action `InvokeTool` whose operation is `RunCode`.
 ///
-/// The service runs Python in a Jupyter kernel, so this transport, and no other, needs `python3` in the place: a few
-/// lines of it run the script with `sh`, and print its outputs in base64. Requests are signed by
+/// The service runs Python in a Jupyter kernel, so this transport, unlike the others, needs `python3` in the place: a
+/// few lines of Python run the script with `sh`, and print its outputs in base64. Requests are signed by
 /// [`VolcengineSignature`](super::VolcengineSignature).
 ///
 /// The format is that of the sandbox quick start of Agentkit (<https://volcengine.github.io/agentkit-sdk-python/>), of
 /// the request that its agent kit makes (<https://github.com/volcengine/veadk-python>, `run_code`), and of the sandbox
-/// backend of eino (<https://github.com/cloudwego/eino-ext>, `adk/backend/agentkit`), which name the fields. It was
-/// tried against a server which checks the signature and runs the code, and not against the service itself.
+/// backend of eino (<https://github.com/cloudwego/eino-ext>, `adk/backend/agentkit`), which name the fields. The
+/// adapter is tested against a server that checks the signature and runs the code, not against the service itself.
 ///
 /// ```
 /// use vfs_remote::http::{Agentkit, HttpRun, HttpRunConfig, VolcengineSignature};
@@ -51,7 +51,8 @@ pub struct Agentkit {
 }
 
 impl Agentkit {
-    /// The tool `tool_id`, in the session `user_session_id`: calls of one session see the same files.
+    /// Creates an adapter for the tool `tool_id` in the session `user_session_id`. Calls of one session see the same
+    /// files.
     pub fn new(tool_id: impl Into<String>, user_session_id: impl Into<String>) -> Self {
         let (max_stdin_bytes, max_output_bytes) = (1024 * 1024, 4 * 1024 * 1024);
         Self {
@@ -62,20 +63,20 @@ impl Agentkit {
         }
     }
 
-    /// The address of the service in a region.
+    /// Returns the address of the service in a region.
     pub fn url(region: &str) -> String {
         format!("https://agentkit.{region}.volces.com/")
     }
 
-    /// How long a new session lives, in seconds from 60 to 86,400. Default: as long as the service has it.
+    /// Sets the lifetime of a new session in seconds, from 60 to 86,400. Default: that of the service.
     #[must_use]
     pub fn session_seconds(mut self, seconds: u32) -> Self {
         self.session_seconds = Some(seconds);
         self
     }
 
-    /// Sets the limits of one request. Default: the usual script, 1 MiB of standard input, and 4 MiB of each output. The service
-    /// does not publish its bounds.
+    /// Sets the limits of one request. Default: the default size of a script, 1 MiB of standard input, and 4 MiB of
+    /// each output. The service does not publish its limits.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
@@ -160,7 +161,7 @@ impl RunCodeApi for Agentkit {
         let tag = random_marker()?;
         let payload = json!({
             "code": self.code(invocation, &tag),
-            "timeout": invocation.timeout.as_secs().saturating_add(MARGIN),
+            "timeout": invocation.timeout.as_secs().saturating_add(TIMEOUT_MARGIN_SECONDS),
             "kernel_name": "python3",
         });
         let body = InvokeTool {
@@ -202,7 +203,7 @@ impl RunCodeApi for Agentkit {
     }
 }
 
-/// All that the kernel printed, as one text: it may come in pieces.
+/// Returns the output of the kernel as one text, which may arrive in pieces.
 fn printed(result: &Value) -> String {
     let outputs = result["data"]["outputs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |output: &Value| match &output["text"] {
@@ -212,7 +213,7 @@ fn printed(result: &Value) -> String {
     outputs.iter().map(text).collect()
 }
 
-/// The Python did not come to its end.
+/// Returns the error for a Python program that did not complete.
 fn not_run(result: &Value) -> Error {
     let outputs = result["data"]["outputs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let name = outputs.iter().find_map(|output| output["ename"].as_str()).unwrap_or_default();

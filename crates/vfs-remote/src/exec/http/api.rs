@@ -8,29 +8,28 @@ use vfs_core::Result;
 
 use crate::exec::{Invocation, RemoteOutput, Transport};
 
-/// The requests and answers of a service that runs code.
+/// The format of the requests and responses of a service that runs code.
 ///
 /// `Display` names the service in errors and logs; it must not show a secret.
 pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// Limits of the service.
+    /// Returns the limits of the service.
     fn transport(&self) -> Transport;
 
-    /// The request that runs `invocation`.
+    /// Creates the request that runs `invocation`.
     ///
     /// # Errors
     ///
-    /// Those of an invocation that the service cannot run.
+    /// An error if the service cannot run the invocation.
     fn request(&self, invocation: &Invocation) -> Result<ApiRequest>;
 
-    /// Parses the service's response to `request`, whose status was one of success and whose body is complete.
+    /// Parses the service's response to `request`, which has a status of success and a complete body.
     ///
     /// # Errors
     ///
-    /// `unavailable` for an answer that is not in the service's format, and for one that says that the script was not
-    /// run.
+    /// `unavailable` for a malformed response, and for one that says that the script was not run.
     fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput>;
 
-    /// Returns the message of a response whose status is not one of success, if it has one.
+    /// Returns the message of a response with a status of failure, if it has one.
     fn complaint(&self, body: &[u8]) -> Option<String>;
 }
 
@@ -38,18 +37,18 @@ pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ApiRequest {
-    /// Names and values of the query, as they are and not encoded.
+    /// Names and values of the query, not encoded.
     pub query: Vec<(String, String)>,
     /// Names and values of headers.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
-    /// Marker of the response to this very request, for an API that needs it.
+    /// A marker of the response to this request, for an API that needs one.
     pub tag: String,
 }
 
 impl ApiRequest {
-    /// Sends `body`, which is JSON.
+    /// Creates a request with the JSON body `body`.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self {
             query: Vec::new(),
@@ -59,7 +58,7 @@ impl ApiRequest {
         }
     }
 
-    /// Adds to the query.
+    /// Adds a parameter to the query.
     #[must_use]
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
@@ -76,7 +75,7 @@ impl ApiRequest {
 
 impl fmt::Debug for ApiRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A script may hold secrets, and so may its input.
+        // A script may contain secrets, and so may its input.
         f.debug_struct("ApiRequest")
             .field("query", &self.query)
             .field("body_bytes", &self.body.len())
@@ -84,16 +83,16 @@ impl fmt::Debug for ApiRequest {
     }
 }
 
-/// Proves to a service who sends a request.
+/// Authenticates requests to a service.
 pub trait Sign: fmt::Debug + Send + Sync + 'static {
-    /// The headers that are added to `request`, with their values.
+    /// Returns the names and values of the headers to add to `request`.
     ///
-    /// Called for each attempt, so that a signature can have the time of the attempt. The values are left out of every
-    /// error.
+    /// The method is called for each attempt, so that a signature can have the time of the attempt. No error contains
+    /// the values.
     ///
     /// # Errors
     ///
-    /// `permission_denied` where there is nothing to sign with.
+    /// `permission_denied` if there is no key to sign with.
     fn sign(&self, request: &Unsigned<'_>) -> Result<Vec<(String, String)>>;
 }
 
@@ -103,22 +102,22 @@ pub trait Sign: fmt::Debug + Send + Sync + 'static {
 pub struct Unsigned<'a> {
     /// The method, in capitals.
     pub method: &'a str,
-    /// The host as the request names it, with the port unless it is the usual one.
+    /// The host as in the request, with the port unless it is the default one.
     pub host: &'a str,
-    /// The path as it is sent, at least `/`.
+    /// The path as in the request, at least `/`.
     pub path: &'a str,
-    /// Names and values of the query, as they are and not encoded.
+    /// Names and values of the query, not encoded.
     pub query: &'a [(String, String)],
     /// Names and values of the headers so far.
     pub headers: &'a [(String, String)],
     /// The SHA-256 of the body, in lower-case hexadecimal digits.
     pub body_sha256: &'a str,
-    /// When it is sent.
+    /// The time of the attempt.
     pub time: DateTime<Utc>,
 }
 
 impl<'a> Unsigned<'a> {
-    /// A POST request to `host` at `path`, with nothing else in it yet but the hash of its body.
+    /// Creates the parts of a POST request to `host` at `path`, without query and headers.
     pub fn new(host: &'a str, path: &'a str, body_sha256: &'a str, time: DateTime<Utc>) -> Self {
         Self { method: "POST", host, path, query: &[], headers: &[], body_sha256, time }
     }

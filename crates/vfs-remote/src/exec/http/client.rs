@@ -18,7 +18,7 @@ use super::config::HttpRunConfig;
 use super::volcengine::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
 
-/// Most bytes that are read of an error response.
+/// Maximum number of bytes that are read of an error response.
 const MAX_COMPLAINT: u64 = 64 * 1024;
 
 /// Sends requests to one address.
@@ -29,23 +29,23 @@ pub(super) struct HttpClient {
     host: String,
 }
 
-/// An attempt that brought no answer.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) error: Error,
     pub(super) chance: Chance,
-    /// How long the service requires to wait.
+    /// The wait that the service requires.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Whether the script was run, and whether another attempt may go better.
+/// Whether the script was run, and whether another attempt may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chance {
-    /// The script cannot have been run; another attempt may go better.
+    /// The script cannot have been run; another attempt may succeed.
     NotRun,
     /// The script may have been run.
     Unknown,
-    /// Another attempt would go no better.
+    /// Another attempt would fail too.
     Final,
 }
 
@@ -84,7 +84,7 @@ impl HttpClient {
             .tls_backend_preconfigured(encryption().map_err(|error| internal(error.into()))?)
             .redirect(Policy::none())
             .connect_timeout(config.connect_timeout);
-        // The environment decides nothing here.
+        // Do not use the proxy settings of the environment.
         let client = match &config.proxy {
             Some(proxy) => client.proxy(reqwest::Proxy::all(proxy.reveal()).map_err(|_| {
                 Error::invalid_argument("a proxy's address must be `http://HOST:PORT` or `https://HOST:PORT`")
@@ -97,12 +97,12 @@ impl HttpClient {
         Ok(Self { client, url, host })
     }
 
-    /// The host and, where it is not the usual one, the port.
+    /// Returns the host, with the port unless it is the default one.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Sends `request` and returns the body of an answer of success.
+    /// Sends `request` and returns the body of a successful response.
     pub(super) async fn send(
         &self,
         config: &HttpRunConfig,
@@ -119,12 +119,12 @@ impl HttpClient {
             return read(response, config.max_response_bytes, time).await;
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        // An answer that says no says it even where its words do not arrive.
+        // The status is sufficient if the body does not arrive.
         let body = read(response, MAX_COMPLAINT, time).await.unwrap_or_default();
         Err(refused(&*config.api, status, &headers, &body, &secrets))
     }
 
-    /// The headers of a request, signed, and the values that must not be shown.
+    /// Returns the signed headers of a request, and the values that must not be shown.
     fn headers(&self, config: &HttpRunConfig, request: &ApiRequest) -> Result<(HeaderMap, Vec<String>)> {
         let body_sha256 = sha256(&request.body);
         let unsigned = Unsigned {
@@ -146,7 +146,7 @@ impl HttpClient {
     }
 }
 
-/// Returns the words that may be secret in a header's value such as `Scheme name=word, name=word` or `Scheme word`.
+/// Returns the parts that may be secret of a header's value, such as `Scheme name=part, name=part` or `Scheme part`.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     let pieces = || value.split([' ', ',']).filter(|piece| !piece.is_empty());
     let scheme = usize::from(pieces().count() > 1);
@@ -156,7 +156,7 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// No answer came.
+/// Returns the fault of a request without a response.
 fn lost(error: &reqwest::Error, time: Duration) -> Fault {
     let (chance, message) = if error.is_connect() {
         (Chance::NotRun, "the service cannot be reached: check its address and the network".to_owned())
@@ -195,7 +195,7 @@ async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<
     }
 }
 
-/// The service refused.
+/// Returns the fault of a response with a status of failure.
 fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: &[u8], secrets: &[String]) -> Fault {
     use ErrorKind::{PermissionDenied, TooLarge, Unavailable};
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| delay(value.to_str().ok()?, Utc::now()));
@@ -225,7 +225,7 @@ fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: 
     Fault { retry_after, ..Fault::new(chance, kind, message) }
 }
 
-/// `Retry-After` as seconds or as a date.
+/// Parses a `Retry-After`, which is a number of seconds or a date.
 fn delay(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse() {
         return Some(Duration::from_secs(seconds));
@@ -234,7 +234,8 @@ fn delay(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     Some((date.to_utc() - now).to_std().unwrap_or_default())
 }
 
-/// Trusts the roots of the system, or those of Mozilla if the system has none, as in an empty container.
+/// Returns a TLS configuration that trusts the roots of the system, or those of Mozilla if the system has none, as in
+/// an empty container.
 fn encryption() -> Result<ClientConfig, rustls::Error> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::api::{RunCodeApi, Sign};
 use super::secret::Secret;
 
-/// Which service, and how patient we are with it.
+/// Configuration of an [`HttpRun`](super::HttpRun): the service, its credentials, timeouts and retries.
 ///
 /// ```
 /// use vfs_remote::http::{BearerToken, HttpRun, HttpRunConfig, JsonApi};
@@ -20,28 +20,29 @@ use super::secret::Secret;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRunConfig {
-    /// The address that requests go to, without a query.
+    /// The address of the service, without a query.
     pub url: String,
-    /// The service's requests and answers.
+    /// The format of the service's requests and responses.
     pub api: Arc<dyn RunCodeApi>,
-    /// Signs the requests. Default: nothing does.
+    /// The signature of the requests. Default: none.
     pub sign: Option<Arc<dyn Sign>>,
-    /// How long a connection may take. Default 10 seconds.
+    /// The timeout of a connection attempt. Default: 10 seconds.
     pub connect_timeout: Duration,
-    /// How long beyond a script's timeout its answer is waited for. Default 30 seconds.
+    /// The time beyond a script's timeout for which the call waits for the response. Default: 30 seconds.
     pub patience: Duration,
-    /// Most bytes of an answer. Default 64 MiB.
+    /// The maximum size of a response in bytes. Default: 64 MiB.
     pub max_response_bytes: u64,
-    /// Most attempts in all, where another one is safe. Default 4.
+    /// The maximum number of attempts, if another one is safe. Default: 4.
     pub attempts: u32,
-    /// The longest wait before another attempt, also where the service requires more. Default 10 seconds.
+    /// The maximum wait before another attempt. If the service requires a longer one, the call fails. Default: 10
+    /// seconds.
     pub longest_wait: Duration,
     /// Whether a script may be run twice. Default: no.
     pub repeat: Repeat,
-    /// Whether scripts and secrets may go to another machine without encryption. Default: no.
+    /// Whether scripts and secrets may be sent to another machine without encryption. Default: no.
     pub plain_http: bool,
-    /// The proxy that requests go through; it may have a user and a password in it. Default: none, whatever the
-    /// environment says.
+    /// The proxy for requests, whose address may contain a user and a password. Default: none; proxy settings of the
+    /// environment are ignored.
     pub proxy: Option<Secret>,
 }
 
@@ -49,15 +50,15 @@ pub struct HttpRunConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repeat {
-    /// No. A request is not sent again where it may have been run. The default.
+    /// A request is not sent again if the script may have run. This is the default.
     #[default]
     Never,
-    /// Each script does the same when it is run again.
+    /// Each script has the same effect when it runs again.
     Idempotent,
 }
 
 impl HttpRunConfig {
-    /// Requests of `api` to `url`.
+    /// Creates the configuration for requests of `api` to `url`.
     pub fn new(url: impl Into<String>, api: impl RunCodeApi) -> Self {
         Self {
             url: url.into(),
@@ -123,7 +124,7 @@ impl HttpRunConfig {
         self
     }
 
-    /// Lets scripts and secrets go to another machine without encryption, as inside a network that can be trusted.
+    /// Permits sending scripts and secrets to another machine without encryption, as in a trusted network.
     #[must_use]
     pub fn plain_http(mut self) -> Self {
         self.plain_http = true;

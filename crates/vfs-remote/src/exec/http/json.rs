@@ -11,7 +11,7 @@ use super::api::{ApiRequest, RunCodeApi, Sign, Unsigned};
 use super::secret::Secret;
 use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 
-/// A plain JSON API, for a service of one's own.
+/// A plain JSON API, for services without an adapter of their own.
 ///
 /// The request is a POST of
 ///
@@ -19,24 +19,24 @@ use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 /// {"script": "cat; exit 3", "stdin": "aGk=", "timeout_ms": 120000, "max_output_bytes": 1048576, "keep": "ends"}
 /// ```
 ///
-/// where `stdin` is base64, `max_output_bytes` is `null` for no bound, and `keep` says which part of a longer output is
-/// of use: `beginning`, or both `ends`. The service runs `sh -c SCRIPT`, ends it with all that it started after the
-/// timeout, and answers with status 200 and
+/// where `stdin` is base64, `max_output_bytes` is `null` for no limit, and `keep` is the part of a longer output to
+/// retain: `beginning`, or both `ends`. The service runs `sh -c SCRIPT`, ends all of its processes after the timeout,
+/// and responds with status 200 and
 ///
 /// ```json
 /// {"exit_code": 3, "signal": null, "timed_out": false, "truncated": false, "stdout": "aGk=", "stderr": ""}
 /// ```
 ///
-/// where the outputs are base64 and exactly one of the first three says how the script ended. Where outputs are cut,
-/// `stdout_bytes` and `stderr_bytes` may say how many bytes there were. An answer with another status may say why in
-/// `{"error": "..."}`.
+/// where the outputs are base64 and exactly one of the first three fields is the exit of the script. If outputs are
+/// cut, `stdout_bytes` and `stderr_bytes` may have the sizes of the whole outputs. A response with another status may
+/// have a message in `{"error": "..."}`.
 #[derive(Debug, Clone, Default)]
 pub struct JsonApi {
     transport: Transport,
 }
 
 impl JsonApi {
-    /// A service without bounds of its own.
+    /// Creates an adapter for a service without limits of its own.
     pub fn new() -> Self {
         Self::default()
     }
@@ -78,7 +78,7 @@ struct RunResponse {
     printed: OutputFields,
 }
 
-/// The outputs of a script, in base64, and how long they were where they are cut.
+/// The outputs of a script in base64, with their whole sizes if they are cut.
 #[derive(Deserialize)]
 pub(super) struct OutputFields {
     stdout: String,
@@ -116,14 +116,14 @@ impl RunCodeApi for JsonApi {
     }
 
     fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
-        let answer: RunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
-        let exit = match (answer.exit_code, answer.signal, answer.timed_out) {
+        let response: RunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
+        let exit = match (response.exit_code, response.signal, response.timed_out) {
             (Some(code), None, false) => RemoteExit::Exited(code),
             (None, Some(signal), false) => RemoteExit::Signalled(signal),
             (None, None, true) => RemoteExit::TimedOut,
             _ => return Err(broken()),
         };
-        completed(exit, &answer.printed, answer.truncated)
+        completed(exit, &response.printed, response.truncated)
     }
 
     fn complaint(&self, body: &[u8]) -> Option<String> {
@@ -131,7 +131,7 @@ impl RunCodeApi for JsonApi {
     }
 }
 
-/// An answer whose outputs are base64.
+/// Decodes a response whose outputs are base64.
 pub(super) fn completed(exit: RemoteExit, printed: &OutputFields, truncated: bool) -> Result<RemoteOutput> {
     let bytes = |text: &str| STANDARD.decode(text).map_err(|_| broken());
     let mut completed = RemoteOutput::new(exit, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
@@ -141,7 +141,7 @@ pub(super) fn completed(exit: RemoteExit, printed: &OutputFields, truncated: boo
     Ok(completed)
 }
 
-/// An answer that is not in the service's format.
+/// Returns the error for a malformed response.
 pub(super) fn broken() -> Error {
     Error::new(
         ErrorKind::Unavailable,
@@ -156,7 +156,7 @@ pub struct BearerToken {
 }
 
 impl BearerToken {
-    /// Signs with `token`.
+    /// Creates a signature with `token`.
     pub fn new(token: impl Into<Secret>) -> Self {
         Self { token: token.into() }
     }

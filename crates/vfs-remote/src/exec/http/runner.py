@@ -27,14 +27,14 @@ def _run_script(call):
             end(signal.SIGKILL)
             raise
 
-        # A process that the script left behind writes on: its place in the files must not be moved.
+        # A process that the script left behind may still write: do not move its position in the files.
         report = {"code": process.returncode, "late": late, "cut": False}
         for name, file in ("stdout", stdout), ("stderr", stderr):
-            size, most = os.fstat(file.fileno()).st_size, call["limit"]
-            head = most // 2 if call["ends"] and size > most else min(size, most)
-            tail = min(size, most) - head
-            kept = os.pread(file.fileno(), head, 0) + os.pread(file.fileno(), tail, size - tail)
-            report[name], report[name + "_bytes"] = base64.b64encode(kept).decode(), size
-            report["cut"] |= size > most
+            size, limit = os.fstat(file.fileno()).st_size, call["limit"]
+            head = limit // 2 if call["ends"] and size > limit else min(size, limit)
+            tail = min(size, limit) - head
+            retained = os.pread(file.fileno(), head, 0) + os.pread(file.fileno(), tail, size - tail)
+            report[name], report[name + "_bytes"] = base64.b64encode(retained).decode(), size
+            report["cut"] |= size > limit
         print(call["tag"] + json.dumps(report) + call["tag"])
 

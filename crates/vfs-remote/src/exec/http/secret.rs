@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A word that `Debug` does not show.
+/// A text that `Debug` does not show.
 ///
 /// ```
 /// use vfs_remote::http::Secret;
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// The word itself.
+    /// Returns the text itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -26,13 +26,13 @@ impl fmt::Debug for Secret {
 }
 
 impl From<String> for Secret {
-    fn from(word: String) -> Self {
-        Self(word)
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 
 impl From<&str> for Secret {
-    fn from(word: &str) -> Self {
-        Self(word.to_owned())
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
     }
 }

@@ -8,9 +8,9 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::api::{Sign, Unsigned};
 use super::secret::Secret;
 
-/// Signs as Volcengine's APIs want it: HMAC-SHA256 over the method, path, query, some headers and the body's hash.
+/// Signs requests to Volcengine's APIs, by HMAC-SHA256 over the method, path, query, some headers and the body's hash.
 ///
-/// The format is that of Volcengine's documentation: how a signature is made
+/// The format is that of Volcengine's documentation: the steps of a signature
 /// (<https://www.volcengine.com/docs/6369/67269>) and its worked example
 /// (<https://www.volcengine.com/docs/6369/67270>), which this crate's tests repeat.
 ///
@@ -30,7 +30,7 @@ pub struct VolcengineSignature {
 }
 
 impl VolcengineSignature {
-    /// Signs for the service `agentkit` in the region `cn-beijing`.
+    /// Creates a signature for the service `agentkit` in the region `cn-beijing`.
     pub fn new(access_key_id: impl Into<String>, secret_access_key: impl Into<Secret>) -> Self {
         Self {
             access_key_id: access_key_id.into(),
@@ -41,28 +41,28 @@ impl VolcengineSignature {
         }
     }
 
-    /// Signs for another region.
+    /// Sets the region.
     #[must_use]
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
         self
     }
 
-    /// Signs for another service.
+    /// Sets the service.
     #[must_use]
     pub fn service(mut self, service: impl Into<String>) -> Self {
         self.service = service.into();
         self
     }
 
-    /// Adds the token that belongs to credentials of a short life.
+    /// Adds the token of short-lived credentials.
     #[must_use]
     pub fn session_token(mut self, token: impl Into<Secret>) -> Self {
         self.session_token = Some(token.into());
         self
     }
 
-    /// The key for one day, region and service.
+    /// Returns the key for one day, region and service.
     fn key(&self, day: &str) -> Result<Vec<u8>> {
         let mut key = self.secret_access_key.reveal().as_bytes().to_vec();
         for word in [day, &self.region, &self.service, "request"] {
@@ -111,7 +111,7 @@ fn hmac(key: &[u8], text: &[u8]) -> Result<Vec<u8>> {
     Ok(mac.finalize().into_bytes().to_vec())
 }
 
-/// The SHA-256 of `bytes` in lower-case hexadecimal digits.
+/// Returns the SHA-256 of `bytes` in lower-case hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -120,7 +120,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A query with all but the unreserved characters of RFC 3986 encoded.
+/// Encodes a query: all characters except the unreserved ones of RFC 3986.
 pub(super) fn percent_encoded(query: &[(String, String)]) -> String {
     let encoded = |text: &str| -> String {
         let byte = |byte: u8| match byte {

@@ -6,13 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::runtime::{Handle, Id};
 
-/// Most beginnings of scripts that are remembered, with at most one shell each.
+/// Maximum number of beginnings of scripts in the pool, each with at most one shell.
 const MAX_READY_SHELLS: usize = 4;
 
-/// The longest rest of a script that goes to a ready shell, in bytes: it reads them one by one.
-const LONGEST_REST: usize = 4 << 10;
+/// Maximum size of the rest of a script that a ready shell runs, in bytes: the shell reads them one by one.
+const MAX_REST_BYTES: usize = 4 << 10;
 
-/// End of the script of a ready shell: it reads the rest from standard input, and runs nothing before all of it is there.
+/// End of the script of a ready shell, which reads the rest from standard input, and runs nothing before the rest is
+/// complete.
 const REST: &str = "\nB=\nwhile IFS= read -r l; do B=$B$l$nl; done\neval \"$B$l\"\n";
 
 /// Shells of type `S`, each with the beginning that it has read and the runtime that started it.
@@ -26,14 +27,15 @@ struct Ready<S> {
 
 /// The best way to run a script.
 pub(crate) enum ScriptStart<'a, S> {
-    /// By a shell that has read its beginning: this is the rest.
+    /// Write the rest of the script to this shell, which has read its beginning.
     Rest(S, &'a str),
-    /// As a whole.
+    /// Start a shell with the whole script.
     Whole,
 }
 
 impl<S> ReadyShells<S> {
-    /// A shell for `script`, which begins with so many bytes of definitions, where one is `alive`.
+    /// Takes a shell for `script`, whose first `beginning` bytes are definitions. `alive` returns the shell only if it
+    /// is still running.
     pub(crate) fn take<'a>(
         &self,
         script: &'a str,
@@ -50,8 +52,8 @@ impl<S> ReadyShells<S> {
         }
     }
 
-    /// Returns the script of a shell to [add](Self::add) for the next script like this one. Returns `None` for the first
-    /// script of its kind, which may stay the only one, and if a shell is ready.
+    /// Returns the script of a shell to [add](Self::add) for the next script with the same beginning. Returns `None`
+    /// for the first script of its kind, which may stay the only one, and if a shell is ready.
     pub(crate) fn refill_script(&self, script: &str, beginning: usize) -> Option<String> {
         let (beginning, _) = parts(script, beginning)?;
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,10 +87,10 @@ fn runtime() -> Option<Id> {
     Handle::try_current().ok().map(|runtime| runtime.id())
 }
 
-/// The beginning of a script and its rest, where these are such that a ready shell is of use.
+/// Splits a script into its beginning and its rest. Returns `None` if a ready shell cannot run the script.
 fn parts(script: &str, beginning: usize) -> Option<(&str, &str)> {
     let parts = script.split_at_checked(beginning).filter(|(beginning, _)| !beginning.is_empty());
-    parts.filter(|(_, rest)| rest.len() <= LONGEST_REST)
+    parts.filter(|(_, rest)| rest.len() <= MAX_REST_BYTES)
 }
 
 impl<S> Default for ReadyShells<S> {
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_is_ready_for_what_came_twice() {
+    fn a_shell_is_ready_for_a_beginning_that_was_used_twice() {
         let shells = ReadyShells::default();
         assert_eq!(taken(&shells, "a1", true), None);
         assert_eq!(shells.refill_script("a1", 1), None, "it may stay the only one");
@@ -132,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_ready_shell_is_not_for_is_run_as_a_whole() {
+    fn other_scripts_are_run_as_a_whole() {
         let shells = ReadyShells::<u32>::default();
-        let long = format!("a{}", "x".repeat(LONGEST_REST + 1));
+        let long = format!("a{}", "x".repeat(MAX_REST_BYTES + 1));
         for _ in 0..2 {
             assert_eq!(shells.refill_script(&long, 1), None);
             assert_eq!(shells.refill_script("a", 0), None);

@@ -1,23 +1,23 @@
 //! Signal dispositions of local shells: reset of inherited ignored signals.
 //!
-//! A program that is executed goes on ignoring what its parent ignores. Under `nohup`, a shell could then neither be ended by
-//! `SIGHUP` nor trap it, so its scripts would not tidy up.
-#![expect(unsafe_code, reason = "no crate sets what a signal does between fork and exec")]
+//! An executed program continues to ignore the signals that its parent ignores. Under `nohup`, a shell could then
+//! neither be ended by `SIGHUP` nor trap it, so its scripts would not clean up.
+#![expect(unsafe_code, reason = "no crate sets the disposition of a signal between fork and exec")]
 
 use std::{mem, ptr};
 
 use libc::c_int;
 use tokio::process::Command;
 
-/// The kernel's signals are numbered from 1 to this.
+/// The highest number of a signal; the lowest is 1.
 const LAST_SIGNAL: c_int = 64;
 
-/// Makes the processes that `command` starts heed each signal that this process ignores.
+/// Restores the default disposition of each signal that this process ignores, in the processes that `command` starts.
 ///
-/// If there is none, `command` stays as it is: what is to be done between `fork` and `exec` would make it start by a copy of
-/// this process, which is slower.
+/// If this process ignores none, `command` is unchanged: with a function to run between `fork` and `exec`, the standard
+/// library starts it by a copy of this process, which is slower.
 pub(crate) fn reset_ignored_signals(command: &mut Command) {
-    // Every Rust program ignores SIGPIPE, and the standard library resets it for all that it starts.
+    // Every Rust program ignores SIGPIPE, and the standard library resets it for every process that it starts.
     let ignored: Vec<c_int> =
         (1..=LAST_SIGNAL).filter(|&signal| signal != libc::SIGPIPE && is_ignored(signal)).collect();
     if ignored.is_empty() {
@@ -25,7 +25,7 @@ pub(crate) fn reset_ignored_signals(command: &mut Command) {
     }
     let reset = move || {
         for &signal in &ignored {
-            // SAFETY: no handler is set, so nothing of this process runs when the signal comes.
+            // SAFETY: no handler is set, so no code of this process runs when the signal arrives.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         Ok(())
@@ -49,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_signal_that_this_process_ignores_ends_a_script_or_is_trapped() {
-        // SAFETY: no handler is set. Nothing else in these tests has to do with this signal.
+        // SAFETY: no handler is set, and no other code of these tests uses this signal.
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         let place = LocalProcess::new();
         let run = async |script: &str| place.run(Invocation::new(script)).await.expect("it runs");

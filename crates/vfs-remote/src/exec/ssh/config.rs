@@ -9,7 +9,7 @@ use vfs_core::{Error, Result};
 
 use crate::config::Names;
 
-/// Which host, and how it is reached.
+/// Configuration of an [`Ssh`](super::Ssh): host, login, keys and options of `ssh`.
 ///
 /// Settings without a value here are those of the user's own configuration of `ssh`.
 ///
@@ -29,22 +29,22 @@ pub struct SshConfig {
     pub port: Option<u16>,
     /// The user on the host.
     pub user: Option<String>,
-    /// The private key to log in with, and no other.
+    /// The only private key to log in with.
     pub identity_file: Option<PathBuf>,
     /// Treatment of a host whose key is unknown.
     pub host_keys: HostKeys,
-    /// How long it may take to connect and to log in, each. Default 10 seconds, at least 1.
+    /// The timeout of connecting, and of logging in. Default: 10 seconds; at least 1.
     pub connect_timeout: Duration,
-    /// How often a silent host gets a keep-alive message; after three without an answer the connection is
-    /// given up. Default 15 seconds, at least 1.
+    /// The interval of keep-alive messages to a silent host; after three messages without a response the connection is
+    /// closed. Default: 15 seconds; at least 1.
     pub keep_alive: Duration,
-    /// Most calls at a time. Default 8: a server takes ten sessions of one connection by default.
+    /// The maximum number of concurrent calls. Default: 8; a server accepts ten sessions of one connection by default.
     pub sessions: usize,
-    /// The client: a name to be found in `PATH`, or a path. Default `ssh`.
+    /// The client: a name to look up in `PATH`, or a path. Default: `ssh`.
     pub program: OsString,
-    /// A configuration to be read in place of the user's and the system's; `none` for none at all.
+    /// A configuration file that replaces the user's and the system's; `none` for no file.
     pub config_file: Option<PathBuf>,
-    /// More options, as in `ssh -o`. They stand first, and the first of two wins.
+    /// More options, as in `ssh -o`. They take precedence over the others.
     pub options: Vec<(String, String)>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for SshConfig {
             .field("sessions", &self.sessions)
             .field("program", &self.program)
             .field("config_file", &self.config_file)
-            // `SetEnv` and `ProxyCommand` may have secrets in them.
+            // `SetEnv` and `ProxyCommand` may contain secrets.
             .field("options", &Names(&self.options))
             .finish()
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for SshConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostKeys {
-    /// The user's configuration decides, which refuses the host where no prompt can be answered. The default.
+    /// The user's configuration decides; if it would prompt, the host is refused. This is the default.
     #[default]
     AsConfigured,
     /// The host is accepted, and its key is recorded.
@@ -82,7 +82,7 @@ pub enum HostKeys {
 }
 
 impl SshConfig {
-    /// Connects to `host`.
+    /// Creates the configuration of a connection to `host`.
     pub fn new(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -134,7 +134,7 @@ impl SshConfig {
         self
     }
 
-    /// Sets how often a silent host gets a keep-alive message; see [`keep_alive`](Self::keep_alive).
+    /// Sets the interval of keep-alive messages; see [`keep_alive`](Self::keep_alive).
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time;
@@ -169,7 +169,7 @@ impl SshConfig {
         self
     }
 
-    /// Refuses what `ssh` could take for something else.
+    /// Refuses a host, user or option that `ssh` could misinterpret, such as a host that looks like an option.
     pub(super) fn check(&self) -> Result<()> {
         let is_word = |text: &str| {
             !text.is_empty()
@@ -191,7 +191,7 @@ impl SshConfig {
         Ok(())
     }
 
-    /// Arguments before the host, for every call of `ssh`.
+    /// Returns the arguments before the host, for every call of `ssh`.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-T".into(), "-a".into(), "-x".into()];
         let mut option = |text: String| arguments.extend(["-o".into(), text.into()]);

@@ -4,7 +4,7 @@ use vfs_core::{Error, ErrorKind};
 
 use crate::exec::diagnostics::ClientDiagnostics;
 
-/// The words of OpenSSH, which are in English everywhere, as an error.
+/// Classifies the messages of OpenSSH, which are in English in every locale.
 pub(super) fn classify(diagnostics: &ClientDiagnostics) -> Error {
     use ErrorKind::{InvalidArgument, PermissionDenied, Unavailable};
     if let Some(error) = diagnostics.broken_off() {

@@ -16,18 +16,18 @@ use crate::exec::bootstrap::random_marker;
 use crate::exec::client::{ClientProcess, Streams};
 use crate::exec::diagnostics::ClientDiagnostics;
 
-/// Most bytes that are retained of the messages of `ssh` while it connects.
-const MAX_WORDS: usize = 8 * 1024;
+/// Maximum number of bytes that are retained of the messages of `ssh` while it connects.
+const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 
-/// A connection that is there.
+/// An open connection.
 ///
-/// It is an `ssh` with a session of its own, which waits for the end of its standard input. So it ends with this value,
-/// and when this process dies.
+/// The connection is an `ssh` with a session of its own, which waits for the end of its standard input. So the
+/// connection ends when this value is dropped, and when this process dies.
 #[derive(Debug)]
 pub(super) struct Master {
-    /// Keeps the connection.
+    /// The standard input, whose end closes the connection.
     _stdin: ChildStdin,
-    /// Owns the process, reads what it says, and ends with it.
+    /// The task that owns the process, drains its outputs, and ends with the process.
     watch: JoinHandle<()>,
     /// Directory of the control socket, which no other user may enter.
     directory: TempDir,
@@ -46,40 +46,40 @@ impl Master {
         arguments.extend(["--".into(), config.host.clone().into(), command.into()]);
         let (mut running, streams) = ClientProcess::start(&config.program, &arguments)?;
         let Streams { stdin, mut stdout, mut stderr } = streams;
-        let (mut words, mut noise) = (Vec::new(), Vec::new());
+        let (mut messages, mut noise) = (Vec::new(), Vec::new());
         let greeting = async {
             tokio::select! {
-                is_there = greeted(&mut stdout, &mut noise, marker.as_bytes()) => is_there,
-                () = gather(&mut stderr, &mut words) => false,
+                is_open = wait_for_marker(&mut stdout, &mut noise, marker.as_bytes()) => is_open,
+                () = read_messages(&mut stderr, &mut messages) => false,
             }
         };
-        let is_there = match timeout(connect_timeout(config), greeting).await {
+        let is_open = match timeout(connect_timeout(config), greeting).await {
             Ok(true) => true,
             Ok(false) => {
-                // The rest of its words may still be on the way.
-                let _ = timeout(Duration::from_secs(1), gather(&mut stderr, &mut words)).await;
+                // The rest of the messages may not have arrived yet.
+                let _ = timeout(Duration::from_secs(1), read_messages(&mut stderr, &mut messages)).await;
                 false
             }
-            Err(_) => return Err(error::classify(&ClientDiagnostics::new(&words, &noise, false, true))),
+            Err(_) => return Err(error::classify(&ClientDiagnostics::new(&messages, &noise, false, true))),
         };
-        if !is_there {
-            return Err(error::classify(&ClientDiagnostics::new(&words, &noise, false, false)));
+        if !is_open {
+            return Err(error::classify(&ClientDiagnostics::new(&messages, &noise, false, false)));
         }
         let watch = tokio::spawn(async move {
             // The master must always be able to write. The sessions print its messages about a lost connection, too.
             let mut sink = (tokio::io::sink(), tokio::io::sink());
             let _ = tokio::join!(tokio::io::copy(&mut stdout, &mut sink.0), tokio::io::copy(&mut stderr, &mut sink.1));
-            running.ended().await;
+            running.wait().await;
         });
         Ok(Self { _stdin: stdin, watch, directory })
     }
 
-    /// Whether it still runs.
+    /// Returns whether the connection is still open.
     pub(super) fn is_alive(&self) -> bool {
         !self.watch.is_finished()
     }
 
-    /// Arguments that its sessions need.
+    /// Returns the argument that names the control socket, for sessions of the connection.
     pub(super) fn socket(&self) -> OsString {
         socket(&self.directory)
     }
@@ -87,24 +87,24 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
-        // Kills the process with its owner; a script that is running loses its connection and is ended by the
-        // bootstrap.
+        // Aborting the task kills the process that it owns. A running script loses its connection, and the bootstrap
+        // ends it.
         self.watch.abort();
     }
 }
 
-/// The control socket's path, as `ssh` wants it: it would take a single `%` for a token.
+/// Returns the path of the control socket in the syntax of `ssh`, for which a single `%` starts a token.
 fn socket(directory: &TempDir) -> OsString {
     directory.path().join("s").to_string_lossy().replace('%', "%%").into()
 }
 
-/// How long everything until the first session may take: to find the host, to connect, to log in.
+/// Returns the timeout of all steps up to the first session: resolving the host, connecting, logging in.
 fn connect_timeout(config: &SshConfig) -> Duration {
     config.connect_timeout.saturating_mul(2).saturating_add(Duration::from_secs(5))
 }
 
-/// Reads until `marker` is there; `false` where the output ends before.
-async fn greeted(stdout: &mut (impl AsyncRead + Unpin), seen: &mut Vec<u8>, marker: &[u8]) -> bool {
+/// Reads until `marker` arrives. Returns `false` if the output ends before.
+async fn wait_for_marker(stdout: &mut (impl AsyncRead + Unpin), seen: &mut Vec<u8>, marker: &[u8]) -> bool {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stdout.read(&mut buffer).await {
         seen.extend_from_slice(&buffer[..count]);
@@ -112,18 +112,18 @@ async fn greeted(stdout: &mut (impl AsyncRead + Unpin), seen: &mut Vec<u8>, mark
             return true;
         }
         // Start-up files may print much.
-        if seen.len() > MAX_WORDS {
+        if seen.len() > MAX_MESSAGE_BYTES {
             seen.drain(..seen.len() - marker.len());
         }
     }
     false
 }
 
-/// Reads to the end, and keeps the beginning.
-async fn gather(stderr: &mut (impl AsyncRead + Unpin), words: &mut Vec<u8>) {
+/// Reads `stderr` to its end, and retains the beginning in `messages`.
+async fn read_messages(stderr: &mut (impl AsyncRead + Unpin), messages: &mut Vec<u8>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        let room = MAX_WORDS.saturating_sub(words.len());
-        words.extend_from_slice(&buffer[..count.min(room)]);
+        let room = MAX_MESSAGE_BYTES.saturating_sub(messages.len());
+        messages.extend_from_slice(&buffer[..count.min(room)]);
     }
 }

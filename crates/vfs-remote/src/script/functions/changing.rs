@@ -1,12 +1,12 @@
 //! Shell functions for writes: locks, staged contents, conditional replacement.
 
-/// Changing an entry, under its lock `t`: a file with the `ID` of its owner. `g` is the lock of another entry, `s` the file that
-/// replaces the entry, `u` content that waits here, `staged` content that waits elsewhere, `back` the same once it is `s`, `b` the
-/// marker of a lock that is being broken, `a` a file by which ages are measured, and `y` the facts of `s` before it replaced the
-/// entry.
+/// Functions that change an entry under its lock `t`, a file with the `ID` of its owner. `g` is the lock of another
+/// entry, `s` the file that replaces the entry, `u` new content in the same directory, `staged` new content elsewhere,
+/// `back` its path once it was moved to `s`, `b` the marker of a lock that is being broken, `a` a file for measuring
+/// ages, and `y` the metadata of `s` before it replaced the entry.
 ///
-/// A lock that is older than a minute has expired. Only one process breaks it at a time, after another look at its age. As the
-/// owner may only have been slow, every change is preceded by a check that the process still owns its lock.
+/// A lock that is older than a minute has expired. Only one process at a time breaks it, after it has checked the age
+/// again. As the owner may only have been slow, each change first checks that the process still owns its lock.
 pub(crate) const CHANGE: &str = r#"t= g= s= u= a= b= y= staged= back=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }
@@ -33,14 +33,14 @@ guard() { trap 'tidy; exit 1' HUP INT TERM; }
 guard
 nap() { sleep 0.02 2>/dev/null || sleep 1; }
 old() { [ -n "$(find "$1" -prune -mmin "+$2" 2>/dev/null)" ]; }
-# As old as a thing seems that is made now, so far is the clock of the file server behind, which is no age.
+# The apparent age of a new file is the lag of the file server's clock, which does not count as age.
 outlive() {
   old "$1" 1 || return 0
   e=${1%/*}/.vfs-tmp-b${1##*/.vfs-tmp-r}
   a=${1%/*}/.vfs-tmp-u-$ID-age x=1
   printf '' >"$a" || return 0
   while old "$a" "$x"; do x=$((x * 2)); done
-  # It may seem nearly as old as that, and another lock is to have its minute.
+  # A new lock may appear up to that old, and must have its minute in addition.
   x=$((x + 1))
   if mkdir "$e" 2>/dev/null; then
     b=$e
@@ -58,7 +58,7 @@ claim() {
   until printf '' >"$1"; do
     set +C
     if [ -e "$1" ] || [ -L "$1" ]; then
-      # Who is often just too late to see a lock that goes has no failure.
+      # If the lock was released before this check, `j` counts the attempt; only several in a row are a failure.
       i=$((i + 1)) j=0
       [ "$((i % 50))" -ne 1 ] || outlive "$1"
       [ "$i" -le "$2" ] || die busy
@@ -84,7 +84,7 @@ keep() {
   [ "$3:$4" = "$OWNER" ] || chown "$3:$4" "./$s" 2>/dev/null
   [ "$2" = "$PERM" ] || chmod "$2" "./$s" || die os
 }
-# Under the lock, so that the reported version is the one that was made.
+# Report under the lock, so that the reported version is the one that this change made.
 report_change() {
   owned "./$t" || die outrun
   ! report_at_once || return 0
@@ -128,17 +128,17 @@ fresh() {
 }
 "#;
 
-/// Several steps of a change by one process, where `find` prints facts: `report_at_once` reports what was written and gives the lock
-/// back; `put_at_once MODE EXPECTED CHANGED TESTS` begins with putting `s` in the place of a file for which the tests hold and
-/// which is as new files are. The reported version has to be newer than the one before; else the lock stays, and the rest is done
-/// step by step.
+/// Functions that make several steps of a change in one process, if `find` can print metadata. `report_at_once` reports
+/// the new version and releases the lock. `put_at_once MODE EXPECTED CHANGED TESTS` first replaces a file that matches
+/// the tests, and has the mode and owner of new files, by `s`. The reported version has to be newer than the one
+/// before; if it is not, the lock stays, and the remaining steps are made one by one.
 pub(crate) const AT_ONCE: &str = r#"put_at_once() {
-  # It would stand for a path.
+  # In `find -exec`, this text would stand for a path.
   case $n in *"{}"*) return 1 ;; esac
   c=$3
   shift 3
   mine
-  # What a file is the same as is decided before anything is moved.
+  # `find` looks up the files of `-samefile` before it moves any.
   v=$(find "./$n" ".//$n" "./$t" -maxdepth 0 \( -name '.vfs-tmp-*' -samefile "./$t" -delete -printf l -o \
     -path './/*' \( -samefile "./$s" ! -newer "./$s" -newerct "@$c" -printf "$F" -o -quit \) -o \
     -type f -perm "$PERM" -uid "${OWNER%:*}" -gid "${OWNER#*:}" "$@" -exec mv -f $mvt "./$s" "./$n" \; -printf m -o -quit \))
@@ -178,13 +178,14 @@ report_at_once() {
 }
 "#;
 
-/// The same where `find` cannot: all is done step by step.
+/// Variant of [`AT_ONCE`] for a `find` that cannot print metadata: all steps are made one by one.
 pub(crate) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
 report_at_once() { return 1; }
 "#;
 
-/// Writing a file whose content `body` prints, or `u` or `staged` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
-/// `put over ANYTHING` and `put if EXPECTED` may stand what `put_at_once` takes.
+/// Functions that write a file with the output of `body`, or with the content of `u` or `staged`: `put new`, `put
+/// over`, `put if EXPECTED` or `put add MAX_OLD_SIZE`. The arguments of `put_at_once` may follow `put over ANYTHING`
+/// and `put if EXPECTED`.
 pub(crate) const PUT: &str = r#"target() {
   look
   case $k in
@@ -204,7 +205,7 @@ take_staged() {
   has_size "$staged" "$staged_size" || die cut
   mv -f "$staged" "./$s" || die os
   back=$staged
-  # The file is as old as this commit, not as its last part.
+  # Set the modification time to that of this commit.
   touch -c "./$s" || die os
 }
 put() {

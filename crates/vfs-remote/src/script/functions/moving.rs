@@ -1,6 +1,7 @@
 //! Shell functions for rename and copy.
 
-/// Moving and copying: `origin`, then a walk to the target, then `move` or `copy`, with `new` or `over`.
+/// Functions that move and copy: `origin` after the walk to the source, then `move` or `copy` with `new` or `over`
+/// after the walk to the target.
 pub(crate) const TRANSFER: &str = r#"origin() {
   look
   case $k in '') die missing ;; o) die special ;; esac
@@ -80,7 +81,7 @@ copy() {
     mv -f $mvt "./$s" "./$n" || { [ -z "$k" ] || mkdir "./$n"; die os; }
   elif [ -n "$k" ]; then
     o=$(about "./$n") || die raced
-    # The copy has its source's mode.
+    # The copy has the mode of its source.
     PERM=
     keep
     over

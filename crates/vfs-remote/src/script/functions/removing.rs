@@ -1,6 +1,6 @@
 //! Shell functions for deletion of files and trees.
 
-/// Removing what `walk e` found: `remove file EXPECTED`, `remove tree` or `remove empty`.
+/// Functions that remove the entry at the end of `walk e`: `remove file EXPECTED`, `remove tree` or `remove empty`.
 pub(crate) const REMOVE: &str = r#"remove() {
   [ "$n" != . ] || die isdir
   look
@@ -40,7 +40,7 @@ pub(crate) const REMOVE: &str = r#"remove() {
     say k
     printf 1
     release
-    # What is written here next must not have the times of what is gone.
+    # The next file here must not have the times of the removed one.
     if [ -n "$o" ] && [ -z "$coarse" ] && v=$(about .); then
       changed "$o"
       c=$x
@@ -56,8 +56,7 @@ flatten() {
     for d do mv "$d" "$to-$#" && printf x; shift; done' sh "./$c/moved-up-$i" {} +)
   [ -n "$x" ]
 }
-# The directories of a tree that have entries which may not be removed from them, some of them; each ends with a double slash,
-# which is in no path.
+# Prints some of the directories of a tree whose entries may not be removed, each followed by a double slash, which is in no path.
 fixed() {
   find "./$n" -type d -exec sh -c '
     for d do
@@ -67,12 +66,12 @@ fixed() {
       }
     done' sh {} + 2>/dev/null
 }
-# How many entries are in a tree, in parts: those that are no directories, and after a letter each those that are.
+# Prints the numbers of entries in a tree, in parts: of directories after the letter d, and of other entries.
 census() {
   find "./$c" \( -type d -exec sh -c 'printf "d%s " "$#"' sh {} + \) -o -exec sh -c 'printf "%s " "$#"' sh {} +
 }
-# Where paths are too long for the tools, the deep parts of what is removed are moved up first. What is left of a tree
-# whose removal is interrupted stands where it stood.
+# If paths are too long for the tools, the deep parts of the tree are moved up first. If the removal is interrupted, the rest of
+# the tree is moved back to its path.
 prune() {
   [ -z "$2" ] || die linked
   x=$(fixed)
@@ -86,7 +85,7 @@ prune() {
   trap '[ -e "./$n" ] || [ ! -e "./$c" ] || mv -f $mvt "./$c" "./$n"; tidy; exit 1' HUP INT TERM
   mv -f $mvt "./$n" "./$c" || die os
   release
-  # A clean-up of abandoned files sees that this is not one.
+  # The new time shows to a clean-up that this tree is not abandoned.
   touch -c "./$c"
   i=0
   while :; do
@@ -103,7 +102,7 @@ prune() {
     printf '%s' "$x"
     say l
     census 2>/dev/null
-    # What `find` comes to first has nothing left in it that could have been removed.
+    # The first entry of a depth-first walk is one that could not be removed.
     say b
     x=$(find "./$c" -depth -exec sh -c 'printf "%s//" "$1"' sh {} + 2>/dev/null)
     printf '%s' "${x%%//*}"

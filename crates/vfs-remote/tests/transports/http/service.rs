@@ -26,29 +26,29 @@ pub(crate) const TOKEN: &str = "a-token-that-nobody-sees";
 pub(crate) const KEY_ID: &str = "a-key-id";
 pub(crate) const KEY: &str = "a-key-that-nobody-sees";
 
-/// What the service speaks.
+/// The protocol of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Json,
     Agentkit,
 }
 
-/// What happens to one request in place of the right thing.
+/// The fault of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Fate {
-    /// It is not run; the status, and `Retry-After`.
+    /// The script is not run; the response has this status and `Retry-After`.
     Status(u16, Option<&'static str>),
-    /// It is run, and the connection cut before the answer.
+    /// The script runs, and the connection is cut before the response.
     Lost,
-    /// It is run, and the connection cut within the answer.
+    /// The script runs, and the connection is cut within the response.
     CutBody,
-    /// It is never answered.
+    /// There is no response.
     Silent,
-    /// It is answered with this.
+    /// The response has this body.
     Body(String),
-    /// The answer has no end.
+    /// The response does not end.
     Endless,
-    /// It is sent elsewhere: here.
+    /// The response redirects to this address.
     Redirect,
 }
 
@@ -82,7 +82,7 @@ impl Service {
         }
     }
 
-    /// What happens to the next requests.
+    /// Sets the faults of the next requests.
     pub(crate) fn plan(&self, fates: impl IntoIterator<Item = Fate>) {
         self.state.lock().expect("the state").plan = fates.into_iter().collect();
     }
@@ -97,15 +97,15 @@ impl Service {
         std::mem::take(&mut self.state.lock().expect("the state").runs)
     }
 
-    /// Takes no connections any more, from the moment at which this returns.
+    /// Stops accepting connections before the method returns.
     pub(crate) async fn stop(&self) {
         let stopped = std::mem::replace(&mut *self.server.lock().expect("the server"), tokio::spawn(async {}));
         stopped.abort();
-        // It is cancelled, which is no result.
+        // The task was aborted, so its result is an error.
         let _cancelled = stopped.await;
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub(crate) async fn resume(&self) {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_reuseaddr(true).expect("an option");
@@ -137,7 +137,7 @@ async fn serve(listener: TcpListener, kind: Kind, state: Arc<Mutex<State>>) {
         let state = Arc::clone(&state);
         let answer = service_fn(move |request| answer(kind, Arc::clone(&state), request));
         tokio::spawn(async move {
-            // A connection that is cut is what some tests are about.
+            // Some tests cut a connection.
             let mut server = hyper::server::conn::http1::Builder::new();
             let _ = server.keep_alive(false).serve_connection(TokioIo::new(socket), answer).await;
         });
@@ -225,7 +225,7 @@ impl Body for Endless {
     }
 }
 
-/// A part of an answer, and then the connection is cut.
+/// A part of a response, after which the connection is cut.
 struct Broken {
     part: Option<Bytes>,
     is_sent: bool,
@@ -240,7 +240,7 @@ impl Body for Broken {
             return Poll::Ready(Some(Ok(Frame::data(part))));
         }
         if !std::mem::replace(&mut self.is_sent, true) {
-            // What was given is sent when there is nothing more at once.
+            // The first part is sent when no further part is ready.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

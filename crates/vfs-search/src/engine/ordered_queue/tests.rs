@@ -18,7 +18,8 @@ fn counts(searched: u64) -> Vec<Item> {
     vec![Item::Counts(Counts { searched, ..Counts::default() })]
 }
 
-/// Returns what was taken: the count of each file, and 100 plus the number of searched files for counts.
+/// Takes the items of the first slots, as numbers: the count of each file, and 100 plus the number of searched files
+/// for counts.
 fn taken(queue: &mut OrderedQueue) -> (HeadState, Vec<u64>) {
     let mut ready = BatchQueue::default();
     let head = queue.take(&mut ready);
@@ -52,7 +53,7 @@ fn keys(queue: &mut OrderedQueue) -> Vec<PathKey> {
 const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10, max_entries: u64::MAX };
 
 #[test]
-fn what_is_claimed_is_first_in_the_order_of_paths_and_ever_more_at_once() {
+fn claims_start_with_the_first_path_and_grow() {
     let tree = new_tree([("/a/f", ""), ("/a.b", ""), ("/a0", ""), ("/b", ""), ("/c", "")]);
     let mut queue = started(&tree, WIDE);
     let keys = keys(&mut queue);
@@ -85,7 +86,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
 }
 
 #[test]
-fn what_shows_nothing_is_passed_without_the_consumer() {
+fn slots_without_visible_items_are_skipped_without_the_consumer() {
     let tree = new_tree([("/a", ""), ("/b", ""), ("/c", ""), ("/d", "")]);
     let mut queue = started(&tree, Tuning { window: 2, ..WIDE });
     for searched in [1, 2] {
@@ -122,7 +123,7 @@ fn the_first_slot_takes_more_when_the_others_may_not() {
 }
 
 #[test]
-fn what_was_parked_goes_on_when_there_is_room() {
+fn a_parked_task_continues_when_there_is_room() {
     let tree = new_tree([("/a", ""), ("/b", "")]);
     let mut queue = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10, max_entries: u64::MAX });
     let a = queue.claim().expect("/a").key;
@@ -139,7 +140,7 @@ fn what_was_parked_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_long_list_is_taken_as_it_is_and_a_few_items_leave_theirs() {
+fn a_long_list_is_moved_and_a_short_one_is_copied() {
     let tree = new_tree([("/a", "")]);
     let mut queue = started(&tree, WIDE);
     let key = queue.claim().expect("/a").key;

@@ -46,7 +46,7 @@ fn problem(items: &[Item]) -> Option<ErrorKind> {
 }
 
 #[test]
-fn a_file_that_has_far_more_than_it_claims_is_left() {
+fn a_file_that_far_exceeds_its_stated_size_is_not_read_to_its_end() {
     let mut line = vec![b'x'; 64 << 10];
     line.push(b'\n');
     let more = MAX_EXCESS_BYTES * 2;
@@ -58,7 +58,7 @@ fn a_file_that_has_far_more_than_it_claims_is_left() {
 }
 
 #[test]
-fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_however_it_is_lent() {
+fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_in_bytes_and_in_readers() {
     let text = [vec![b'a'; 200 << 10], b"\n".to_vec()].concat();
     for (regex, expected) in [("b{10000}", Some(ErrorKind::TooLarge)), ("b{100}", None)] {
         for req in [GrepRequest::regex(regex), GrepRequest::regex(regex).multiline()] {
@@ -76,7 +76,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
     // Lines of all lengths, one of them longer than several reads, so that matches lie on every kind of border.
     let line = |at: usize| match at {
         700 => "y".repeat(900 << 10) + " hit in a long line " + &"y".repeat(300 << 10),
-        3000 => "a hit beyond what is looked at for \0".to_owned(),
+        3000 => "a hit beyond the window for \0".to_owned(),
         at if at.is_multiple_of(97) => format!("{} hit {at} hit\r", "x".repeat(at % 1000)),
         at => "z".repeat(at * 31 % 3000),
     };
@@ -110,7 +110,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
 }
 
 #[test]
-fn a_long_file_is_left_where_nobody_wants_the_rest() {
+fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
     let query = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request");
     let mut items = Collected(Vec::new());
     let looks = std::cell::Cell::new(0);
@@ -135,7 +135,7 @@ fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
 }
 
 #[test]
-fn what_is_slow_in_one_line_is_left_where_nobody_wants_the_rest() {
+fn a_slow_search_within_one_line_ends_once_it_is_interrupted() {
     let text = Bytes::from("a".repeat(64 << 10));
     let all = GrepRequest::regex("[ab]*c|a");
     let spanning = GrepRequest::regex(r"[ab\n]*c|a").multiline();
@@ -203,22 +203,24 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         }
         for opened in lends(&long) {
             let items = search_for(&query, opened);
-            let said =
+            let message =
                 items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
-            assert!(said.is_some_and(|said| said.contains(&format!("a line of over {limit} bytes"))), "{said:?}");
+            let expected = format!("a line of over {limit} bytes");
+            assert!(message.is_some_and(|message| message.contains(&expected)), "{message:?}");
         }
         // A character of UTF-16 is two bytes, and counts as one character.
         let wide = format!("\u{feff}{}\nhit\n", "y".repeat(limit * 2 / 3));
         let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let items = search_for(&query, Opened::from(Bytes::from(wide)));
         assert_eq!((problem(&items), items.iter().filter(|item| matches!(item, Item::Match(_))).count()), (None, 1));
-        // If that is too much, not all of it is held, and the error gives the true reason.
+        // If the context is too long, not all of it is buffered, and the error says so.
         query.context_limit = 64 << 10;
         for opened in lends(&text).into_iter().filter(|_| before > 0) {
             let items = search_for(&query, opened);
-            let said =
+            let message =
                 items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
-            assert!(said.is_some_and(|said| said.contains("ask for fewer lines of context")), "{said:?}");
+            let expected = "ask for fewer lines of context";
+            assert!(message.is_some_and(|message| message.contains(expected)), "{message:?}");
         }
     }
 }

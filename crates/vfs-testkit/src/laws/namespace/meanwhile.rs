@@ -67,7 +67,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
     written_at_each_step(n, &OVER_A_FILE, Side::Source, "/f", |what, result, [source, target]| {
         let is_kept = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
         assert!(is_kept, "{what}: {source:?} {target:?}");
-        // Where the move is refused, the version that it had copied may stay at the target: it is nowhere else by then.
+        // If the move fails, the version that it has copied may stay at the target, as no other copy of it exists.
         let is_whole =
             holds(&target, "/f", "new\n") || holds(&target, "/f", if result.is_ok() { MEANWHILE } else { "old\n" });
         assert!(is_whole, "{what}: {source:?} {target:?}");
@@ -105,7 +105,7 @@ async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) 
     Ok(())
 }
 
-/// Moves up to each call at each end in turn, drops or cancels the move there, and checks what becomes of it.
+/// Drops or cancels a move at each call at each end in turn, and checks the outcome.
 async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult {
     for case in &CASES {
         for end in [Side::Source, Side::Target] {

@@ -35,14 +35,14 @@ async fn partly_failing(n: &NamespaceFactory) -> Result<Target> {
     Ok(files)
 }
 
-/// Asserts that there is one problem, at `place`, which says what it is.
+/// Asserts that there is one problem, at `place`, whose message names that path.
 fn one_problem(what: &str, problems: &[Problem], place: &str) {
     assert_eq!(places(problems), [place], "{what}");
     assert_eq!(problems[0].code, ErrorKind::Unavailable, "{what}");
     assert!(problems[0].message.contains(&format!("'{place}'")), "{what}: {}", problems[0].message);
 }
 
-/// Asserts what a listing, a glob and a search give beside their one problem.
+/// Asserts the results of a listing, a glob and a search beside their one problem.
 async fn finds_beside(t: &Target, start: &str, place: &str, entries: &[&str], files: &[&str]) -> LawResult {
     let listed = t.ls(LsRequest::new(path(start)).recursive()).await?;
     assert_eq!(t.names(&listed.entries), entries);
@@ -143,7 +143,7 @@ async fn a_mount_that_fails_is_an_error_where_it_is_asked_for(n: &NamespaceFacto
     ] {
         assert_eq!(files.refused(answer, ErrorKind::Unavailable).path(), Some("/in/bad/x"));
     }
-    assert!(files.stat("/in/bad").await?.is_dir, "that it is mounted is known all the same");
+    assert!(files.stat("/in/bad").await?.is_dir, "the mount is shown although its backend fails");
     Ok(())
 }
 

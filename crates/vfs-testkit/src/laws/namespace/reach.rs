@@ -24,7 +24,7 @@ struct Counted {
     counts: Vec<Arc<Counting>>,
 }
 
-/// Where the mounts are.
+/// The mount points.
 const PLACES: [&str; 5] = ["/a", "/a/deep/m", "/b", "/c/d", "/c/e"];
 
 async fn counted(n: &NamespaceFactory) -> Result<Counted> {
@@ -129,7 +129,7 @@ async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> L
         (LsRequest::new(path("/c")), &[]),
         (LsRequest::new(path("/b")), &["/b"]),
         (LsRequest::new(path("/c")).recursive(), &["/c/d", "/c/e"]),
-        // Whether it leaves something out, the mounts where it ends say.
+        // The mounts at the depth limit show whether entries were left out.
         (LsRequest::new(path("/")).recursive().max_depth(2), &["/a", "/b", "/c/d", "/c/e"]),
         (LsRequest::new(path("/")).recursive(), &PLACES[..]),
     ] {
@@ -150,13 +150,13 @@ async fn an_operation_on_a_file_asks_only_its_mount(n: &NamespaceFactory) -> Law
         counted.files.bytes(at).await?;
         counted.files.put(at, "new\n").await?;
         assert_eq!(counted.called(&before), Vec::from_iter(expected), "{at}");
-        let is_default_asked = counted.counts[0].total() > before[0];
-        assert_eq!(is_default_asked, expected.is_none(), "{at}");
+        let is_default_called = counted.counts[0].total() > before[0];
+        assert_eq!(is_default_called, expected.is_none(), "{at}");
     }
     let before = counted.now();
     for mount_point in ["/", "/c", "/b", "/a/deep/m"] {
         assert!(counted.files.stat(mount_point).await?.is_dir);
     }
-    assert_eq!(counted.called(&before), [""; 0], "that a mount point is there is known without a call");
+    assert_eq!(counted.called(&before), [""; 0], "a mount point exists without a call of its backend");
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(super) struct Case {
     pub(super) after: [&'static [(&'static str, &'static str)]; 2],
 }
 
-/// Where the mounts are.
+/// The mount points.
 pub(super) const MOUNTS: [&str; 2] = ["/s", "/t"];
 
 pub(super) const DIRECTORY: Case = Case {
@@ -108,7 +108,7 @@ impl Stage {
         let start = Instant::now();
         loop {
             let calls = self.counting.total();
-            // While files move, one that is listed may be gone when it is read.
+            // While files move, a listed file may no longer exist when it is read.
             let (before, after) = (self.state().await, {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 self.state().await

@@ -86,7 +86,7 @@ impl Target {
     }
 }
 
-/// Where problems are.
+/// Returns the paths of problems.
 pub(super) fn places(problems: &[Problem]) -> Vec<&str> {
     problems.iter().map(|problem| problem.path.as_str()).collect()
 }
