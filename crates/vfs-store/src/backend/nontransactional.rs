@@ -136,7 +136,8 @@ async fn transfer_or_roll_back<S: Store>(
         (TransferError::Failed(error), _) => error.or_path(&plan.to),
         // Not `busy`, after which a caller may assume that nothing was changed.
         (TransferError::Conflict, _) => {
-            Error::new(ErrorKind::Conflict, "other writers changed the source or the target meanwhile").with_path(&plan.to)
+            Error::new(ErrorKind::Conflict, "other writers changed the source or the target meanwhile")
+                .with_path(&plan.to)
         }
     };
     let error = error.with_consequence("a part of the transfer could not be rolled back: check source and target");
@@ -263,7 +264,10 @@ async fn remove_sources<S: Store>(
 }
 
 /// Removes a source in the version that was copied. If the source was changed since, it is copied again first.
-async fn remove_source<S: Store>(view: &NamespaceView<S>, transferred: &mut TransferredFile) -> Result<(), TransferError> {
+async fn remove_source<S: Store>(
+    view: &NamespaceView<S>,
+    transferred: &mut TransferredFile,
+) -> Result<(), TransferError> {
     let from = transferred.file.from.clone();
     for attempt in 0..view.shared.config.edit_attempts {
         let steady = steady(view, &from)?;

@@ -196,7 +196,8 @@ impl NamespaceMap {
 
     pub(super) fn list(&self, request: &ListRequest) -> Page {
         let mut page = Page::default();
-        let mut seen = request.from.as_ref().map_or_else(|| prefix_of(&request.below), |token| token.as_str().to_owned());
+        let mut seen =
+            request.from.as_ref().map_or_else(|| prefix_of(&request.below), |token| token.as_str().to_owned());
         while let Some((path, value)) = self.after(&request.below, &seen).next() {
             if page.entries.len() + page.directories.len() >= request.limit.max(1) {
                 page.next = Some(PageToken::new(seen));

@@ -257,8 +257,7 @@ impl BucketStore {
 
     fn contended(&self) -> Error {
         let reason = format!("{self}: other writers keep changing this file; nothing was changed, try again");
-        Error::new(ErrorKind::Busy, reason)
-            .with_model_message("Error: other writers keep changing the file; try again")
+        Error::new(ErrorKind::Busy, reason).with_model_message("Error: other writers keep changing the file; try again")
     }
 
     /// Returns the error for a change that the service may have received, and had not applied when it was checked.

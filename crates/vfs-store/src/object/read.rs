@@ -286,7 +286,8 @@ impl ObjectService {
                 if bytes >= found.stored.size {
                     break;
                 }
-                piece = match self.read_piece(location, piece_range(&(0..found.stored.size), bytes), tag.clone()).await {
+                piece = match self.read_piece(location, piece_range(&(0..found.stored.size), bytes), tag.clone()).await
+                {
                     Ok(Some(next)) if next.found.stored == found.stored => next.content,
                     Ok(_) => break,
                     Err(fault) if fault.is_refusal() => break,

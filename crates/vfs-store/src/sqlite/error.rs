@@ -84,9 +84,7 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
             (K::InvalidArgument, "the file of the store is not a SQLite database, or is encrypted; name another file")
         }
         Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
-        Some(Code::DiskFull) => {
-            (K::StorageFull, "the disk of the SQLite file of the store is full; free some space")
-        }
+        Some(Code::DiskFull) => (K::StorageFull, "the disk of the SQLite file of the store is full; free some space"),
         Some(Code::ReadOnly | Code::PermissionDenied | Code::AuthorizationForStatementDenied) => (
             K::PermissionDenied,
             "this user may not write to the SQLite file of the store; allow writing to the file and its directory",

@@ -43,7 +43,9 @@ async fn a_rename_that_may_have_been_applied_is_rolled_back() {
 
 #[tokio::test]
 async fn a_rename_over_a_large_file_is_rolled_back_without_holding_the_files_in_memory() {
-    for (call, lost) in [("put", LostResponse::Unavailable), ("delete", LostResponse::Unavailable), ("delete", LostResponse::Timeout)] {
+    for (call, lost) in
+        [("put", LostResponse::Unavailable), ("delete", LostResponse::Unavailable), ("delete", LostResponse::Timeout)]
+    {
         let (files, probe, store) = stage().await;
         for (at, letter) in [("/d/a", "a"), ("/t", "t")] {
             files.write_text(at, &letter.repeat(2 * STAGED_PART_BYTES)).await.expect("it is there");
