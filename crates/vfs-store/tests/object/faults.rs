@@ -63,7 +63,7 @@ async fn a_large_put_that_was_half_answered_is_looked_up() {
     let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
     server.plan(Method::POST, [Fate::Done, Fate::Status(200, error)]);
     let error = store.put(&key("/not"), large(), &Precondition::Absent).await.expect_err("it failed");
-    assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
+    assert!(error.is_temporary() && error.message().contains("may still be"), "{error}");
     assert_eq!(store.head(&key("/not")).await.expect("an answer"), None);
 }
 
@@ -81,7 +81,7 @@ async fn a_put_that_takes_too_long_says_that_it_may_be_made() {
     server.plan(Method::PUT, [Fate::Never]);
     let error = store.put(&key("/a"), value("one"), &Precondition::Absent).await.expect_err("no answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
+    assert!(error.is_temporary() && error.message().contains("may still be"), "{error}");
     assert!(error.for_model().contains("read the file again"), "{}", error.for_model());
 }
 
@@ -183,7 +183,7 @@ async fn what_cannot_be_known_is_said() {
     server.plan(Method::PUT, [Fate::Cut]);
     let error = hasty.put(&key("/a"), value("two"), &expected).await.expect_err("it was cut");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(!error.message().contains("not known"), "what was there is there still: {error}");
+    assert!(!error.message().contains("is unknown"), "what was there is there still: {error}");
 
     server.plan(Method::PUT, [Fate::Lost]);
     let outcome = hasty.put(&key("/a"), value("two"), &expected).await.expect("it was made, and that can be seen");
@@ -198,7 +198,7 @@ async fn what_cannot_be_known_is_said() {
     let stale = Precondition::Version("0".into());
     let error = patient.put(&key("/a"), value("four"), &stale).await.expect_err("one attempt had no answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.message().contains("not known"), "{error}");
+    assert!(error.message().contains("is unknown"), "{error}");
     assert_eq!(content(&patient, &key("/a")).await.as_deref(), Some("three"));
 }
 
