@@ -35,8 +35,8 @@ use crate::watch::SharedWatcher;
 ///
 /// # Behaviour
 ///
-/// * Confined by default: the kernel resolves every path below a root directory that is held open. Nothing outside the
-///   root is read, created or changed, whatever links exist and even if another process swaps directories meanwhile.
+/// * Confined by default: the kernel resolves every path below a root directory that stays open. Nothing outside the
+///   root is read, created or changed, regardless of links, and even if another process swaps directories meanwhile.
 /// * Links inside the root are followed; deleting or renaming a link affects the link itself. Links to absolute paths
 ///   are refused, also those that point back inside the root: the same target names a different file in each root.
 /// * Every change replaces the old file by a new one atomically: a reader, and a crash of the process, finds the old
@@ -49,12 +49,12 @@ use crate::watch::SharedWatcher;
 ///   writing, as some FUSE and CIFS servers do, a file is replaced if its directory allows that.
 /// * Changes of one file are serialised, within this process and, through `flock`, with other processes that use this
 ///   library. Data that any other program writes into a file before the moment of its replacement is not lost by an
-///   edit, an append, or a write on a version; data that it writes into the old file afterwards is. If the file system
-///   cannot exchange two files, as NFS cannot, data may also be lost that is written between the last check of the file
-///   and the replacement right after it. If a seccomp filter refuses `flock` or `renameat2`, the same holds for changes
-///   by other processes of this library: see [`weakness_between_processes`](crate::weakness_between_processes). Such a
-///   change is detected by size and timestamp: a second write of the same size within one tick of the file system's
-///   clock is missed.
+///   edit, an append, or a write on a version. Data that it writes into the old file afterwards is lost. If the file
+///   system cannot exchange two files, as NFS cannot, data may also be lost that is written between the last check of
+///   the file and the replacement right after it. If a seccomp filter refuses `flock` or `renameat2`, the same holds
+///   for changes by other processes of this library: see
+///   [`weakness_between_processes`](crate::weakness_between_processes). Such a change is detected by size and
+///   timestamp: a second write of the same size within one tick of the file system's clock is missed.
 /// * A recursive delete first checks, up to 64 directories deep, for entries that would stop it in the middle: entries
 ///   that may not be removed, are marked immutable, are protected, or are mount points. If it finds one, nothing is
 ///   removed. A delete that fails later, as on a broken disk, names the entry, and its
@@ -80,7 +80,7 @@ use crate::watch::SharedWatcher;
 ///   directory are not seen. A write through a memory map is reported when the file is closed, and a change made on
 ///   another machine of a network file system is not reported.
 /// * The first subscriber of a path lists the directories below it on the calling thread, before `watch` returns. The
-///   watcher runs until the last subscriber is gone; a cursor from before that is an overflow. A path that leads
+///   watcher runs until the last stream is dropped; a cursor from before that is an overflow. A path that leads
 ///   through a link is refused, and so is the root of the whole host.
 /// * If there are more directories than the kernel allows to watch, `watch` fails with `quota_exceeded`, which says
 ///   which limit to raise. If the limit is reached while a watch is active, every stream of this backend reports that

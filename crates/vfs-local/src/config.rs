@@ -100,8 +100,8 @@ impl LocalConfig {
 
     /// Protects a path below the root, with everything below it.
     ///
-    /// The check uses the real location of an opened descriptor, whatever path led there, so that swapping a link or
-    /// directory at that moment does not get past it; upper and lower case are treated as equal. A hidden entry is
+    /// The check uses the real location of an opened descriptor, not the path that led there, so that swapping a link
+    /// or directory at that moment does not get past it; upper and lower case are treated as equal. A hidden entry is
     /// named in listings; searches skip it and report a problem, and no directory above it can be copied. Nothing above
     /// a protected path can be replaced, moved or removed. If the protected path is a link, its target is protected
     /// only under that path; other names of a file (hard links) and other mounts of a directory are other paths.

@@ -106,7 +106,7 @@ impl LocalFs {
         Ok(LockedEntry { entry, file, _lock: lock })
     }
 
-    /// Returns the moment until which a change waits for other changes.
+    /// Returns the deadline until which a change waits for other changes.
     pub(crate) fn lock_deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.lock_timeout).unwrap_or(now + MAX_LOCK_WAIT)

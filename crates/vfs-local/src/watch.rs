@@ -24,7 +24,7 @@ use crate::local_fs::LocalFs;
 use inotify::InotifyQueue;
 use state::WatchState;
 
-/// Interval of the checks whether the root still exists, since the kernel sends no event while it is held open.
+/// Interval of the checks whether the root still exists, since the kernel sends no event while the root is open.
 const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Delay after the first event, so that related events arrive: a file that is created and written is three events of
@@ -171,14 +171,14 @@ mod tests {
     use super::*;
     use crate::config::LocalConfig;
 
-    /// How long a test waits for what a correct feed always does. This bounds a hang and says nothing about speed.
+    /// Maximum time that a test waits for an event. It bounds a hang, and is no expectation of speed.
     const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
     #[track_caller]
     fn next(events: &mut BoxStream<'static, Result<WatchEvent>>) -> WatchEvent {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be built");
         let event = runtime.block_on(async { timeout(HANG_TIMEOUT, events.next()).await });
-        event.expect("an event comes before the bound for a hang").expect("it goes on").expect("no error")
+        event.expect("an event comes before the bound for a hang").expect("the feed continues").expect("no error")
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let watch = |request| shared.watch(&local_fs, OpContext::new(), request);
         let (mut first, second) = (watch(WatchRequest::default()), watch(WatchRequest::default()));
         let watcher = shared.0.lock().expect("not poisoned").upgrade().expect("it runs");
-        assert_eq!(Arc::strong_count(&watcher), 3, "both hold the one there is");
+        assert_eq!(Arc::strong_count(&watcher), 3, "both subscribers share it");
         let state = Arc::downgrade(&watcher.state);
         drop((watcher, second));
         std::fs::write(tree.path().join("f"), "x").expect("it writes");
@@ -215,9 +215,9 @@ mod tests {
         let mut events = shared.watch(&local_fs, OpContext::new(), WatchRequest::default());
         let watcher = shared.0.lock().expect("not poisoned").upgrade().expect("it runs");
 
-        let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("it reads");
+        let capacity = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("it reads");
         let mut state = lock(&watcher.state);
-        for file in 0..=most.trim().parse().expect("a number") {
+        for file in 0..=capacity.trim().parse().expect("a number") {
             std::fs::write(tree.path().join("f"), "").expect("it writes");
             std::fs::rename(tree.path().join("f"), tree.path().join(format!("{}", file % 100))).expect("it renames");
         }

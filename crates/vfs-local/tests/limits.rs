@@ -1,8 +1,8 @@
 //! Operations at the resource limits of their process: file size and threads.
 //!
-//! Limits hold for a whole process, so each trial starts this program again.
+//! Limits apply to a whole process, so each trial starts this program again.
 
-#![expect(clippy::print_stdout, reason = "what a limited process found is what it prints")]
+#![expect(clippy::print_stdout, reason = "a limited process prints its result")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ use vfs_core::{
 };
 use vfs_local::{LocalBackend, LocalConfig};
 
-/// The largest file that the limited process may write.
+/// Maximum size of a file that the limited process may write, in bytes.
 const LIMIT: usize = 8192;
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("the paths of this test are valid")
 }
 
-fn again(arguments: &[&str], root: &Path) -> std::result::Result<Output, Failed> {
+fn run_child(arguments: &[&str], root: &Path) -> std::result::Result<Output, Failed> {
     Ok(Command::new(std::env::current_exe()?).args(arguments).arg(root).output()?)
 }
 
@@ -59,7 +59,7 @@ fn large() -> Vec<u8> {
     vec![b'x'; 10 * LIMIT]
 }
 
-/// Each makes a file larger than the limit.
+/// Operations that would create a file larger than the limit.
 const WRITES: [(&str, Run); 6] = [
     ("a_new_file", |files, cx| block_on(files.write(cx, WriteRequest::new(path("/p/new"), large()))).map(drop)),
     ("an_overwrite", |files, cx| {
@@ -82,14 +82,15 @@ fn lay_out(root: &Path) -> std::io::Result<()> {
     fs::File::create(root.join("sparse"))?.set_len(10 * LIMIT as u64)
 }
 
-/// What becomes of this thread's signals: those that wait, and those that are blocked and ignored.
+/// Returns the pending, blocked and ignored signals of this thread.
 fn signals() -> Vec<String> {
     let status = fs::read_to_string("/proc/thread-self/status").expect("there is /proc");
-    let kept = |line: &&str| ["SigPnd", "ShdPnd", "SigBlk", "SigIgn"].iter().any(|name| line.starts_with(name));
-    status.lines().filter(kept).map(str::to_owned).collect()
+    let is_signal_set =
+        |line: &&str| ["SigPnd", "ShdPnd", "SigBlk", "SigIgn"].iter().any(|name| line.starts_with(name));
+    status.lines().filter(is_signal_set).map(str::to_owned).collect()
 }
 
-/// The child's part.
+/// Runs one operation in the child process, with a limit on file sizes.
 fn write_too_much(name: &str, root: &Path) -> ExitCode {
     let files = LocalBackend::open(root).expect("the root opens");
     let (_, run) = WRITES.iter().find(|(write, _)| *write == name).expect("it is one of them");
@@ -97,10 +98,10 @@ fn write_too_much(name: &str, root: &Path) -> ExitCode {
     limit(Resource::Fsize, LIMIT as u64);
     let failure = run(&files, &OpContext::new()).expect_err("it is too large");
     assert_eq!(signals(), before);
-    say(&failure)
+    print_error(&failure)
 }
 
-fn say(error: &Error) -> ExitCode {
+fn print_error(error: &Error) -> ExitCode {
     println!("{} {}", error.kind(), error.message());
     ExitCode::SUCCESS
 }
@@ -108,10 +109,10 @@ fn say(error: &Error) -> ExitCode {
 fn beyond_the_size_of_files(name: &str) -> std::result::Result<(), Failed> {
     let root = tempfile::tempdir()?;
     lay_out(root.path())?;
-    let output = again(&["write-too-much", name], root.path())?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() || !said.starts_with("too_large") || !said.contains("ulimit -f") {
-        return Err(format!("{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
+    let output = run_child(&["write-too-much", name], root.path())?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !stdout.starts_with("too_large") || !stdout.contains("ulimit -f") {
+        return Err(format!("{}: {stdout}{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
     }
     let mut names: Vec<_> =
         fs::read_dir(root.path())?.map(|entry| entry.map(|entry| entry.file_name())).collect::<std::io::Result<_>>()?;
@@ -123,7 +124,7 @@ fn beyond_the_size_of_files(name: &str) -> std::result::Result<(), Failed> {
     }
 }
 
-/// The child's part: no thread can be started, and then again.
+/// Runs operations in the child process while no thread can be started, and one after the limit is raised.
 fn start_no_thread(root: &Path) -> ExitCode {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panicked| {
@@ -134,7 +135,7 @@ fn start_no_thread(root: &Path) -> ExitCode {
     let files = LocalConfig::new(root).open().expect("the root opens");
     let before = getrlimit(Resource::Nproc).current;
     if rustix::process::geteuid().is_root() {
-        // The limit does not hold for root.
+        // The limit does not apply to root.
         let nobody = Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may become anyone");
     }
@@ -143,16 +144,16 @@ fn start_no_thread(root: &Path) -> ExitCode {
     runtime.block_on(async {
         let cx = OpContext::new();
         let write = |name| files.write(&cx, WriteRequest::new(path(name), "x"));
-        let mut said = Vec::new();
+        let mut outcomes = Vec::new();
         let kind = |ended: std::result::Result<(), Error>| ended.err().map(|error| error.kind().code());
-        said.push(kind(write("/first").await.map(drop)));
-        said.push(kind(files.read(&cx, ReadRequest::new(path("/missing"))).await.map(drop)));
-        said.push(kind(files.grep(&cx, GrepRequest::literal("x")).await.map(drop)));
+        outcomes.push(kind(write("/first").await.map(drop)));
+        outcomes.push(kind(files.read(&cx, ReadRequest::new(path("/missing"))).await.map(drop)));
+        outcomes.push(kind(files.grep(&cx, GrepRequest::literal("x")).await.map(drop)));
         setrlimit(Resource::Nproc, Rlimit { current: before, maximum: getrlimit(Resource::Nproc).maximum })
             .expect("the soft limit can be raised");
-        // The thread that is started for this has come by all that was left in the queue before it.
-        said.push(kind(write("/second").await.map(drop)));
-        println!("{said:?}");
+        // The thread that is started for this write has processed the earlier entries of the queue by then.
+        outcomes.push(kind(write("/second").await.map(drop)));
+        println!("{outcomes:?}");
     });
     ExitCode::SUCCESS
 }
@@ -160,16 +161,16 @@ fn start_no_thread(root: &Path) -> ExitCode {
 fn without_a_thread() -> std::result::Result<(), Failed> {
     let root = tempfile::tempdir()?;
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o777))?;
-    let output = again(&["start-no-thread"], root.path())?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output = run_child(&["start-no-thread"], root.path())?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
     if !output.status.success()
         || !output.stderr.is_empty()
-        || said.trim() != r#"[Some("busy"), Some("busy"), Some("busy"), None]"#
+        || stdout.trim() != r#"[Some("busy"), Some("busy"), Some("busy"), None]"#
     {
-        return Err(format!("{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
+        return Err(format!("{}: {stdout}{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
     }
     if root.path().join("first").exists() || !root.path().join("second").exists() {
-        return Err("what was busy was done all the same".into());
+        return Err("an operation that was refused as busy was performed".into());
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //! reader that checks first and opens afterwards runs in the same harness, and must be caught: otherwise the test
 //! proves nothing.
 
-#![expect(clippy::print_stdout, reason = "how hard was raced is part of what this test tells")]
+#![expect(clippy::print_stdout, reason = "the number of attempts is part of the result of this test")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,18 +27,18 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
 
-/// Stands in every file outside, and in none inside.
+/// Content of every file outside, and of none inside.
 const SECRET: &str = "only outside has this";
 const INSIDE: &str = "only inside has this\n";
 
-/// Where the link leads, in the tree, and what is answered to whoever is led there.
-type Away = (&'static str, ErrorKind);
+/// The target of the link, in the tree, and the error kind for a path through the link.
+type LinkTarget = (&'static str, ErrorKind);
 
-const OUTSIDE: Away = ("outside", ErrorKind::PathEscape);
+const OUTSIDE: LinkTarget = ("outside", ErrorKind::PathEscape);
 
-const HIDDEN: Away = ("root/kept/hidden", ErrorKind::PolicyDenied);
+const HIDDEN: LinkTarget = ("root/protected/hidden", ErrorKind::PolicyDenied);
 
-/// The names that exist both inside and outside, so that an operation which strays finds something to harm.
+/// Names that exist both inside and outside, so that an operation that leaves the root finds a file to damage.
 const FILES: [&str; 4] = ["a", "b", "deep/a", "deep/er/a"];
 
 fn main() -> ExitCode {
@@ -50,12 +50,12 @@ fn main() -> ExitCode {
     let attempts = std::env::var("VFS_RACE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000);
     let mut trials = vec![Trial::test("race::a_check_before_the_open_is_caught", check_then_open_is_caught)];
     for (resolver, resolution) in [("kernel", Resolution::Automatic), ("portable", Resolution::Portable)] {
-        // The portable way is several times slower; it gets its share.
+        // Portable resolution is several times slower, so it gets fewer attempts.
         let attempts = if resolution == Resolution::Portable { attempts / 10 } else { attempts };
-        for (kept, away) in [("", OUTSIDE), ("hidden::", HIDDEN)] {
+        for (prefix, target) in [("", OUTSIDE), ("hidden::", HIDDEN)] {
             trials.extend(OPERATIONS.iter().map(|(name, operation)| {
-                Trial::test(format!("race::{resolver}::{kept}{name}"), move || {
-                    nothing_outside_is_touched(name, *operation, resolution, away, attempts)
+                Trial::test(format!("race::{resolver}::{prefix}{name}"), move || {
+                    nothing_outside_is_touched(name, *operation, resolution, target, attempts)
                 })
             }));
         }
@@ -63,11 +63,12 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// How long is raced for what must be met. This bounds a hang and says nothing about speed.
+/// Maximum time until an operation finds both the directory and the link. It bounds a hang, and is no expectation of
+/// speed.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Exchanges `d`, a directory, and `l`, a link to the outside, until it is killed or the tree is gone. Prints a line when it
-/// begins.
+/// Exchanges `d`, a directory, and `l`, a link to the outside, until it is killed or the tree is removed. Prints a line
+/// when it begins.
 fn swap_forever(root: &Path) -> ExitCode {
     let (directory, link) = (root.join("d"), root.join("l"));
     println!("it swaps");
@@ -75,24 +76,24 @@ fn swap_forever(root: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The root, the outside and the process that swaps.
+/// The root, the directory outside and the process that swaps the entries.
 struct Race {
     tree: tempfile::TempDir,
-    away: &'static str,
+    target: &'static str,
     swapper: Child,
 }
 
 impl Race {
-    fn start(away: &'static str) -> Self {
+    fn start(target: &'static str) -> Self {
         let tree = tempfile::tempdir().expect("a temporary directory");
-        for (base, content) in [("root/d", INSIDE.to_owned()), (away, format!("{SECRET}\n"))] {
+        for (base, content) in [("root/d", INSIDE.to_owned()), (target, format!("{SECRET}\n"))] {
             for file in FILES {
                 let path = tree.path().join(base).join(file);
                 fs::create_dir_all(path.parent().expect("it is below the tree")).expect("directories are made");
                 fs::write(path, &content).expect("files are written");
             }
         }
-        symlink(away.strip_prefix("root/").unwrap_or("../outside"), tree.path().join("root/l"))
+        symlink(target.strip_prefix("root/").unwrap_or("../outside"), tree.path().join("root/l"))
             .expect("the link is made");
         let mut swapper = Command::new(std::env::current_exe().expect("this program has a path"))
             .arg("swap-forever")
@@ -100,22 +101,22 @@ impl Race {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the swapper starts");
-        // What is done before the swapping begins races nothing.
+        // Wait until the swapping begins: operations before that would race nothing.
         let mut line = String::new();
         BufReader::new(swapper.stdout.take().expect("it is piped"))
             .read_line(&mut line)
             .expect("it says that it swaps");
-        Self { tree, away, swapper }
+        Self { tree, target, swapper }
     }
 
     fn root(&self) -> PathBuf {
         self.tree.path().join("root")
     }
 
-    /// Every entry outside with its inode, times and content.
+    /// Returns every entry outside with its inode, times and content.
     fn outside(&self) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
         let mut found = BTreeMap::new();
-        let mut pending = vec![self.tree.path().join(self.away)];
+        let mut pending = vec![self.tree.path().join(self.target)];
         while let Some(path) = pending.pop() {
             let metadata = fs::symlink_metadata(&path).expect("the outside stays");
             let content = if metadata.is_dir() {
@@ -139,13 +140,14 @@ impl Drop for Race {
 
 type Operation = fn(&LocalBackend, &OpContext) -> Result<String, vfs_core::Error>;
 
-/// Each operation once, on paths that lead through the swapped directory; what it answers, to be searched for the secret.
+/// Each operation once, on paths that lead through the swapped directory. It returns its result as text, which is
+/// searched for the secret.
 const OPERATIONS: &[(&str, Operation)] = &[
     ("read", |files, cx| show(block_on(files.read(cx, ReadRequest::new(path("/d/deep/a")))))),
     ("download", |files, cx| {
-        let answers = block_on(files.download_files(cx, vec![path("/d/a"), path("/d/deep/er/a")]));
-        let told = format!("{answers:?}");
-        answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
+        let responses = block_on(files.download_files(cx, vec![path("/d/a"), path("/d/deep/er/a")]));
+        let text = format!("{responses:?}");
+        responses.into_iter().find_map(|response| response.cause).map_or(Ok(text), Err)
     }),
     ("stat_and_resolve", |files, cx| {
         show(block_on(Backend::resolve(files, cx, ResolveRequest::new(path("/d/deep/a")))))?;
@@ -166,14 +168,14 @@ const OPERATIONS: &[(&str, Operation)] = &[
         written
     }),
     ("upload", |files, cx| {
-        let answers = block_on(files.upload_files(cx, vec![UploadRequest::new(path("/d/deep/er/a"), INSIDE)]));
-        let told = format!("{answers:?}");
-        answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
+        let responses = block_on(files.upload_files(cx, vec![UploadRequest::new(path("/d/deep/er/a"), INSIDE)]));
+        let text = format!("{responses:?}");
+        responses.into_iter().find_map(|response| response.cause).map_or(Ok(text), Err)
     }),
     ("edit", |files, cx| {
         let request = EditRequest::new(path("/d/deep/a"), "this", "this too").and("this too", "this");
         show(block_on(files.edit(cx, request)))?;
-        // The outside has this word, too: an edit that strays would find it.
+        // The file outside has this word, too: an edit that leaves the root would find it.
         match block_on(files.edit(cx, EditRequest::new(path("/d/b"), "outside", "stolen"))) {
             Err(error) if error.kind() == ErrorKind::NoMatch => Ok(String::new()),
             edited => show(edited),
@@ -192,7 +194,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         show(block_on(files.rename(cx, RenameRequest::new(path("/d/deep/moved"), path("/d/a")).overwrite())))
     }),
     ("copy", |files, cx| {
-        // What an attempt before left half done is in the way of the next.
+        // An earlier attempt may have left an incomplete copy.
         let _cleared = block_on(files.delete(cx, DeleteRequest::new(path("/d/copied")).recursive()));
         show(block_on(files.copy(cx, CopyRequest::new(path("/d/deep"), path("/d/copied")))))?;
         let text = show(block_on(files.read(cx, ReadRequest::new(path("/d/copied/a")))));
@@ -221,25 +223,25 @@ fn nothing_outside_is_touched(
     name: &str,
     operation: Operation,
     resolution: Resolution,
-    (away, refusal): Away,
+    (target, refusal): LinkTarget,
     attempts: u64,
 ) -> Result<(), Failed> {
-    let race = Race::start(away);
+    let race = Race::start(target);
     let config = LocalConfig::new(race.root())
         .durability(Durability::Atomic)
         .resolution(resolution)
-        .protect(path("/kept/hidden"), Protection::Hidden);
+        .protect(path("/protected/hidden"), Protection::Hidden);
     let files = config.open()?;
     let before = race.outside();
     let cx = OpContext::new();
     let (mut answered, mut refused) = (0_u64, BTreeMap::<ErrorKind, u64>::new());
     let mut done = 0_u64;
     let start = Instant::now();
-    // A run that never met the directory in its place, or never the link, raced nothing, so it goes on until it has: on a busy
-    // machine the swapper may have to wait for its turn.
+    // A run that found only the directory, or only the link, raced nothing, so it continues until it has found both: on
+    // a busy machine the swapper may have to wait for the processor.
     while done < attempts || ((answered == 0 || !refused.contains_key(&refusal)) && start.elapsed() < HANG_TIMEOUT) {
         done += 1;
-        // Without a pause of changing length the two processes can fall into step.
+        // Without a pause of varying length, the two processes can synchronise.
         (0..done * 7919 % 4_001).for_each(|_| std::hint::spin_loop());
         match operation(&files, &cx) {
             Ok(answer) => {
@@ -250,13 +252,13 @@ fn nothing_outside_is_touched(
             }
             Err(error) => {
                 *refused.entry(error.kind()).or_default() += 1;
-                let told = format!("{error} {}", error.for_model());
-                if told.contains(&*race.tree.path().to_string_lossy()) || told.contains(SECRET) {
-                    return Err(format!("{name} failed with words from outside: {told}").into());
+                let message = format!("{error} {}", error.for_model());
+                if message.contains(&*race.tree.path().to_string_lossy()) || message.contains(SECRET) {
+                    return Err(format!("{name} failed with an error that has text from outside: {message}").into());
                 }
             }
         }
-        // Sequences of several calls leave the inside half done when one is refused; the next attempt starts afresh.
+        // If one of several calls is refused, the sequence is incomplete: restore the files for the next attempt.
         repair(&race);
     }
     if race.outside() != before {
@@ -269,10 +271,10 @@ fn nothing_outside_is_touched(
     Ok(())
 }
 
-/// Brings back what sequences removed, through the directory itself, whichever of the two names it has now.
+/// Restores the files that sequences removed, through the directory itself, by whichever of the two names it has now.
 fn repair(race: &Race) {
     for base in ["d", "l"].map(|name| race.root().join(name)) {
-        // A link is recognised by its own metadata; losing that race here at worst repairs nothing.
+        // A link is recognised by its own metadata. If that race is lost, nothing is restored.
         if fs::symlink_metadata(&base).is_ok_and(|metadata| metadata.is_dir()) {
             let Ok(dir) = rustix::fs::openat(
                 CWD,
@@ -282,9 +284,9 @@ fn repair(race: &Race) {
             ) else {
                 continue;
             };
-            let held = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&dir)));
+            let dir_path = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&dir)));
             for file in FILES {
-                let file = held.join(file);
+                let file = dir_path.join(file);
                 if !file.exists() {
                     fs::create_dir_all(file.parent().expect("it has one")).expect("directories are made");
                     fs::write(file, INSIDE).expect("files are written");
@@ -294,7 +296,7 @@ fn repair(race: &Race) {
     }
 }
 
-/// Deepagents' way: resolve the path, look whether it is inside, then open it by name.
+/// A check before the open, as in Deepagents: resolve the path, check that it is inside, then open it by name.
 fn check_then_open(root: &Path, file: &str) -> Option<String> {
     let resolved = root.join(file).canonicalize().ok()?;
     resolved.starts_with(root).then(|| fs::read_to_string(root.join(file)).ok())?

@@ -1,5 +1,5 @@
 //! Control groups that bound the memory and processes of all commands of a sandbox together.
-#![expect(clippy::disallowed_methods, reason = "the kernel's files are no backend's")]
+#![expect(clippy::disallowed_methods, reason = "files of the kernel are in no backend")]
 
 use std::fs;
 use std::io;
@@ -31,7 +31,8 @@ impl Controller {
     }
 }
 
-/// Lowest number of the descriptors that `entries` returns: those of a command, which are put in place first, are lower.
+/// Lowest number of the descriptors that `entries` returns. The descriptors of a command are placed first and have
+/// lower numbers.
 pub(crate) const FIRST_ENTRY: i32 = 100;
 
 /// Reason for which a resource is not bounded.
@@ -63,7 +64,7 @@ impl ControlGroups {
 
     /// Creates groups with these bounds, as far as this process may.
     pub(crate) fn create(memory: Option<u64>, processes: Option<u64>) -> Self {
-        let mut groups = Self::none("no bound was asked for");
+        let mut groups = Self::none("no bound was requested");
         let hierarchies = Hierarchies::read();
         sweep(&hierarchies);
         if let Some(bytes) = memory {
@@ -86,7 +87,7 @@ impl ControlGroups {
 
     fn bound(&mut self, hierarchies: &Hierarchies, controller: Controller, bound: u64) -> Result<String, Reason> {
         let mut reason = format!("no control group hierarchy for {} is mounted", controller.name());
-        for place in hierarchies.places(controller) {
+        for place in hierarchies.parent_groups(controller) {
             let existing = self.made.iter().find(|group| group.path.parent() == Some(&place.parent));
             let exists = existing.is_some();
             let group = existing.map_or_else(|| place.parent.join(name()), |group| group.path.clone());
@@ -102,7 +103,7 @@ impl ControlGroups {
                 }
                 Err(error) => {
                     reason = format!(
-                        "no control group can be made here ({error}); run as root, or in a group that is delegated to you"
+                        "no control group can be created here ({error}); run as root, or in a group that is delegated to you"
                     );
                     if !exists {
                         // The group may not exist; the next sandbox sweeps away what is left.
@@ -156,10 +157,11 @@ struct ParentGroup {
 }
 
 impl ParentGroup {
-    /// The file of a group by which a process of a single thread enters.
+    /// Returns the file of a group through which a process of a single thread enters.
     ///
-    /// To move a process the kernel waits, for some 10 ms, until none of all processes is just being made; for a thread that
-    /// moves itself it need not (since Linux 5.5). In the second version a thread cannot leave the group of its process.
+    /// To move a process, the kernel waits for some 10 ms until no process of the system is being created. It does not
+    /// wait for a thread that moves itself (since Linux 5.5). In the second version, a thread cannot leave the group of
+    /// its process.
     const fn entry(&self) -> &'static str {
         if self.version == 1 { "tasks" } else { "cgroup.procs" }
     }
@@ -212,7 +214,7 @@ impl Hierarchies {
     }
 
     /// Returns the groups in which one for `controller` may be created, the best first.
-    fn places(&self, controller: Controller) -> Vec<ParentGroup> {
+    fn parent_groups(&self, controller: Controller) -> Vec<ParentGroup> {
         let first = self.first.iter().filter(|(name, ..)| name == controller.name());
         let first = first.map(|(_, _, own)| ParentGroup { parent: own.clone(), version: 1, own: true });
         let second = self.second.iter().flat_map(|(mount, own)| {
@@ -232,8 +234,9 @@ fn name() -> String {
 
 /// Removes the groups of processes that have ended.
 fn sweep(hierarchies: &Hierarchies) {
-    let places = [Controller::Memory, Controller::Processes].into_iter().flat_map(|each| hierarchies.places(each));
-    for place in places {
+    let parent_groups =
+        [Controller::Memory, Controller::Processes].into_iter().flat_map(|each| hierarchies.parent_groups(each));
+    for place in parent_groups {
         let Ok(entries) = fs::read_dir(&place.parent) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -253,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_made_in_the_own_one_and_else_above() {
+    fn groups_of_this_process_are_found_in_both_versions() {
         let own = "9:name=systemd:/\n8:pids:/\n4:memory:/a/b\n0::/user.slice/x.scope\n";
         let mounts = "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
                       cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0\n\

@@ -50,14 +50,14 @@ pub enum Network {
 /// A socket that exists below a mount when a command starts is covered in either case, so commands cannot connect to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum UnixSockets {
-    /// Only pairs that are connected to each other for good (`socketpair` of streams or packets), as programs use them
-    /// to talk to the processes that they start. A command cannot connect to a socket with a path or an abstract name,
-    /// its own included, since a filter of system calls cannot tell one address from another.
+    /// Only pairs that stay connected to each other (`socketpair` of streams or packets), as programs use them to
+    /// communicate with the processes that they start. A command cannot connect to a socket with a path or an abstract
+    /// name, its own included, since a filter of system calls cannot see addresses.
     #[default]
     Deny,
-    /// All unix sockets, for test suites that start a server on one. CommandRunner can connect to a socket that a process of the host
-    /// creates below a mount while they run, unless Landlock denies that (Linux 7.1). Without namespaces this is the same as
-    /// [`Deny`](Self::Deny).
+    /// All unix sockets, for test suites that start a server on one. Commands can connect to a socket that a process of
+    /// the host creates below a mount while they run, unless Landlock denies that (Linux 7.1). Without namespaces this
+    /// is the same as [`Deny`](Self::Deny).
     Allow,
 }
 
@@ -68,25 +68,25 @@ pub enum UnixSockets {
 /// the entry, and it is covered in the next command. File tools cannot create an entry of the name. Names that differ only in case
 /// are the same name. A link of the name is not covered: it is reported as a problem, unless its target is covered.
 ///
-/// If `.git` is a protected name, directories that git takes for a repository without that name are covered in commands, too: those
-/// that hold `HEAD`, with `objects` and `refs` or `commondir`. File tools only check names: they can write in such a directory, and
-/// create one, which the next response of a command reports. A mount that is such a directory itself is not covered, and is reported
-/// if it becomes one.
+/// If `.git` is a protected name, directories that git takes for a repository without that name are covered in
+/// commands, too: those that contain `HEAD`, with `objects` and `refs` or `commondir`. File tools only check names:
+/// they can write in such a directory, and create one, which the next response of a command reports. A mount that is
+/// such a directory itself is not covered, and is reported if it becomes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProtectedName {
     /// The name.
     pub name: String,
-    /// How it is protected.
+    /// How entries of the name are protected.
     pub protection: Protection,
 }
 
 /// A path below every mount that is protected from commands and file tools.
 ///
-/// If the path is missing below a writable mount, an empty directory is its placeholder while commands run, so that they cannot
-/// create it. The placeholder is not writable and has the sticky bit or, on a file system that does not keep modes, a fixed time of
-/// modification. git does not list it. It is removed after the last command; if the process was killed, the next sandbox of the same
-/// mount removes it.
+/// If the path is missing below a writable mount, an empty directory is its placeholder while commands run, so that
+/// they cannot create it. The placeholder is not writable and has the sticky bit or, on a file system that does not
+/// store modes, a fixed time of modification. git does not list it. It is removed after the last command; if the
+/// process was killed, the next sandbox of the same mount removes it.
 ///
 /// A protected path that is moved or replaced on the host while commands run is no longer protected from those commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,15 +94,15 @@ pub struct ProtectedName {
 pub struct Protected {
     /// The path, relative to the mount.
     pub path: VfsPath,
-    /// How it is protected.
+    /// How the path is protected.
     pub protection: Protection,
 }
 
 /// Where to find the helper program, which applies Landlock inside namespaces.
 ///
-/// The helper is copied when the sandbox is opened, so that nobody can exchange it later. A program that other users may write to,
-/// or that a mount shows to commands, is not used, unless it is the running program: that one is used as it was started, and copied
-/// only if the kernel lets anybody write to it (Linux 6.11 and 6.12).
+/// The helper is copied when the sandbox is opened, so that nobody can replace it later. A program that other users may
+/// write to, or that a mount shows to commands, is not used, unless it is the running program. The running program is
+/// used as it was started, and copied only if the kernel does not prevent writing to it (Linux 6.11 and 6.12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Helper {
@@ -115,13 +115,13 @@ pub enum Helper {
     Unused,
 }
 
-/// When opening a sandbox runs its self-test: a command that tries what it must not be able to do.
+/// When opening a sandbox runs its self-test: a command that attempts what it must not be able to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SelfTest {
-    /// If no equal sandbox has passed it since the system was started. Equal are sandboxes with the same settings, opened by the
-    /// same program and user, with the same capabilities, in the same namespaces with the same mounts, with the same bubblewrap.
-    /// A self-test that failed is always run again. Under a filter of system calls, as in most containers, this is the same as
-    /// [`Always`](Self::Always).
+    /// If no equal sandbox has passed it since the system was started. Sandboxes are equal if they have the same
+    /// settings and were opened by the same program and user, with the same capabilities, in the same namespaces with
+    /// the same mounts, with the same bubblewrap. A self-test that failed is always run again. Under a filter of system
+    /// calls, as in most containers, this is the same as [`Always`](Self::Always).
     #[default]
     Cached,
     /// Each time.
@@ -165,7 +165,7 @@ pub struct SandboxConfig {
     pub max_scanned_entries: u64,
     /// Whether commands may create unix sockets. Default: only pairs.
     pub unix_sockets: UnixSockets,
-    /// Limits of each process. Default: 4 GiB for each file. Its `processes` is ignored.
+    /// Limits of each process. Default: 4 GiB for each file. The field `processes` is ignored.
     pub limits: Limits,
     /// Bytes of memory of all commands together. Default 4 GiB.
     pub memory_bytes: Option<u64>,
@@ -180,18 +180,18 @@ pub struct SandboxConfig {
     pub required: BTreeSet<Guarantee>,
     /// Where to find the helper program. Default: next to the running program, or in `PATH`.
     pub helper: Helper,
-    /// Path of bubblewrap. It runs on the host, so it must be outside of every mount, and in directories to which only root and the
-    /// user of this process may write. Default: the first `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin` and `PATH` of which this
-    /// is true.
+    /// Path of bubblewrap. It runs on the host, so it must be outside of every mount, and in directories to which only
+    /// root and the user of this process may write. Default: the first `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin`
+    /// and `PATH` that meets these conditions.
     pub bubblewrap: Option<PathBuf>,
     /// When the self-test runs. Default: if no equal sandbox has passed it since the system was started.
     pub self_test: SelfTest,
 }
 
-/// The repository: a directory, or a file in a work tree of another repository.
+/// Name of the repository in a work tree: a directory, or a file that refers to a repository elsewhere.
 pub(crate) const GIT: &str = ".git";
 
-/// File that has the secrets of the environment by convention.
+/// Name of the file that contains the secrets of the environment by convention.
 const ENV: &str = ".env";
 
 impl SandboxConfig {
@@ -200,7 +200,7 @@ impl SandboxConfig {
 
     /// Returns settings for `directory`, mounted writable at [`/workspace`](Self::WORKSPACE).
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        // The text is a constant, and a path.
+        // The constant is a valid path.
         let at = VfsPath::parse(Self::WORKSPACE).unwrap_or_default();
         Self::with_mount(Mount::writable(at, directory))
     }
@@ -220,7 +220,7 @@ impl SandboxConfig {
 
     /// Returns settings for one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
-        // All of these are constants, and paths.
+        // All of these constants are valid paths.
         let protected = |path, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
         let named = |name: &str, protection| ProtectedName { name: name.to_owned(), protection };
         let mut limits = Limits::default();

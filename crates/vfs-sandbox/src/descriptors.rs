@@ -8,7 +8,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Result};
 
-/// Whether both describe the same file.
+/// Returns whether both statuses are those of the same file.
 pub(crate) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }

@@ -29,16 +29,17 @@ use crate::stamp::FileVersion;
 
 const HELPER_OPTION: &str = "--vfs-confine";
 
-/// What the helper does before it becomes the command.
+/// Steps that the helper performs before it becomes the command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) rules: Rules,
     pub(crate) processes: Option<u64>,
-    /// The inherited descriptor of the helper's own program.
+    /// Inherited descriptor of the helper's own program.
     pub(crate) own: Option<i32>,
     /// The files expected at these paths.
     pub(crate) covers: Vec<(PathBuf, ExpectedFile)>,
-    /// Whether it covers the entries listed in [`nested_covers::LIST`], and then applies the filter in [`FILTER`].
+    /// Whether the helper covers the entries listed in [`nested_covers::LIST`], and then applies the filter in
+    /// [`FILTER`].
     pub(crate) nested: NestedCovers,
 }
 
@@ -47,9 +48,9 @@ pub(crate) struct Task {
 pub(crate) enum NestedCovers {
     #[default]
     None,
-    /// It mounts those that are listed; the command needs no other filter.
+    /// The helper mounts the listed covers; the command needs no other filter.
     Listed,
-    /// It mounts those that are listed, and then applies the filter for the command.
+    /// The helper mounts the listed covers, and then applies the filter for the command.
     ListedBeforeFilter,
 }
 
@@ -62,12 +63,12 @@ impl NestedCovers {
 pub(crate) const FILTER: &str = "/run/vfs-filter";
 
 /// The file expected at a path that is covered. Bubblewrap resolves the path, so another writer of the host's directory could
-/// make it cover something else.
+/// make bubblewrap cover another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedFile {
     /// This file or directory.
     Exactly { device: u64, inode: u64 },
-    /// A file made for the command, which is not on the device of the mount.
+    /// A file created for the command, which is not on the device of the mount.
     OffDevice { device: u64 },
 }
 
@@ -199,8 +200,8 @@ fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {
     text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{text:?} is not a number"))
 }
 
-/// The file with the command's environment. The helper itself has none: `LD_PRELOAD` would load code into it that it has to
-/// confine.
+/// The file with the command's environment. The helper itself has an empty environment: `LD_PRELOAD` would load code
+/// into it that it has to confine.
 pub(crate) const ENVIRONMENT: &str = "/run/vfs-environment";
 
 fn read_environment() -> std::io::Result<Vec<(OsString, OsString)>> {
@@ -225,7 +226,8 @@ pub(crate) fn environment_bytes(environment: &[(OsString, OsString)]) -> Vec<u8>
     bytes
 }
 
-/// Runs this process as the helper of a sandbox and does not return, if its arguments say so. Otherwise does nothing.
+/// Runs this process as the helper of a sandbox and does not return, if its arguments request that. Otherwise does
+/// nothing.
 ///
 /// A program that is the [helper](crate::Helper::At) of its own sandboxes calls this function first in `main`, before it starts
 /// threads.
@@ -238,20 +240,21 @@ pub fn sandbox_helper_main() {
         Err(error) => error,
         Ok(never) => match never {},
     };
-    // If this cannot be written, there is nobody to report it to.
+    // A failure to write the message cannot be reported either.
     let _ = writeln!(std::io::stderr(), "vfs-confine: {error}");
     std::process::exit(126);
 }
 
-/// The running program, whatever has become of its path.
+/// Path of the running program, also after its file was moved or removed.
 const RUNNING: &str = "/proc/self/exe";
 
-/// Opens the helper as a file that nobody can change, with the version of its program, or returns why there is none.
+/// Opens the helper as a file that nobody can change, and returns it with the version of its program, or the reason for
+/// which there is none.
 pub(crate) fn open(helper: &config::Helper, mounts: &[OpenMount]) -> Result<(OwnedFd, Option<FileVersion>), String> {
     const NAME: &str = "vfs-confine";
     let advice = |why: String| format!("{why}; put {NAME} next to the program or in PATH, or name it in the settings");
     let path = match helper {
-        config::Helper::Unused => return Err("the settings leave the helper out".to_owned()),
+        config::Helper::Unused => return Err("the settings exclude the helper".to_owned()),
         config::Helper::At(path) if is_running(path) => PathBuf::from(RUNNING),
         config::Helper::At(path) => programs::verify(path, mounts).map_err(advice)?,
         config::Helper::Found => {
@@ -264,8 +267,8 @@ pub(crate) fn open(helper: &config::Helper, mounts: &[OpenMount]) -> Result<(Own
     Ok((file.map_err(|error| format!("the helper cannot be copied: {error}"))?, version))
 }
 
-/// Opens the running program. A copy in memory is needed only if somebody could write to the file: while a program runs, the
-/// kernel refuses that with `ETXTBSY`, except Linux 6.11 and 6.12.
+/// Opens the running program, or copies it to memory if its file can be written to. While a program runs, the kernel
+/// refuses writes with `ETXTBSY`, except Linux 6.11 and 6.12.
 fn open_running() -> std::io::Result<OwnedFd> {
     match rustix::fs::open(RUNNING, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::TXTBSY) => Ok(rustix::fs::open(RUNNING, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?),
@@ -273,7 +276,7 @@ fn open_running() -> std::io::Result<OwnedFd> {
     }
 }
 
-/// Whether `path` is the running program, which is trusted already.
+/// Returns whether `path` is the running program, which is trusted already.
 fn is_running(path: &Path) -> bool {
     let [running, named] = [Path::new(RUNNING), path].map(rustix::fs::stat);
     running.is_ok_and(|running| named.is_ok_and(|named| is_same(&running, &named)))
@@ -284,14 +287,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_what_is_done() {
+    fn a_task_is_parsed_as_it_was_written() {
         let mut task = Task { processes: Some(64), own: Some(7), ..Task::default() };
         task.covers = vec![
             ("/w/.git".into(), ExpectedFile::Exactly { device: u64::MAX, inode: 2 }),
             ("/w/.env".into(), ExpectedFile::OffDevice { device: 3 }),
         ];
         for (grant, _) in Grant::OPTIONS {
-            task.rules.grant(grant, format!("/a place/{grant:?}"));
+            task.rules.grant(grant, format!("/a path/{grant:?}"));
         }
         for (network, nested) in [
             (Network::Off, NestedCovers::None),
@@ -308,25 +311,25 @@ mod tests {
     }
 
     #[test]
-    fn another_file_in_the_place_of_a_cover_is_seen() {
+    fn a_replaced_cover_is_detected() {
         let directory = tempfile::tempdir().expect("a directory");
         let status = rustix::fs::stat(directory.path()).expect("there");
         let (device, inode) = (status.st_dev, status.st_ino);
         let link = directory.path().join("link");
         rustix::fs::symlinkat(directory.path(), CWD, &link).expect("made");
-        for (path, covered, holds) in [
+        for (path, covered, matches) in [
             (directory.path(), ExpectedFile::Exactly { device, inode }, true),
             (directory.path(), ExpectedFile::Exactly { device, inode: inode + 1 }, false),
             (&link, ExpectedFile::Exactly { device, inode }, false),
             (directory.path(), ExpectedFile::OffDevice { device }, false),
             (Path::new("/proc"), ExpectedFile::OffDevice { device }, true),
         ] {
-            assert_eq!(covered.is_at(path), holds, "{} {covered:?}", path.display());
+            assert_eq!(covered.is_at(path), matches, "{} {covered:?}", path.display());
         }
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused() {
+    fn invalid_arguments_are_refused() {
         for line in [&["--read"][..], &["--read", "/usr"], &["--what", "--"], &["--processes", "x", "--"]] {
             Task::parse(line.iter().map(OsString::from)).expect_err("refused");
         }

@@ -42,7 +42,7 @@ impl Grant {
     }
 }
 
-/// The newest version of the interface whose rights are handled. An older kernel handles those that it knows.
+/// The newest version of the interface whose rights are handled. An older kernel handles those that it supports.
 const NEWEST: ABI = ABI::V7;
 
 /// The first version of the interface that denies unix sockets with a path that were created outside: Linux 7.1.
@@ -65,7 +65,7 @@ impl Rules {
         let refused = |error: landlock::RulesetError| format!("the kernel refuses the rules: {error}");
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            // No grant has the second right: commands reach only sockets that were created in the sandbox.
+            // No grant includes `ResolveUnix`: commands reach only sockets that were created in the sandbox.
             .handle_access(AccessFs::from_all(NEWEST) | AccessFs::ResolveUnix)
             .map_err(refused)?
             .scope(Scope::Signal | Scope::AbstractUnixSocket)
@@ -75,7 +75,7 @@ impl Rules {
         }
         let mut created = ruleset.create().map_err(refused)?;
         for (grant, path) in &self.grants {
-            if let Some(directory) = opened(path)? {
+            if let Some(directory) = open(path)? {
                 created = created.add_rule(PathBeneath::new(directory, grant.access())).map_err(refused)?;
             }
         }
@@ -83,19 +83,21 @@ impl Rules {
     }
 }
 
+/// Reason and remedy for a kernel without Landlock.
 pub(crate) const MISSING: &str =
     "the kernel has no Landlock; use Linux 5.13 or newer, built with it, and name landlock in the boot option lsm=";
 
-fn opened(path: &Path) -> Result<Option<PathFd>, String> {
+/// Opens the path of a rule; `None` if this process cannot reach it.
+fn open(path: &Path) -> Result<Option<PathFd>, String> {
     match rustix::fs::stat(path) {
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::ACCESS) => Ok(None),
-        _ => PathFd::new(path).map(Some).map_err(|error| format!("a rule for Landlock cannot be made: {error}")),
+        _ => PathFd::new(path).map(Some).map_err(|error| format!("a Landlock rule cannot be created: {error}")),
     }
 }
 
 /// Returns the version of the Landlock interface; `None` if the kernel has none.
 pub(crate) fn version() -> Option<i32> {
-    // Only a thread that applies rules learns the version, so one does, and ends.
+    // The version is returned only to a thread that applies rules, so a thread is started for that alone.
     let thread = std::thread::Builder::new().name("landlock".to_owned()).spawn(|| {
         let ruleset = Ruleset::default().handle_access(AccessFs::MakeChar).ok()?.create().ok()?;
         match ruleset.restrict_self().ok()?.landlock {

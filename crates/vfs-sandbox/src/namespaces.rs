@@ -1,4 +1,4 @@
-//! CommandRunner in namespaces, which bubblewrap creates.
+//! Commands in namespaces, which bubblewrap creates.
 
 pub(crate) mod bubblewrap;
 pub(crate) mod inherited_files;
@@ -100,13 +100,14 @@ impl Namespaces {
                 .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
         };
         let version = FileVersion::at(&program);
-        let help = help_of(&program, &version, stamps)?;
-        let knows = |option: &str| help.contains(option);
+        let help = read_help(&program, &version, stamps)?;
+        let supports = |option: &str| help.contains(option);
         let root = rustix::process::getuid().is_root();
         let identity = if root { Identity::Ordinary } else { Identity::Same };
-        // Bubblewrap disables them by a file of /proc, which it cannot write where it may mount none.
+        // Bubblewrap disables user namespaces through a file of /proc, which it cannot write if it may not mount a
+        // /proc.
         let nested_users = match outside {
-            Outside::Hidden if knows("--disable-userns") => NestedUsers::Disabled,
+            Outside::Hidden if supports("--disable-userns") => NestedUsers::Disabled,
             _ => NestedUsers::LeftToFilter,
         };
         let system = System::detect(config.network);
@@ -121,7 +122,7 @@ impl Namespaces {
             Placeholders::new().map_err(|errno| format!("the lock file of commands cannot be created: {errno}"))?;
         Ok(Self {
             program,
-            binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
+            binds: if supports("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
             nested_users,
             identity,
             outside,
@@ -141,12 +142,12 @@ impl Namespaces {
         &self.description
     }
 
-    /// Whether a bind over a protected path is known to have the file that was checked, or why not.
+    /// Returns why a bind over a protected path might not have the file that was checked, if that is possible.
     pub(crate) fn verifies_binds(&self) -> Result<(), String> {
         if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
             return Ok(());
         }
-        let why = "this bubblewrap binds paths by name, so another writer of the directory could exchange them meanwhile; \
+        let why = "this bubblewrap binds paths by name, so another writer of the directory could replace them meanwhile; \
                    use bubblewrap 0.11, or the helper, which verifies them";
         Err(why.to_owned())
     }
@@ -156,12 +157,12 @@ impl Namespaces {
         self.placeholders.clear();
     }
 
-    /// Whether the helper applies Landlock, or why not.
+    /// Returns why the helper does not apply Landlock, if it does not.
     pub(crate) fn landlock(&self) -> Result<(), &str> {
         self.helper.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
-    /// Whether the helper covers entries deep in the tree, or why not.
+    /// Returns why the helper does not cover entries deep in the tree, if it does not.
     pub(crate) fn nested(&self) -> Result<(), &str> {
         self.nested.as_ref().map(|_| ()).map_err(String::as_str)
     }
@@ -175,8 +176,8 @@ impl Namespaces {
         spec: CommandSpec<'_>,
     ) -> Result<SpawnSpec> {
         let mut inherited = InheritedFiles::default();
-        // Taken before placeholders are created, so that nobody removes them meanwhile.
-        let lock = self.placeholders.hold().map_err(no_memory)?;
+        // Lock before placeholders are created, so that they are not removed meanwhile.
+        let lock = self.placeholders.lock_for_command().map_err(no_memory)?;
         let lock = inherited.add(lock);
         let mut files = Vec::new();
         for path in &self.system.setting_files {
@@ -188,7 +189,7 @@ impl Namespaces {
         for (at, text) in generated_files(self.identity, config.network) {
             files.push((inherited.add_content(text.as_bytes())?, at.into()));
         }
-        // If the filter denies sockets, one that vanishes meanwhile is no reason to stop the command.
+        // If the filter denies sockets, the command can start even if one vanishes meanwhile.
         let socket = match config.unix_sockets {
             UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
             _ => NestedCover::HiddenFile,
@@ -275,12 +276,12 @@ impl Namespaces {
     /// Returns the binds over the tree, and the checks by which the helper verifies them.
     fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindOvers, Vec<Check>)> {
         let (mut covers, mut checks) = (Vec::new(), Vec::new());
-        let status = |held: &OwnedFd| {
-            rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
+        let status = |file: &OwnedFd| {
+            rustix::fs::fstat(file).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
         };
         for mount in mounts {
-            let bound = |held: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
-                Binds::ByDescriptor => Source::Descriptor(inherited.add(held)),
+            let bind_source = |file: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
+                Binds::ByDescriptor => Source::Descriptor(inherited.add(file)),
                 Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
@@ -290,15 +291,15 @@ impl Namespaces {
             let root = status(&mount.root)?;
             let device = root.st_dev;
             checks.push((mount.at.as_str().into(), ExpectedFile::Exactly { device, inode: root.st_ino }));
-            let root = bound(duplicate(&mount.root)?, "", inherited);
+            let root = bind_source(duplicate(&mount.root)?, "", inherited);
             covers.push((mount.at.as_str().to_owned(), with_access(root)));
-            for (path, what, held) in mount.path_covers(Some(&self.placeholders))? {
-                let there = status(&held)?;
+            for (path, what, file) in mount.path_covers(Some(&self.placeholders))? {
+                let there = status(&file)?;
                 let covered = ExpectedFile::Exactly { device: there.st_dev, inode: there.st_ino };
                 let made = ExpectedFile::OffDevice { device };
                 let (cover, check) = match what {
-                    PathCover::InPlace => (with_access(bound(held, &path, inherited)), covered),
-                    PathCover::ReadOnly => (BindOver::ReadOnly(bound(held, &path, inherited)), covered),
+                    PathCover::InPlace => (with_access(bind_source(file, &path, inherited)), covered),
+                    PathCover::ReadOnly => (BindOver::ReadOnly(bind_source(file, &path, inherited)), covered),
                     PathCover::HiddenFile => (BindOver::HiddenFile(inherited.add_content(b"")?), made),
                     PathCover::HiddenDirectory => (BindOver::HiddenDirectory, made),
                     PathCover::Placeholder => (BindOver::EmptyDirectory, made),
@@ -312,8 +313,8 @@ impl Namespaces {
     }
 }
 
-/// Returns what bubblewrap prints about its options, which may be recorded in a stamp.
-fn help_of(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
+/// Returns the help text of bubblewrap with its options, from a stamp if it was recorded.
+fn read_help(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
     let stamp = stamps.map(|stamps| stamps.stamp("bubblewrap", &format!("{program:?} {version:?}")));
     if let Some(help) = stamp.as_ref().and_then(Stamp::load) {
         return Ok(String::from_utf8_lossy(&help).into_owned());

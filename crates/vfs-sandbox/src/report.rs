@@ -1,4 +1,4 @@
-//! Report of what a sandbox enforces, as its self-test found.
+//! Report of the guarantees that a sandbox enforces, according to its self-test.
 
 pub(crate) mod assessment;
 pub(crate) mod guarantee;
@@ -14,9 +14,9 @@ use crate::report::guarantee::Guarantee;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Enforcement {
-    /// It is enforced, by this mechanism.
+    /// The guarantee is enforced, by this mechanism.
     Enforced(String),
-    /// It is not enforced: the reason and the remedy.
+    /// The guarantee is not enforced: the reason and the remedy.
     Missing(String),
     /// The settings leave nothing to enforce.
     #[serde(rename = "not_asked")]
@@ -37,8 +37,8 @@ pub struct ProbeResult {
     pub required: bool,
 }
 
-/// What a sandbox with its settings enforces on this machine, and why it does not enforce the rest. The self-test starts a process
-/// in the sandbox and observes what that process can do.
+/// The guarantees that a sandbox with its settings enforces on this machine, and the reasons for which it does not
+/// enforce the others. The self-test starts a process in the sandbox and observes what that process can do.
 ///
 /// Its `Display` form is a table with a line for each guarantee.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl SandboxReport {
 
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:18} {:9} {:9} by what, or why not", "guarantee", "enforced", "required")?;
+        writeln!(f, "{:18} {:9} {:9} mechanism, or reason", "guarantee", "enforced", "required")?;
         let mut reasons: Vec<(&str, Guarantee)> = Vec::new();
         for ProbeResult { guarantee, enforcement, required } in &self.results {
             let required = if *required { "yes" } else { "no" };

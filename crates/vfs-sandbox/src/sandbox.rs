@@ -1,4 +1,4 @@
-//! The sandbox: opened once, tested, and then the launcher of commands.
+//! Sandbox that is tested when it opens, and then starts commands.
 
 pub(crate) mod backend;
 pub(crate) mod commands;
@@ -33,9 +33,9 @@ use crate::stamp::Stamps;
 ///
 /// # Behaviour
 ///
-/// * CommandRunner see the system's programs and the [mounts](SandboxConfig::mounts), and nothing else of the host. They can change
-///   writable mounts, and a `/tmp` that is removed after each command. File tools of [`into_backend`](Self::into_backend) see the
-///   mounts at the same paths.
+/// * Commands see the system's programs and the [mounts](SandboxConfig::mounts), and nothing else of the host. They can
+///   change writable mounts, and a `/tmp` that is removed after each command. File tools of
+///   [`into_backend`](Self::into_backend) see the mounts at the same paths.
 /// * Opening runs a [self-test](SandboxConfig::self_test), unless an equal sandbox has passed it, and [reports](Self::report) what
 ///   is enforced. A sandbox weaker than the settings [require](SandboxConfig::required) does not open.
 /// * If namespaces are available, commands run in them as an ordinary user, with a filter of system calls, and with Landlock if the
@@ -47,16 +47,17 @@ use crate::stamp::Stamps;
 ///   are unix sockets. This takes the [helper](SandboxConfig::helper). If another command changes a directory above such an entry
 ///   while a command starts, the command is not run. One that moves a directory during the search can hide an entry in it from the
 ///   search, for a command that starts at that moment.
-/// * The [problems](vfs_core::ExecuteResponse::problems) of a response name new entries below the mounts that have a protected name
-///   or the shape of a git repository, since git on the host runs programs that their configuration names. Entries are new if they
-///   did not exist when the sandbox was opened, whoever created them, or were moved or replaced. A response names at most a
-///   hundred. Entries that a background command leaves are named by the next response of `execute`.
-/// * CommandRunner can create no [unix sockets](SandboxConfig::unix_sockets) except pairs.
+/// * The [problems](vfs_core::ExecuteResponse::problems) of a response name new entries below the mounts that have a
+///   protected name or the shape of a git repository, since git on the host runs programs that their configuration
+///   names. Entries are new if they did not exist when the sandbox was opened, or were moved or replaced, by commands
+///   or by other programs. A response names at most a hundred. Entries that a background command leaves are named by
+///   the next response of `execute`.
+/// * Commands can create no [unix sockets](SandboxConfig::unix_sockets) except pairs.
 /// * `/proc/self/mountinfo` has the paths of the mounts on the host, and their devices. Linux cannot hide that from a command; mount
 ///   directories whose paths are no secret.
-/// * Without namespaces, commands cannot change the mode, owner, times or attributes of files, since nothing could keep them from
-///   changing those of files that they may only read. Through an open file, a change of mode, owner or times has no effect and
-///   reports success, as programs that copy or unpack need it; other changes are refused.
+/// * Without namespaces, commands cannot change the mode, owner, times or attributes of files, since nothing could
+///   prevent such changes to files that they may only read. Through an open file, a change of mode, owner or times has
+///   no effect and reports success, as programs that copy or unpack need it; other changes are refused.
 /// * In namespaces, the exit code of a command that a signal ended is 128 and the number of the signal, as in shells. Without the
 ///   helper, a command that is stopped is killed at once. Processes that a command leaves running always end with it.
 /// * Bounds on memory and processes apply to all commands together if this process may create control groups. The space of a mount
@@ -88,7 +89,7 @@ impl OsSandbox {
         let (setup, report) = open_strongest(config, stamps).await?;
         match setup {
             Some(setup) if report.missing().next().is_none() => {
-                // From here on, file tools and commands may write.
+                // Note existing entries first: file tools and commands may write to an open sandbox.
                 let existing = Arc::clone(&setup);
                 let note = move || existing.note_existing(&OpContext::new());
                 vfs_search::run_blocking(&Handle::current(), note).await?;
@@ -143,7 +144,7 @@ fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
     let mut reasons: Vec<(&str, Vec<&'static str>)> = Vec::new();
     for result in report.missing() {
         let Enforcement::Missing(why) = &result.enforcement else { continue };
-        match reasons.iter_mut().find(|(known, _)| known == why) {
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
             Some((_, codes)) => codes.push(result.guarantee.code()),
             None => reasons.push((why, vec![result.guarantee.code()])),
         }
@@ -158,14 +159,15 @@ async fn open_strongest(
 ) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
     check_descriptors(&config)?;
     let mounts = Arc::new(OpenMount::open_all(&config).await?);
-    // Otherwise the self-test would fail by it, and a weaker sandbox would be tried.
+    // Report a path that cannot be protected here: otherwise the self-test would fail, and a weaker sandbox would be
+    // tried.
     for mount in mounts.iter() {
         mount.path_covers(None)?;
     }
     let config = Arc::new(config);
     let mut reason = "the settings exclude namespaces".to_owned();
     if config.mechanisms.contains(&Mechanism::Namespaces) {
-        match in_namespaces(&config, &mounts, stamps.as_ref()).await? {
+        match attempt_in_namespaces(&config, &mounts, stamps.as_ref()).await? {
             Ok((setup, result)) => {
                 let report = assessment::report(&setup, &result.observations, None);
                 result.record(report.missing().next().is_none());
@@ -180,17 +182,17 @@ async fn open_strongest(
             result.record(report.missing().next().is_none());
             Ok((Some(setup), report))
         }
-        Err(why) => Ok((None, assessment::nothing(&config, &format!("{reason}; {why}")))),
+        Err(why) => Ok((None, assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
     }
 }
 
 /// Fails if few descriptors are left: the self-test would fail by that, and the report would blame namespaces.
 fn check_descriptors(config: &SandboxConfig) -> Result<()> {
-    /// More than a command needs beside those of its mounts and protected paths.
+    /// Upper bound on the descriptors that a command needs beside those of its mounts and protected paths.
     const SPARE_DESCRIPTORS: usize = 56;
     /// Descriptors of each protected path below each mount while a command starts.
     const DESCRIPTORS_PER_PATH: usize = 2;
-    /// Paths of the directory of stamps that are hidden below a mount; mostly there are none.
+    /// Upper bound on the paths of the directory of stamps that are hidden below a mount; usually there are none.
     const STAMP_PATHS: usize = 2;
     let spare =
         SPARE_DESCRIPTORS + config.mounts.len() * (4 + DESCRIPTORS_PER_PATH * (config.protected.len() + STAMP_PATHS));
@@ -204,11 +206,11 @@ fn check_descriptors(config: &SandboxConfig) -> Result<()> {
 /// Returns the likely reason for which namespaces do not work, and the remedy.
 fn advice() -> String {
     let cause = if secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter) {
-        "this process is under a filter of system calls, as in a container, which most likely forbids that: start it with a \
-         profile that does not"
+        "this process is under a filter of system calls, as in a container, which most likely forbids namespaces: start the \
+         container with a profile that allows them"
     } else {
-        "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
-         user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them"
+        "if users may not create namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
+         user.max_user_namespaces above 0, and give bwrap a profile if AppArmor restricts them"
     };
     format!(
         "{cause}; or require less: if only a /proc or a host name is missing, do not require hidden_processes \
@@ -223,7 +225,7 @@ type SetupFactory<'a> =
     &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<OpenMount>>, ControlGroups) -> Result<Setup, String> + Sync);
 
 /// Attempts a sandbox in namespaces; if that fails and processes need not be hidden, one that shows them.
-async fn in_namespaces(
+async fn attempt_in_namespaces(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<OpenMount>>,
     stamps: Option<&Arc<Stamps>>,
@@ -252,8 +254,8 @@ async fn attempt_isolated(
         Err(why) => why,
         decided => return Ok(decided),
     };
-    let unmade = format!("the helper cannot mount on this system: {why}");
-    Ok(attempt(config, mounts, &with(Err(unmade)), stamps).await?.map_err(|_| why))
+    let reason = format!("the helper cannot mount on this system: {why}");
+    Ok(attempt(config, mounts, &with(Err(reason)), stamps).await?.map_err(|_| why))
 }
 
 /// Attempts a sandbox with control groups; if they cannot be entered, one without.

@@ -9,7 +9,7 @@ use seccompiler::{
 
 use crate::config::UnixSockets;
 
-/// What a command could reach without the filter.
+/// Extent of what a command could reach without the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Only what its namespaces show.
@@ -20,7 +20,7 @@ pub(crate) enum Reach {
     Host,
 }
 
-/// Process for which a filter is.
+/// Process to which a filter applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A command.
@@ -33,8 +33,8 @@ pub(crate) enum Stage {
 /// The calls that the helper makes to mount covers.
 const COVERING: [i64; 3] = [libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_mount_setattr];
 
-/// A process number that Linux never uses, as those end at 4,194,304. The filter denies `kill` with it, which tells this filter from
-/// an inherited one.
+/// A process number that Linux never uses, as those end at 4,194,304. The filter denies `kill` with it, which
+/// distinguishes this filter from an inherited one.
 pub(crate) const FILTER_PROBE_PID: i32 = 0x7666_7331;
 
 /// Condition on one argument of a call.
@@ -49,8 +49,8 @@ pub(crate) fn program(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> 
     let rules = rules(reach, unix_sockets, stage).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    let pretended = if reach == Reach::Namespaces { Vec::new() } else { ignored_calls() };
-    Ok(unavailable_calls().into_iter().chain(pretended).chain(checked).collect())
+    let ignored = if reach == Reach::Namespaces { Vec::new() } else { ignored_calls() };
+    Ok(unavailable_calls().into_iter().chain(ignored).chain(checked).collect())
 }
 
 /// Encodes a filter as bubblewrap reads it.
@@ -92,9 +92,9 @@ fn unavailable_calls() -> Vec<sock_filter> {
     ]
 }
 
-/// Instructions that report success, without effect, for calls that change mode, owner or times of an open file: the file may be
-/// readable only, which neither Landlock nor a filter can tell. Programs that copy, unpack or compress make these calls for every
-/// file that they create, and fail by an error.
+/// Instructions that report success, without effect, for calls that change mode, owner or times of an open file.
+/// Neither Landlock nor a filter can determine whether a command may write to that file. Programs that copy, unpack or
+/// compress make these calls for every file that they create, and fail if the calls return an error.
 fn ignored_calls() -> Vec<sock_filter> {
     const SECOND_ARGUMENT: [u32; 2] = [24, 28];
     let [low, high] = SECOND_ARGUMENT;
@@ -128,7 +128,7 @@ fn rules(
 ) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let (always, conditional): (Vec<_>, Vec<_>) =
-        conditional(reach, unix_sockets, stage).into_iter().partition(|(_, conditions)| conditions.is_empty());
+        conditional_denials(reach, unix_sockets, stage).into_iter().partition(|(_, conditions)| conditions.is_empty());
     for (call, conditions) in conditional {
         let conditions = conditions
             .into_iter()
@@ -153,7 +153,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Operations that no filter sees.
+    // Operations that bypass the filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -215,22 +215,23 @@ const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-fn conditional(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Vec<(i64, Vec<Condition>)> {
+/// Returns the calls that are denied under conditions, or with any arguments for this `reach`.
+fn conditional_denials(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Vec<(i64, Vec<Condition>)> {
     let mut denied = Vec::new();
-    namespaces(&mut denied, stage);
-    terminals(&mut denied);
-    personalities(&mut denied);
-    modes(&mut denied);
-    packets(&mut denied);
-    // Without this filter, the error is that there is no such process.
+    deny_namespaces(&mut denied, stage);
+    deny_terminal_input(&mut denied);
+    deny_personalities(&mut denied);
+    deny_special_modes(&mut denied);
+    deny_packet_sockets(&mut denied);
+    // Without this filter, the call fails with `ESRCH`.
     denied.push((libc::SYS_kill, vec![equal(0, FILTER_PROBE_PID as u64), equal(1, 0)]));
     // Without namespaces, every socket of the host has a path that a command can name.
     if unix_sockets == UnixSockets::Deny || reach != Reach::Namespaces {
-        unix(&mut denied);
+        deny_unix_sockets(&mut denied);
     }
     if reach != Reach::Namespaces {
-        attributes(&mut denied);
-        others(&mut denied);
+        deny_attributes(&mut denied);
+        deny_other_processes(&mut denied);
     }
     if reach == Reach::Host {
         for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
@@ -257,7 +258,8 @@ fn masked(argument: u8, mask: u64, value: u64) -> Condition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
-fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
+/// Denies new namespaces, except the mount namespace of the helper.
+fn deny_namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
     const NEW_TIME: u64 = 0x80;
     let flags = [
         libc::CLONE_NEWNS,
@@ -278,20 +280,20 @@ fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
 }
 
 /// Denies input into a terminal that another process reads.
-fn terminals(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_terminal_input(denied: &mut Vec<(i64, Vec<Condition>)>) {
     const TIOCLINUX: u64 = 0x541c;
     denied.push((libc::SYS_ioctl, vec![equal(1, libc::TIOCSTI)]));
     denied.push((libc::SYS_ioctl, vec![equal(1, TIOCLINUX)]));
 }
 
 /// Denies all execution domains but Linux with 32 and 64 bits, and the query.
-fn personalities(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_personalities(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let allowed = [0, 0x0008, 0x20000, 0x20008, 0xffff_ffff];
     denied.push((libc::SYS_personality, allowed.into_iter().map(|persona| unequal(0, persona)).collect()));
 }
 
 /// Denies set-user and set-group bits, which a file keeps on the host, and devices.
-fn modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_special_modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let creates = libc::O_CREAT as u64;
     let unnamed = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
     for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
@@ -320,7 +322,7 @@ fn modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
 const KIND: u64 = 0xf;
 
 /// Denies packet sockets, and address families that commands do not need.
-fn packets(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_packet_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
     const SOCK_PACKET: u64 = 10;
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     denied.push((libc::SYS_socket, families.iter().map(|&family| unequal(0, family as u64)).collect()));
@@ -337,16 +339,16 @@ fn packets(denied: &mut Vec<(i64, Vec<Condition>)>) {
 /// Denies unix sockets that could be connected to one of the host: at a path in a mount, or, without namespaces, at any path. A
 /// filter sees no address, so a command cannot connect to its own sockets either. Pairs that stay connected to each other are
 /// allowed.
-fn unix(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_unix_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_UNIX as u64)]));
     let lasting = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
     let other = (0..=KIND).filter(|kind| !lasting.contains(kind));
     denied.extend(other.map(|kind| (libc::SYS_socketpair, vec![masked(1, KIND, kind)])));
 }
 
-/// Denies changes of the attributes of files, which Landlock does not deny, neither by path nor through a file that was opened for
-/// reading.
-fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
+/// Denies changes of the attributes of files. Landlock denies them neither by path nor through a file that was opened
+/// for reading.
+fn deny_attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let calls = [
         libc::SYS_fchmod,
         libc::SYS_fchown,
@@ -380,7 +382,7 @@ fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
 }
 
 /// Denies access to other processes of the user, and to memory and queues that processes share.
-fn others(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_other_processes(denied: &mut Vec<(i64, Vec<Condition>)>) {
     let shared = [
         libc::SYS_shmget,
         libc::SYS_shmat,
@@ -414,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reach_has_a_program_that_the_kernel_takes() {
+    fn every_reach_has_a_program_that_the_kernel_accepts() {
         for reach in [Reach::Namespaces, Reach::HostWithInternet, Reach::Host] {
             for unix_sockets in [UnixSockets::Deny, UnixSockets::Allow] {
                 let program = program(reach, unix_sockets, Stage::Command).expect("compiles");

@@ -1,4 +1,4 @@
-//! Self-test of a sandbox: a command that tries what it must not be able to do.
+//! Self-test of a sandbox: a command that attempts what it must not be able to do.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -31,31 +31,31 @@ const LANDLOCK_DECOY: &str = "/run/vfs-landlock-decoy";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Observation {
-    /// It read a file of the host that the sandbox does not show.
+    /// The command read a file of the host that the sandbox does not show.
     ReadOutside,
-    /// It opened such a file for writing.
+    /// The command opened such a file for writing.
     WroteOutside,
-    /// It opened a program of the system for writing.
+    /// The command opened a program of the system for writing.
     WroteSystem,
-    /// It read a file that Landlock does not allow.
+    /// The command read a file that Landlock does not allow.
     ReadLandlockDecoy,
-    /// It read a file that the helper had to cover.
+    /// The command read a file that the helper had to cover.
     ReadCoveredDecoy,
-    /// The filter of this crate did not answer it; there may be an inherited one.
+    /// The filter of this crate did not deny its probe; there may be an inherited filter.
     Unfiltered,
-    /// It may gain privileges.
+    /// The command may gain privileges.
     MayGainPrivileges,
-    /// It has a network.
+    /// The command has a network.
     HasNetwork,
-    /// It created a socket that could be connected to one of the host.
+    /// The command created a socket that could be connected to one of the host.
     CreatedUnixSocket,
-    /// It could signal a process outside.
+    /// The command could signal a process outside.
     ReachedProcess,
-    /// It saw a process outside.
+    /// The command saw a process outside.
     SawProcess,
-    /// Its `/tmp` is not writable, or is that of the host.
+    /// The `/tmp` of the command is not writable, or is that of the host.
     SharedTmp,
-    /// The number of its processes is not bounded by the kernel.
+    /// The kernel does not bound the number of processes of the command.
     UnboundedProcesses,
 }
 
@@ -156,19 +156,20 @@ async fn probe(setup: &Arc<Setup>, refused: &RefusalSlot) -> Result<Observations
     };
     let commands = CommandRunner::new(launcher, ShellConfig::new());
     let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
-    let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| chain(&error))?;
+    let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| format_chain(&error))?;
     drop(commands);
     if ended.exit_code != Some(0) || !ended.stdout.contains("started") {
         let reason = ended.stderr.lines().next().unwrap_or("nothing was printed");
         return Err(format!("a command could not be started: {reason}"));
     }
     match setup.method {
-        SpawnMethod::Namespaces(_) => Ok(from_script(&ended.stdout)),
-        SpawnMethod::Direct => from_attempts(&reader),
+        SpawnMethod::Namespaces(_) => Ok(parse_output(&ended.stdout)),
+        SpawnMethod::Direct => read_observations(&reader),
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// Formats an error with its causes.
+fn format_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -182,7 +183,7 @@ impl Canary {
         let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
         let failed = |error: io::Error| format!("the self-test cannot create a file: {error}");
         let mut made = Err("the sandbox shows every directory for temporary files".to_owned());
-        // Some of them may be read-only.
+        // Some directories may be read-only.
         for place in places.iter().filter(free) {
             made = tempfile::Builder::new().prefix("vfs-canary-").tempfile_in(place).map_err(failed);
             if made.is_ok() {
@@ -194,10 +195,10 @@ impl Canary {
         Ok(Self(file))
     }
 
-    /// The script of the self-test, which needs only a shell.
+    /// Returns the script of the self-test, which needs only a shell.
     fn script(&self) -> String {
-        let canary = quoted(self.0.path());
-        let system = quoted(program());
+        let canary = quote(self.0.path());
+        let system = quote(system_program());
         let reads = "while read -r name value rest; do echo \"$name $value $rest\"; done";
         format!(
             "(read -r line <{canary}) 2>/dev/null && echo did read\n\
@@ -223,7 +224,7 @@ impl Canary {
         let own = rustix::process::getpid();
         Ok(DirectProbes {
             canary: path(self.0.path())?,
-            system: path(program())?,
+            system: path(system_program())?,
             process: path(Path::new(&format!("/proc/{own}/status")))?,
             own,
             writer,
@@ -231,8 +232,8 @@ impl Canary {
     }
 }
 
-/// A program of the system that nobody is likely to run while the self-test opens it for writing.
-fn program() -> &'static Path {
+/// Returns a program of the system that nobody is likely to run while the self-test opens it for writing.
+fn system_program() -> &'static Path {
     ["/usr/bin/env", "/bin/env", "/usr/bin/id"]
         .map(Path::new)
         .into_iter()
@@ -240,36 +241,40 @@ fn program() -> &'static Path {
         .unwrap_or(Path::new("/usr"))
 }
 
-fn quoted(path: &Path) -> String {
+fn quote(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-fn from_script(stdout: &str) -> Observations {
+/// Returns the observations in the output of the script.
+fn parse_output(stdout: &str) -> Observations {
     let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    let says = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
+    let has_line = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
     let leads_out = |line: &&Vec<&str>| matches!(line[..], ["route", device] if !["Iface", "lo"].contains(&device));
-    let has_own_proc = says(&["first", "bwrap"]);
-    // What shows a process under more than one number shows the processes of a namespace around its own.
+    let has_own_proc = has_line(&["first", "bwrap"]);
+    // A process with more than one number is in a namespace of its own, and `/proc` is that of an outer one.
     let is_nested = lines.iter().any(|line| line[..].starts_with(&["NSpid:"]) && line.len() > 2);
     let has_route = lines.iter().any(|line| leads_out(&line));
     let observations = [
-        (Observation::ReadOutside, says(&["did", "read"])),
-        (Observation::WroteOutside, says(&["did", "write"])),
-        (Observation::WroteSystem, says(&["did", "system"])),
-        (Observation::ReadLandlockDecoy, says(&["did", "landlock"])),
-        (Observation::ReadCoveredDecoy, says(&["did", "covered"])),
-        (Observation::Unfiltered, !stdout.contains("not permitted") || !says(&["Seccomp:", "2"])),
-        (Observation::MayGainPrivileges, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
+        (Observation::ReadOutside, has_line(&["did", "read"])),
+        (Observation::WroteOutside, has_line(&["did", "write"])),
+        (Observation::WroteSystem, has_line(&["did", "system"])),
+        (Observation::ReadLandlockDecoy, has_line(&["did", "landlock"])),
+        (Observation::ReadCoveredDecoy, has_line(&["did", "covered"])),
+        (Observation::Unfiltered, !stdout.contains("not permitted") || !has_line(&["Seccomp:", "2"])),
+        (
+            Observation::MayGainPrivileges,
+            !has_line(&["NoNewPrivs:", "1"]) || !has_line(&["CapEff:", "0000000000000000"]),
+        ),
         (Observation::HasNetwork, has_route),
         (Observation::ReachedProcess, !has_own_proc && !is_nested),
         (Observation::SawProcess, !has_own_proc),
-        (Observation::SharedTmp, !says(&["tmp", "writable"])),
-        (Observation::UnboundedProcesses, says(&["Max", "processes", "unlimited"])),
+        (Observation::SharedTmp, !has_line(&["tmp", "writable"])),
+        (Observation::UnboundedProcesses, has_line(&["Max", "processes", "unlimited"])),
     ];
     observations.into_iter().filter_map(|(observation, done)| done.then_some(observation)).collect()
 }
 
-/// Attempts of a confined process before it becomes the command, with system calls only.
+/// Attempts that a confined process makes before it becomes the command, with system calls only.
 #[derive(Debug)]
 struct DirectProbes {
     canary: CString,
@@ -280,11 +285,11 @@ struct DirectProbes {
 }
 
 impl DirectProbes {
-    fn make(&self) -> io::Result<()> {
+    fn run(&self) -> io::Result<()> {
         let open =
             |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
-        let sign = Pid::from_raw(seccomp::FILTER_PROBE_PID).map(rustix::process::test_kill_process);
-        let filtered = sign == Some(Err(Errno::PERM))
+        let probe = Pid::from_raw(seccomp::FILTER_PROBE_PID).map(rustix::process::test_kill_process);
+        let filtered = probe == Some(Err(Errno::PERM))
             && secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter);
         let internet = [AddressFamily::INET, AddressFamily::INET6];
         let unix = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
@@ -311,7 +316,8 @@ impl DirectProbes {
     }
 }
 
-fn from_attempts(reader: &OwnedFd) -> Result<Observations, String> {
+/// Reads the observations that the process wrote before it became the command.
+fn read_observations(reader: &OwnedFd) -> Result<Observations, String> {
     let mut bytes = [0; 64];
     let flags = rustix::fs::fcntl_getfl(reader).map_err(|errno| errno.to_string())?;
     rustix::fs::fcntl_setfl(reader, flags | OFlags::NONBLOCK).map_err(|errno| errno.to_string())?;
@@ -319,7 +325,7 @@ fn from_attempts(reader: &OwnedFd) -> Result<Observations, String> {
     Ok(Observation::ALL.into_iter().filter(|observation| bytes[..read].contains(&(*observation as u8))).collect())
 }
 
-/// Spawner of the self-test, which adds the decoys and the attempts.
+/// Spawner that adds the decoys and the attempts of the self-test.
 #[derive(Debug)]
 struct SelfTestLauncher {
     setup: Arc<Setup>,
@@ -343,7 +349,7 @@ impl Spawner for SelfTestLauncher {
             let (confine, probes) = (Arc::clone(&self.setup.confine), Arc::clone(&self.probes));
             launch.confine = Some(Arc::new(move || {
                 confine.apply()?;
-                probes.make()
+                probes.run()
             }));
         }
         Ok(launch)

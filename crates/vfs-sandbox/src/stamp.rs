@@ -1,17 +1,17 @@
 //! Stamps: private files that record a result for as long as the system and the settings stay the same.
 //!
-//! A stamp lets a sandbox open without a self-test that an equal sandbox has passed. Whoever can write a stamp can make a
-//! sandbox open that does not hold, so:
+//! A stamp lets a sandbox open without a self-test that an equal sandbox has passed. A forged stamp could open a
+//! sandbox that does not confine its commands, so:
 //!
 //! * A stamp lies in a [directory](directory) that belongs to the user of this process, has the mode 0700, and is verified
 //!   through an open descriptor. No sandbox shows it: it is hidden below each mount, or the sandbox does not open.
 //! * The key of a stamp is a hash of the [system](system) (kernel, boot, user, groups, capabilities, security modules,
-//!   namespaces, mounts, the running program) and of a description of the subject. The file holds the whole key, the record and
-//!   a hash of both. A file that is not exactly that, or has another owner, mode or type, is as good as none.
+//!   namespaces, mounts, the running program) and of a description of the subject. The file contains the whole key, the
+//!   record and a hash of both. A file with any other content, owner, mode or type is ignored.
 //! * Under a filter of system calls there are no stamps, since the kernel does not expose what an inherited filter does.
-//! * A file is written under another name and renamed, so that no reader sees a part of it.
+//! * A file is written under another name and renamed, so that no reader sees an incomplete stamp.
 //!
-//! Nothing depends on a stamp being there: each failure to read or write one leads to the work that it would have saved.
+//! A stamp is only a cache: if one cannot be read or written, the work that it would have saved is done.
 
 mod directory;
 mod mount_table;
@@ -37,17 +37,17 @@ pub(crate) struct Stamps {
     self_test: SelfTest,
 }
 
-/// One stamp, which need not exist.
+/// A stamp, which need not exist.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     stamps: Arc<Stamps>,
     key: blake3::Hash,
 }
 
-/// Most bytes that a stamp may have.
+/// Maximum size of a stamp, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Number of stamps from which on all are removed before another is written.
+/// Maximum number of stamps. If there are more, all are removed before another is written.
 const MAX_STAMPS: usize = 64;
 
 /// The mode of a stamp.
@@ -59,11 +59,12 @@ impl Stamps {
         Some(Arc::new(Self { system: system::describe()?, directory: directory::open()?, self_test }))
     }
 
-    /// Returns the stamp for a subject, whose description has everything that the result depends on beside the system.
+    /// Returns the stamp for a subject. Its description must have everything on which the result depends beside the
+    /// system.
     pub(crate) fn stamp(self: &Arc<Self>, kind: &str, subject: &str) -> Stamp {
         let mut hasher = blake3::Hasher::new_derive_key("vfs-sandbox 2026 stamp of a self-test");
         for part in [env!("CARGO_PKG_VERSION"), kind, &self.system, subject] {
-            // With its length before it, no part can be taken for another one.
+            // The length before each part makes the encoding unambiguous.
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
         Stamp { stamps: Arc::clone(self), key: hasher.finalize() }
@@ -82,7 +83,7 @@ impl Stamps {
 }
 
 impl Stamp {
-    /// Returns what is recorded; `None` if there is no valid stamp, or the settings ask for a self-test each time.
+    /// Returns the record; `None` if there is no valid stamp, or the settings require a self-test each time.
     pub(crate) fn load(&self) -> Option<Vec<u8>> {
         if self.stamps.self_test == SelfTest::Always {
             return None;
@@ -97,7 +98,7 @@ impl Stamp {
         (self.record_hash(record).as_bytes() == hash).then(|| record.to_owned())
     }
 
-    /// Records a result. A failure is no error: the result is found again next time.
+    /// Records a result. Failures are ignored, since the result can be determined again.
     pub(crate) fn store(&self, record: &[u8]) {
         self.stamps.remove_all_if_many();
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -133,7 +134,7 @@ impl Stamp {
     }
 }
 
-/// Whether a file may be a stamp: a private regular file of this user, of one name.
+/// Returns whether a file may be a stamp: a private regular file of this user, of one name.
 fn is_trusted(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
         && status.st_mode & 0o7777 == MODE
@@ -141,7 +142,7 @@ fn is_trusted(status: &Stat) -> bool {
         && status.st_nlink == 1
 }
 
-/// Version of a file, from its metadata: any change of the content makes another one.
+/// Version of a file, from its metadata. Any change of the content changes the version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileVersion {
     device: u64,
@@ -150,12 +151,12 @@ pub(crate) struct FileVersion {
     mode: u32,
     owner: u32,
     modified: (i64, u64),
-    /// No process can set this time.
+    /// Time of the last change, which no process can set.
     changed: (i64, u64),
 }
 
 impl FileVersion {
-    /// Returns the version of the file at `path`, or at what a link there leads to.
+    /// Returns the version of the file at `path`, following links.
     pub(crate) fn at(path: impl AsRef<Path>) -> Option<Self> {
         rustix::fs::stat(path.as_ref()).ok().as_ref().map(Self::from)
     }
@@ -184,12 +185,12 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct StampDirectory {
         directory: tempfile::TempDir,
         stamps: Arc<Stamps>,
     }
 
-    impl Place {
+    impl StampDirectory {
         fn new(self_test: SelfTest) -> Self {
             let directory = tempfile::tempdir().expect("a directory");
             let stamps = Self::stamps(&directory, self_test);
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_stamp_is_valid_for_its_subject_alone() {
-        let place = Place::new(SelfTest::Cached);
+        let place = StampDirectory::new(SelfTest::Cached);
         let stamp = place.stamps.stamp("kind", "subject");
         assert_eq!(stamp.load(), None);
         stamp.store(b"record");
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_forged_or_damaged_stamp_is_none() {
-        let place = Place::new(SelfTest::Cached);
+        let place = StampDirectory::new(SelfTest::Cached);
         let stamp = place.stamps.stamp("kind", "subject");
         stamp.store(b"record");
         let file = place.file(&stamp);
@@ -258,9 +259,9 @@ mod tests {
 
     #[test]
     fn a_self_test_that_is_forced_reads_no_stamp() {
-        let place = Place::new(SelfTest::Cached);
+        let place = StampDirectory::new(SelfTest::Cached);
         place.stamps.stamp("kind", "subject").store(b"record");
-        let forced = Place::stamps(&place.directory, SelfTest::Always);
+        let forced = StampDirectory::stamps(&place.directory, SelfTest::Always);
         assert_eq!(forced.stamp("kind", "subject").load(), None);
         forced.stamp("kind", "subject").store(b"again");
         assert_eq!(place.stamps.stamp("kind", "subject").load().as_deref(), Some(&b"again"[..]));
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_number_of_stamps_is_bounded() {
-        let place = Place::new(SelfTest::Cached);
+        let place = StampDirectory::new(SelfTest::Cached);
         for number in 0..3 * MAX_STAMPS {
             place.stamps.stamp("kind", &number.to_string()).store(b"");
         }

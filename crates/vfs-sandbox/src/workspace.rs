@@ -25,18 +25,18 @@ use crate::config::{Protected, ProtectedName, SandboxConfig};
 ///
 /// # Behaviour
 ///
-/// * [`checkout`](Self::checkout) copies the files. CommandRunner run on [`directory`](Self::directory), as a
+/// * [`checkout`](Self::checkout) copies the files. Commands run on [`directory`](Self::directory), as a
 ///   [`Mount`](crate::Mount) of a sandbox. [`changes`](Self::changes) returns their changes, and [`collect`](Self::collect) writes
 ///   them to the backend. [`discard`](Self::discard) removes the directory, and so does dropping the workspace, which reports no
 ///   error.
-/// * Backends have no modes, so those of files are guessed: scripts that begin with `#!`, and programs, are executable. A link
-///   becomes a copy of its target. Empty directories are left out.
+/// * Backends have no modes, so the modes of files are guessed: scripts that begin with `#!`, and programs, are
+///   executable. A link becomes a copy of its target. Empty directories are left out.
 /// * A change is made only if the backend still has the version that was checked out. Otherwise it is a conflict, and the other
-///   changes are made all the same.
+///   changes are still made.
 /// * A file that cannot be examined counts as unchanged and is reported as a problem, as is a change that the backend refuses. The
-///   other files are collected all the same.
+///   other files are still collected.
 /// * Paths and names that a sandbox [protects](SandboxConfig::protected) are not collected, since a command can create them if they
-///   were missing. By default these are the ones of [`SandboxConfig::new`]; [`protecting`](Self::protecting) and
+///   were missing. The default is those of [`SandboxConfig::new`]; [`protecting`](Self::protecting) and
 ///   [`protecting_names`](Self::protecting_names) set others.
 ///
 /// ```no_run
@@ -67,9 +67,9 @@ pub struct Workspace {
 /// A file as it was checked out.
 #[derive(Debug, Clone)]
 struct Baseline {
-    /// Its version in the backend.
+    /// Version of the file in the backend.
     backend: Version,
-    /// Its version in the directory.
+    /// Version of the file in the directory.
     local: Version,
 }
 
@@ -125,11 +125,11 @@ impl Workspace {
             return Err(Error::new(problem.code, problem.message.clone()).with_path_text(&problem.path));
         }
         if listing.truncated.is_some() {
-            let message = "the files are more or deeper than one listing holds; check out a part of the directory";
+            let message = "there are more or deeper files than one listing returns; check out a part of the directory";
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(&workspace.from));
         }
         for batch in batches(listing.entries.into_iter().filter(|entry| !entry.is_dir)) {
-            workspace.bring(cx, batch).await?;
+            workspace.copy_batch(cx, batch).await?;
         }
         Ok(workspace)
     }
@@ -154,7 +154,7 @@ impl Workspace {
         self.directory.path()
     }
 
-    /// Returns the changes since the checkout, and changes nothing.
+    /// Returns the changes since the checkout without writing any.
     ///
     /// # Errors
     ///
@@ -183,21 +183,21 @@ impl Workspace {
     pub async fn collect(&mut self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
         let found = self.find_changed(cx, &mut collected.problems).await?;
-        let (comes, goes): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
+        let (written, deleted): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
         let mut in_conflict = Vec::new();
-        for one in comes {
+        for one in written {
             if self.collect_file(cx, &one, &mut collected).await?.is_some() {
                 in_conflict.push(one);
             }
         }
-        for one in &goes {
+        for one in &deleted {
             let conflict = self.collect_file(cx, one, &mut collected).await?;
             collected.conflicts.extend(conflict);
         }
         // A file may have become a directory, or a directory a file.
         for one in in_conflict {
-            if goes.iter().any(|gone| gone.path.starts_with(&one.path)) {
-                self.make_room(cx, &one.path).await;
+            if deleted.iter().any(|other| other.path.starts_with(&one.path)) {
+                self.remove_empty_directories(cx, &one.path).await;
             }
             let conflict = self.collect_file(cx, &one, &mut collected).await?;
             collected.conflicts.extend(conflict);
@@ -211,7 +211,7 @@ impl Workspace {
     ///
     /// # Behaviour
     ///
-    /// * End the commands that work in it first.
+    /// * Commands that still run in the directory have to be stopped before.
     /// * The removal runs on the runtime's pool of blocking threads. If the pool has no thread, or the future is dropped before a
     ///   thread has begun, it runs on the thread that awaits or drops the future. If the future is dropped later, the removal goes
     ///   on.
@@ -221,7 +221,7 @@ impl Workspace {
     /// `permission_denied`, `busy` or `unavailable` if a part could not be removed; the rest is removed.
     pub async fn discard(self) -> Result<()> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.directory.remove() };
-        // If the runtime has no thread for the work, it drops the work, but not the directory with it.
+        // If the runtime has no thread for the work, it drops the closure, and the directory is removed on this thread.
         let directory = Arc::new(Mutex::new(Some(self.directory)));
         let take = |directory: &Mutex<Option<_>>| directory.lock().unwrap_or_else(PoisonError::into_inner).take();
         let taken = Arc::clone(&directory);
@@ -233,7 +233,8 @@ impl Workspace {
         }
     }
 
-    async fn bring(&mut self, cx: &OpContext, batch: Vec<VfsPath>) -> Result<()> {
+    /// Copies files of the backend to the directory, and makes programs executable.
+    async fn copy_batch(&mut self, cx: &OpContext, batch: Vec<VfsPath>) -> Result<()> {
         let mut uploads = Vec::with_capacity(batch.len());
         let mut versions = Vec::with_capacity(batch.len());
         let mut programs = Vec::new();
@@ -256,15 +257,16 @@ impl Workspace {
             self.baselines.insert(path, Baseline { backend: there, local: here });
         }
         for program in programs {
-            let place = self.directory.path().join(program.relative());
-            rustix::fs::chmod(place, rustix::fs::Mode::from_raw_mode(0o755)).map_err(|errno| {
-                Error::new(ErrorKind::Unavailable, "a file of the workspace cannot be made to run").with_source(errno)
+            let host_path = self.directory.path().join(program.relative());
+            rustix::fs::chmod(host_path, rustix::fs::Mode::from_raw_mode(0o755)).map_err(|errno| {
+                Error::new(ErrorKind::Unavailable, "a file of the workspace cannot be made executable")
+                    .with_source(errno)
             })?;
         }
         Ok(())
     }
 
-    /// Adds the change of a file, or the conflict, to `collected`.
+    /// Adds the change of a file, or its conflict, to `collected`.
     async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut Collected) -> Result<()> {
         let actual = self.backend_version(cx, &one.path).await?;
         if actual == one.expected {
@@ -279,15 +281,15 @@ impl Workspace {
         Ok(())
     }
 
-    /// Writes one file to the backend, or returns the conflict.
+    /// Writes one file to the backend, or returns its conflict.
     async fn collect_file(
         &mut self,
         cx: &OpContext,
         one: &ChangedFile,
         collected: &mut Collected,
     ) -> Result<Option<CollectConflict>> {
-        let carried = self.try_collect_file(cx, one, collected).await;
-        carried.or_else(|error| record_problem(error, &one.path, &mut collected.problems).map(|()| None))
+        let result = self.try_collect_file(cx, one, collected).await;
+        result.or_else(|error| record_problem(error, &one.path, &mut collected.problems).map(|()| None))
     }
 
     async fn try_collect_file(
@@ -332,8 +334,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// Removes empty directories at the path of a file, which is in conflict if that fails.
-    async fn make_room(&self, cx: &OpContext, path: &VfsPath) {
+    /// Removes empty directories at the path of a file. If that fails, the file is in conflict.
+    async fn remove_empty_directories(&self, cx: &OpContext, path: &VfsPath) {
         let Ok(listing) = self.backend.ls(cx, LsRequest::new(path.clone()).recursive()).await else { return };
         if listing.entries.iter().any(|entry| !entry.is_dir) {
             return;
@@ -367,7 +369,7 @@ impl Workspace {
     }
 }
 
-/// Records an error about one file as a problem; returns any other error.
+/// Records an error about one file as a problem. Returns any other error.
 fn record_problem(error: Error, path: &VfsPath, problems: &mut Vec<Problem>) -> Result<()> {
     use ErrorKind::{Cancelled, Internal, QuotaExceeded, StorageFull, Timeout, Unavailable};
     if matches!(error.kind(), Cancelled | Timeout | Unavailable | StorageFull | QuotaExceeded | Internal) {

@@ -1,6 +1,6 @@
-//! What comes back from a workspace, and what is left of it, whatever commands made of its files.
+//! Tests of the collection and removal of workspaces.
 //!
-//! The commands are played by the tests, so that this needs no sandbox.
+//! The tests change the files themselves, as commands would, so no sandbox is needed.
 #![expect(clippy::disallowed_methods, reason = "what commands do to a workspace is done on the host")]
 
 use std::any::Any;
@@ -21,15 +21,15 @@ use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::{Collected, Protection, SandboxConfig, Workspace};
 
-/// Runs `check` on a thread that is an ordinary user, and which does all its file work itself. It gets a directory that
-/// this user may write to.
+/// Runs `check` on a thread of an ordinary user that does all its file operations itself, with a directory to which
+/// this user may write.
 fn as_ordinary_user(check: impl FnOnce(&Path) + Send) {
     let parent = tempfile::tempdir().expect("a temporary directory");
     set_mode(parent.path(), 0o777);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             if rustix::process::geteuid().is_root() {
-                // The system call changes the calling thread alone.
+                // The system call changes only the calling thread.
                 let (root, nobody) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(65534));
                 rustix::thread::set_thread_res_uid(root, nobody, root).expect("root may become anyone");
             }
@@ -56,7 +56,7 @@ fn checkout<B: Backend>(files: &Arc<B>, parent: &Path) -> Workspace {
 }
 
 fn changes(workspace: &Workspace) -> Collected {
-    block_on(workspace.changes(&OpContext::new())).expect("it is looked at")
+    block_on(workspace.changes(&OpContext::new())).expect("the changes")
 }
 
 fn collect(workspace: &mut Workspace) -> Collected {
@@ -78,18 +78,18 @@ fn text(files: &impl Backend, path: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_looked_at_counts_as_unchanged() {
+fn an_unreadable_file_counts_as_unchanged() {
     as_ordinary_user(|parent| {
-        let files = files(&["/src/a", "/src/deep/b", "/closed", "/open", "/gone"]);
+        let files = files(&["/src/a", "/src/deep/b", "/closed", "/open", "/deleted"]);
         let mut workspace = checkout(&files, parent);
         let here = workspace.directory().to_owned();
         fs::write(here.join("closed"), "other\n").expect("it is ours");
         fs::write(here.join("open"), "other\n").expect("it is ours");
-        fs::remove_file(here.join("gone")).expect("it is ours");
+        fs::remove_file(here.join("deleted")).expect("it is ours");
         set_mode(&here.join("closed"), 0);
         set_mode(&here.join("src"), 0);
         for collected in [changes(&workspace), collect(&mut workspace)] {
-            assert_eq!(changed(&collected), [("/gone", ChangeKind::Removed), ("/open", ChangeKind::Changed)]);
+            assert_eq!(changed(&collected), [("/deleted", ChangeKind::Removed), ("/open", ChangeKind::Changed)]);
             let denied = ErrorKind::PermissionDenied;
             assert_eq!(problems(&collected), [("/closed", denied), ("/src", denied)], "{:?}", collected.problems);
             assert_eq!(collected.conflicts, []);
@@ -100,14 +100,14 @@ fn what_cannot_be_looked_at_counts_as_unchanged() {
         set_mode(&here.join("src"), 0o700);
         fs::remove_dir_all(here.join("src")).expect("it is ours");
         let removed = [("/src/a", ChangeKind::Removed), ("/src/deep/b", ChangeKind::Removed)];
-        assert_eq!(changed(&collect(&mut workspace)), removed, "what can be looked at again is brought");
+        assert_eq!(changed(&collect(&mut workspace)), removed, "files that are readable again are collected");
     });
 }
 
 #[test]
-fn a_file_that_is_too_large_stays_and_keeps_none_from_being_brought() {
+fn a_file_that_is_too_large_does_not_prevent_the_collection_of_others() {
     let parent = tempfile::tempdir().expect("a temporary directory");
-    let files = files(&["/large", "/other", "/gone"]);
+    let files = files(&["/large", "/other", "/deleted"]);
     let mut workspace = checkout(&files, parent.path());
     let here = workspace.directory();
     fs::File::options()
@@ -117,18 +117,18 @@ fn a_file_that_is_too_large_stays_and_keeps_none_from_being_brought() {
         .set_len((256 << 20) + 1)
         .expect("set");
     fs::write(here.join("other"), "other\n").expect("it is ours");
-    fs::remove_file(here.join("gone")).expect("it is ours");
+    fs::remove_file(here.join("deleted")).expect("it is ours");
     for collected in [changes(&workspace), collect(&mut workspace)] {
-        assert_eq!(changed(&collected), [("/gone", ChangeKind::Removed), ("/other", ChangeKind::Changed)]);
+        assert_eq!(changed(&collected), [("/deleted", ChangeKind::Removed), ("/other", ChangeKind::Changed)]);
         assert_eq!(problems(&collected), [("/large", ErrorKind::TooLarge)]);
     }
     assert_eq!(text(&*files, "/large"), "/large\n");
 }
 
 #[test]
-fn problems_that_a_listing_left_out_remove_nothing_either() {
+fn unlisted_problems_remove_no_files() {
     as_ordinary_user(|parent| {
-        let files = files(&["/z/known"]);
+        let files = files(&["/z/file"]);
         let mut workspace = checkout(&files, parent);
         for number in 0..1100 {
             symlink("/etc/passwd", workspace.directory().join(format!("out-{number}"))).expect("it is new");
@@ -136,12 +136,12 @@ fn problems_that_a_listing_left_out_remove_nothing_either() {
         set_mode(&workspace.directory().join("z"), 0);
         let collected = collect(&mut workspace);
         assert_eq!(changed(&collected), []);
-        assert_eq!(text(&*files, "/z/known"), "/z/known\n");
+        assert_eq!(text(&*files, "/z/file"), "/z/file\n");
     });
 }
 
 #[test]
-fn what_is_written_is_what_was_told() {
+fn the_written_content_is_the_reported_content() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/busy"]);
     let mut workspace = checkout(&files, parent.path());
@@ -154,14 +154,14 @@ fn what_is_written_is_what_was_told() {
     put(0);
     std::thread::scope(|scope| {
         scope.spawn(|| (1..).take_while(|_| !done.load(Ordering::Relaxed)).for_each(put));
-        // Also where a check fails, or the other thread would go on for ever.
+        // Stop the other thread even if a check fails.
         let _ends = OnDrop(|| done.store(true, Ordering::Relaxed));
         for _ in 0..200 {
             let collected = collect(&mut workspace);
             let written = text(&*files, "/busy");
             let Some(change) = collected.changes.changes.first() else { continue };
-            let told = change.diff.lines().any(|line| line.strip_prefix('+') == Some(written.trim_end()));
-            assert!(told, "{written:?} was written, and this was told: {}", change.diff);
+            let is_reported = change.diff.lines().any(|line| line.strip_prefix('+') == Some(written.trim_end()));
+            assert!(is_reported, "{written:?} was written, and this was reported: {}", change.diff);
         }
     });
 }
@@ -175,12 +175,12 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 #[test]
-fn a_file_that_was_moved_is_there_at_any_moment() {
+fn a_moved_file_exists_at_any_moment() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/a"]);
     let mut workspace = checkout(&files, parent.path());
     fs::rename(workspace.directory().join("a"), workspace.directory().join("b")).expect("it is ours");
-    let watch = files.as_watch().expect("it tells of changes");
+    let watch = files.as_watch().expect("a change feed");
     let mut events = watch.watch(OpContext::new(), WatchRequest::new(VfsPath::root()));
     let collected = collect(&mut workspace);
     assert_eq!(changed(&collected), [("/a", ChangeKind::Removed), ("/b", ChangeKind::Added)]);
@@ -217,7 +217,7 @@ fn a_file_becomes_a_directory_and_a_directory_a_file() {
 }
 
 #[test]
-fn what_a_sandbox_protects_is_kept_from_the_backend() {
+fn protected_paths_are_not_collected() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/.env.example"]);
     let make = |here: &Path| {
@@ -233,8 +233,8 @@ fn what_a_sandbox_protects_is_kept_from_the_backend() {
         let denied = ErrorKind::PolicyDenied;
         assert_eq!(problems(&collected), [("/.env", denied), ("/.git", denied)], "{:?}", collected.problems);
     }
-    for kept_out in ["/.git/config", "/.git/hooks/post-checkout", "/.env"] {
-        assert_eq!(block_on(files.read_text(kept_out)).expect_err(kept_out).kind(), ErrorKind::NotFound);
+    for path in ["/.git/config", "/.git/hooks/post-checkout", "/.env"] {
+        assert_eq!(block_on(files.read_text(path)).expect_err(path).kind(), ErrorKind::NotFound);
     }
 
     let config = SandboxConfig::new("/").unprotected().protect("keys", Protection::Hidden).expect("a path");
@@ -248,7 +248,7 @@ fn what_a_sandbox_protects_is_kept_from_the_backend() {
 }
 
 #[test]
-fn protected_names_are_kept_from_the_backend_at_any_depth() {
+fn protected_names_are_not_collected_at_any_depth() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/app/.env", "/app/file"]);
     let mut workspace = checkout(&files, parent.path());
@@ -266,7 +266,7 @@ fn protected_names_are_kept_from_the_backend_at_any_depth() {
 }
 
 #[test]
-fn protected_paths_are_those_below_what_was_checked_out() {
+fn protected_paths_are_relative_to_the_checkout() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/project/file", "/.git/config"]);
     let from = VfsPath::parse("/project").expect("a path");
@@ -280,7 +280,7 @@ fn protected_paths_are_those_below_what_was_checked_out() {
 }
 
 #[test]
-fn a_link_to_what_is_hidden_does_not_tell_it() {
+fn a_link_does_not_reveal_a_hidden_file() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let files = files(&["/.env", "/file", "/.git/config"]);
     let mut workspace = checkout(&files, parent.path());
@@ -294,7 +294,7 @@ fn a_link_to_what_is_hidden_does_not_tell_it() {
 }
 
 #[test]
-fn a_workspace_goes_whatever_permissions_are_left_in_it() {
+fn a_workspace_with_any_permissions_is_removed() {
     as_ordinary_user(|parent| {
         for is_dropped in [false, true] {
             let workspace = checkout(&files(&["/d/f", "/e/f/g"]), parent);
@@ -315,9 +315,9 @@ fn a_workspace_goes_whatever_permissions_are_left_in_it() {
     });
 }
 
-/// Its path is longer than any that can be written, and it has more levels than a process may have descriptors.
+/// The path is longer than a system call accepts, and has more levels than a process may have descriptors.
 #[test]
-fn a_workspace_of_any_depth_goes() {
+fn a_workspace_of_any_depth_is_removed() {
     const LEVELS: usize = 30_000;
     let parent = tempfile::tempdir().expect("a temporary directory");
     let workspace = checkout(&files(&["/file"]), parent.path());
@@ -342,7 +342,7 @@ fn a_workspace_that_was_removed_already_is_discarded() {
 }
 
 #[test]
-fn what_of_a_workspace_cannot_be_removed_is_told() {
+fn an_error_of_the_removal_is_returned() {
     as_ordinary_user(|parent| {
         let above = parent.join("above");
         fs::create_dir(&above).expect("it is new");
@@ -351,27 +351,27 @@ fn what_of_a_workspace_cannot_be_removed_is_told() {
         set_mode(&above, 0o500);
         let refused = block_on(workspace.discard()).expect_err("the directory above forbids it");
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
-        assert_eq!(fs::read_dir(&here).expect("it is there").count(), 0, "all else is gone");
+        assert_eq!(fs::read_dir(&here).expect("it is there").count(), 0, "the contents are removed");
         set_mode(&above, 0o700);
     });
 }
 
-/// Lists a part of its files, as a backend does where too many are there.
+/// Truncates listings, as a backend does if there are too many entries.
 #[derive(Debug)]
-struct Cut;
+struct TruncatedListings;
 
-impl Interceptor for Cut {
+impl Interceptor for TruncatedListings {
     fn name(&self) -> &'static str {
         "cut"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let mut answer = request.send(inner, cx).await?;
-        if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>() {
+        let mut result = request.send(inner, cx).await?;
+        if let Some(listing) = (&mut result as &mut dyn Any).downcast_mut::<LsResult>() {
             listing.entries.pop();
             listing.truncated = Some(Truncation::MaxEntries);
         }
-        Ok(answer)
+        Ok(result)
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
@@ -380,18 +380,18 @@ impl Interceptor for Cut {
 }
 
 #[test]
-fn what_cannot_be_listed_whole_is_not_checked_out() {
+fn a_truncated_listing_is_not_checked_out() {
     let parent = tempfile::tempdir().expect("a temporary directory");
-    let backend: Arc<dyn Backend> = Arc::new(Intercepted::new(files(&["/a", "/b"]), Arc::new(Cut)));
+    let backend: Arc<dyn Backend> = Arc::new(Intercepted::new(files(&["/a", "/b"]), Arc::new(TruncatedListings)));
     let refused = block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent.path()));
     let error = refused.expect_err("a part of it is missing");
     assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/")), "{error}");
     assert_eq!(fs::read_dir(parent.path()).expect("it lists").count(), 0, "nothing is left");
 }
 
-/// As where no thread can be started for it.
+/// The runtime starts no thread for the removal.
 #[test]
-fn a_workspace_is_discarded_where_the_runtime_does_no_work() {
+fn a_workspace_is_discarded_without_runtime_threads() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let workspace = checkout(&files(&["/d/f"]), parent.path());
     let here = workspace.directory().to_owned();
@@ -404,12 +404,12 @@ fn a_workspace_is_discarded_where_the_runtime_does_no_work() {
 }
 
 #[test]
-fn what_was_collected_is_written_with_the_names_with_which_it_is_read() {
+fn collected_changes_have_stable_json_names() {
     let json = concat!(
         r#"{"changes":{"changes":[{"path":"/a","kind":"added","after":"v1"}]},"#,
         r#""conflicts":[{"path":"/b","expected":"v1","actual":null}],"#,
         r#""problems":[{"path":"/c","code":"unsupported","message":"Error: '/c': it is a socket"}]}"#
     );
-    let collected: Collected = serde_json::from_str(json).expect("the names are known");
+    let collected: Collected = serde_json::from_str(json).expect("valid JSON");
     assert_eq!(serde_json::to_string(&collected).expect("JSON"), json);
 }

@@ -3,7 +3,7 @@
 use vfs_core::{OpContext, Result};
 use vfs_search::run_blocking;
 
-/// Runs `work` on the runtime's blocking pool, with one hop for a whole operation, however many system calls it makes.
+/// Runs `work` on the runtime's blocking pool: one hop for a whole operation with all its system calls.
 ///
 /// Dropping the returned future also cancels the context that `work` gets, since tasks of the pool themselves cannot be
 /// cancelled. Without a runtime, `work` runs on the calling thread; if the pool cannot start a thread, the error is

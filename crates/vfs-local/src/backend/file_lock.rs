@@ -16,7 +16,7 @@ use crate::local_fs::LocalFs;
 /// Longest sleep between two attempts to take a lock.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Defines who may hold the lock of one file at the same time.
+/// Whether several holders may share the lock of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Any number of holders, all of them shared.
@@ -180,7 +180,7 @@ fn lock_until(file: &OwnedFd, mode: LockMode, deadline: Option<Instant>, cx: &Op
                 std::thread::sleep(interval);
                 interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
-            // `EPERM` is the answer of a seccomp filter.
+            // A seccomp filter refuses the call with `EPERM`.
             Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 let message = "the file cannot be locked: the file system or a seccomp filter refuses flock";
                 return Err(Error::new(ErrorKind::Unsupported, message));

@@ -30,8 +30,8 @@ impl LocalBackend {
     }
 
     /// Opens a directory of the program's own as [`open_directory`](Self::open_directory) does, but follows no link,
-    /// and creates the directory and its parents if they are missing. So nobody who can write below the root decides
-    /// where the directory is.
+    /// and creates the directory and its parents if they are missing. Other programs that can write below the root
+    /// therefore cannot redirect it.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ fn open_or_create_dir(root: &Root, parent: &OwnedFd, name: &str) -> Result<Owned
         if !is_link {
             return from_errno(errno);
         }
-        let message = "a link is at this path or above it, and none is followed here; remove it, or name the directory \
-                       that it leads to";
+        let message = "there is a link at this path or above it, and links are not followed here; remove it, or name the \
+                       directory that it leads to";
         Error::new(ErrorKind::PathEscape, message)
     })
 }

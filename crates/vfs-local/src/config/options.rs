@@ -37,10 +37,10 @@ pub enum HardLinks {
 /// Whether other file systems mounted below the root belong to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mounts {
-    /// They belong to the root.
+    /// Other file systems belong to the root.
     #[default]
     Cross,
-    /// They are refused. Needs `openat2`.
+    /// Other file systems are refused. Needs `openat2`.
     Stay,
 }
 

@@ -37,12 +37,12 @@ impl Entry {
 
 /// Fails if this process may not use the entry `name` of `dir` for `access`.
 pub(crate) fn check_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
-    let ask = |flags| fs::accessat(dir, name, access, flags);
-    match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
+    let check = |flags| fs::accessat(dir, name, access, flags);
+    match check(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
         // `faccessat2`, which supports these flags, needs Linux 5.8, and some sandboxes refuse it. The older call
         // checks the real user instead of the effective one.
-        Err(Errno::NOSYS | Errno::PERM) if has_real_ids() => ask(AtFlags::empty()),
-        answer => answer,
+        Err(Errno::NOSYS | Errno::PERM) if has_real_ids() => check(AtFlags::empty()),
+        outcome => outcome,
     }
 }
 

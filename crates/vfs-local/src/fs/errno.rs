@@ -4,8 +4,8 @@ use rustix::io::{self, Errno};
 use vfs_core::error::PathFault;
 use vfs_core::{Error, ErrorKind, VfsPath};
 
-/// Upper bound on retries. Resolution fails with `EAGAIN` if a rename happens meanwhile, which an attacker who keeps
-/// swapping entries could cause forever.
+/// Upper bound on retries. Resolution fails with `EAGAIN` if a rename happens meanwhile, which an attacker who swaps
+/// entries repeatedly could cause forever.
 const MAX_RETRIES: usize = 128;
 
 /// Converts `errno` to the error of an operation on `path`.

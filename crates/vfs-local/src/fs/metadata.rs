@@ -29,7 +29,7 @@ pub(crate) struct Metadata {
     modified: UnixTime,
     /// The time of the last change of content or metadata.
     changed: UnixTime,
-    /// The creation time; zero if unknown.
+    /// The creation time; zero if the file system does not report it.
     born: UnixTime,
     attributes: StatxAttributes,
     mount_id: u64,
@@ -47,7 +47,7 @@ const UNIQUE_MOUNT_ID: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 pub(crate) struct ChangeTimes([(i64, u32); 2]);
 
 impl Metadata {
-    /// Returns the metadata of the file that `fd` has open, whatever its name is by now.
+    /// Returns the metadata of the file that `fd` has open, even if it was renamed or removed.
     pub(crate) fn from_fd(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT_ID;
         match retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, flags)) {
@@ -135,7 +135,7 @@ impl Metadata {
         state(self) == state(before)
     }
 
-    /// Returns whether something is mounted there.
+    /// Returns whether the entry is a mount point.
     pub(crate) fn is_mount_point(&self) -> bool {
         self.attributes.contains(StatxAttributes::MOUNT_ROOT)
     }
@@ -286,12 +286,12 @@ mod tests {
     #[test]
     fn fstat_and_statx_return_equal_versions() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let file = directory.path().join("file");
-        std::fs::write(&file, "content").expect("written");
-        for path in [directory.path(), &file] {
-            let held = std::fs::File::open(path).expect("opened");
-            let newer = Metadata::from_fd(std::os::fd::AsFd::as_fd(&held)).expect("described");
-            let older = Metadata::from_stat(&fs::fstat(&held).expect("described"));
+        let file_path = directory.path().join("file");
+        std::fs::write(&file_path, "content").expect("written");
+        for path in [directory.path(), &file_path] {
+            let file = std::fs::File::open(path).expect("opened");
+            let newer = Metadata::from_fd(std::os::fd::AsFd::as_fd(&file)).expect("described");
+            let older = Metadata::from_stat(&fs::fstat(&file).expect("described"));
             assert_eq!(older.version(), newer.version(), "{}", path.display());
             assert_eq!(
                 (older.mode(), older.link_count(), older.owner()),

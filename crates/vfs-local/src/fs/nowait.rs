@@ -7,7 +7,7 @@ use super::file_systems::AccessTimePolicy;
 use super::metadata::Metadata;
 use super::root::Root;
 
-/// Knows whether the file system supports reads that do not wait, and when reads update access times.
+/// Capabilities of the file system for reads that do not wait, and its policy on access times.
 #[derive(Debug)]
 pub(crate) struct NowaitReads {
     /// Whether the file system can report that a read would wait; assumed until a read shows that it cannot.
@@ -62,12 +62,12 @@ mod tests {
         };
         // Setting the times is a change itself, so only a read after it is later than the last change.
         let metadata = [now - Duration::from_secs(60), now + Duration::from_secs(60)].map(read_at);
-        let answers = |access_time_policy| {
+        let predictions = |access_time_policy| {
             let nowait_reads = NowaitReads { supported: AtomicBool::new(true), access_time_policy };
             metadata.map(|metadata| nowait_reads.leaves_access_time(&metadata))
         };
-        assert_eq!(answers(AccessTimePolicy::Never), [true, true]);
-        assert_eq!(answers(AccessTimePolicy::Relative), [false, true]);
-        assert_eq!(answers(AccessTimePolicy::Always), [false, false]);
+        assert_eq!(predictions(AccessTimePolicy::Never), [true, true]);
+        assert_eq!(predictions(AccessTimePolicy::Relative), [false, true]);
+        assert_eq!(predictions(AccessTimePolicy::Always), [false, false]);
     }
 }

@@ -69,8 +69,8 @@ impl Root {
     }
 }
 
-/// Number of created levels for each directory that is kept open. Each directory is opened only a few times however
-/// deep it is, and the number of open descriptors does not exceed this number plus one for every chunk of this length.
+/// Number of created levels for each directory that stays open. Each directory is opened only a few times at any depth,
+/// and the number of open descriptors does not exceed this number plus one for every chunk of this length.
 const LEVELS_PER_OPEN_DIR: usize = 32;
 
 /// The parent directories that were created for a file, from the top down.
@@ -90,7 +90,7 @@ impl CreatedParents {
         self.names.push(name);
     }
 
-    /// Removes the created directories, unless something has been put into them.
+    /// Removes the created directories, unless other entries were created in them.
     pub(crate) fn rollback(&self) {
         for (chunk, names) in self.names.chunks(LEVELS_PER_OPEN_DIR).enumerate().rev() {
             let Ok(above) = self.open_parents(chunk, names) else { return };

@@ -42,7 +42,7 @@ impl ProtectedPaths {
         if !paths.is_empty() || !names.is_empty() {
             read_folded_path(root, root).map_err(|errno| {
                 let message =
-                    "protected paths cannot be checked: /proc does not show where a descriptor is; mount /proc";
+                    "protected paths cannot be checked: /proc does not show the location of a descriptor; mount /proc";
                 Error::new(ErrorKind::Unsupported, message).with_source(errno)
             })?;
         }
@@ -135,8 +135,8 @@ pub(crate) fn join_folded(folded: &str, name: &str) -> FoldedPath {
     format!("{folded}/{}", name.to_lowercase())
 }
 
-/// Returns the location that `path` spells. A file system may fold case, so paths that differ only in case count as
-/// equal.
+/// Returns the location that `path` denotes without following links. A file system may fold case, so paths that differ
+/// only in case count as equal.
 fn fold_path(path: &VfsPath) -> FoldedPath {
     if path.is_root() { FoldedPath::new() } else { path.as_str().to_lowercase() }
 }

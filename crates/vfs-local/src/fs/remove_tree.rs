@@ -15,8 +15,8 @@ use super::errno::from_errno;
 use super::rename_noreplace::rename_new_at;
 use super::root::Root;
 
-/// Maximum depth below the removed directory at which descriptors are held open; deeper directories are moved to the
-/// top first.
+/// Maximum depth below the removed directory at which descriptors stay open; deeper directories are moved to the top
+/// first.
 pub(crate) const MAX_OPEN_LEVELS: usize = 64;
 
 /// Maximum number of times that a directory is found not to be empty after it was emptied.
@@ -45,8 +45,8 @@ impl RemovalError {
         Self { error, below: above.chain(name.map(<[u8]>::to_vec)).collect() }
     }
 
-    /// Converts this to the error of removing the directory at `path`, of which `removed` is gone. The error has the
-    /// path of the entry.
+    /// Converts this to the error of removing the directory at `path`, of which `removed` was removed. The error has
+    /// the path of the entry.
     pub(crate) fn into_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
         let error = self.with_full_path(path);
         if removed.files + removed.directories == 0 { error } else { error.after_partial_delete(removed.files) }
@@ -115,7 +115,7 @@ fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> R
         };
         let deepest = &levels[levels.len() - 1];
         if levels.len() >= MAX_OPEN_LEVELS {
-            // The child is too deep to hold a descriptor for each level: continue with it from the top, under a new
+            // The child is too deep for an open descriptor for each level: continue with it from the top, under a new
             // name.
             match move_to_top(&deepest.fd, &child, &levels[0].fd) {
                 Ok(name) => {

@@ -30,13 +30,13 @@ fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::PERM | Errno::NOSYS)
 }
 
-/// Returns a warning if concurrent changes of one file by several processes are not fully protected from one another,
-/// with the reason and what to do.
+/// Returns a warning with the reason and the remedy, if concurrent changes of one file by several processes are not
+/// fully protected from one another.
 ///
 /// # Behaviour
 ///
 /// Processes serialise their changes of one file with `flock`, and detect other changes with `renameat2`. If a seccomp
-/// filter refuses one of these calls, changes are made without it, and a concurrent change of the same file by another
+/// filter refuses one of these calls, changes do without it, and a concurrent change of the same file by another
 /// process may fail or be lost. Changes within one process are always serialised.
 ///
 /// ```

@@ -197,7 +197,7 @@ impl LocalFs {
             }
         }
         let mode = Metadata::from_fd(pair.from.as_fd()).map_err(from_errno)?.mode() & 0o7777;
-        // The subdirectories must still be entered, whatever the permissions of the original are.
+        // The subdirectories must still be entered, even if the permissions of the original do not allow it.
         fs::fchmod(&pair.to, Mode::from_raw_mode(mode | 0o100)).map_err(from_errno)?;
         sync.add(pair.to.as_fd()).map_err(from_errno)?;
         Ok(directories)
@@ -238,7 +238,7 @@ impl LocalFs {
         self.root.open_child(parent, name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Returns whether the directory that contains `entry` is `directory` or below it, whatever links led there.
+    /// Returns whether the directory that contains `entry` is `directory` or below it, by its real location.
     fn is_inside(&self, entry: &Entry, directory: &Entry) -> Result<bool> {
         let root = self.root.identity().map_err(from_errno)?;
         let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(from_errno)?.identity();

@@ -10,7 +10,7 @@ use crate::local_fs::LocalFs;
 use crate::staging::lock::LockPurpose;
 use crate::staging::staged_file::StagedFile;
 
-/// Maximum number of attempts of an edit if programs outside this library keep changing the file in place.
+/// Maximum number of attempts of an edit if other programs change the file in place repeatedly.
 const MAX_EDIT_ATTEMPTS: usize = 64;
 
 impl LocalFs {
@@ -53,8 +53,8 @@ impl LocalFs {
                     return Ok(result.with_diff(diff));
                 }
                 Err(failure) if failure.kind() == ErrorKind::Conflict => {
-                    // If the same file has new content, the next attempt edits that; if another file was put in its
-                    // place, the edit fails.
+                    // If the same file has new content, the next attempt edits that. If another file has replaced it,
+                    // the edit fails.
                     let now = detect_change(&entry, &file).map_err(|error| error.or_path(path))?;
                     file.metadata = now.ok_or_else(|| failure.or_path(path))?;
                 }

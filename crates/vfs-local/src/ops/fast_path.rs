@@ -29,7 +29,7 @@ impl LocalFs {
         let stat_file =
             |file: &OwnedFd| Metadata::from_fd(file.as_fd()).ok().filter(|metadata| self.is_fast_path_file(metadata));
         stat_file(&open(OFlags::PATH)?)?;
-        // Updating the access time could block. Only the file's owner may ask the kernel not to update it.
+        // Updating the access time could block. Only the file's owner may open the file without such updates.
         let without_access_time = open(OFlags::RDONLY | OFlags::NOATIME);
         let leaves_access_time = without_access_time.is_some();
         let file = without_access_time.or_else(|| open(OFlags::RDONLY))?;
@@ -106,7 +106,7 @@ mod tests {
             ("short", &vec![b'x'; MAX_FAST_PATH_SIZE as usize]),
             ("long", &vec![b'x'; MAX_FAST_PATH_SIZE as usize + 1]),
             (".env", b"PASSWORD"),
-            ("kept", b"kept"),
+            ("protected", b"text"),
             ("d/.vfs-tmp-1", b"under way"),
         ] {
             fs::write(root.join(name), content).expect("it is written");
@@ -123,7 +123,7 @@ mod tests {
         }
         mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("FIFOs are made");
         let config = LocalConfig::new(&root).protect(path("/.env"), Protection::Hidden);
-        let config = config.protect(path("/kept"), Protection::ReadOnly);
+        let config = config.protect(path("/protected"), Protection::ReadOnly);
         LocalFs::open(&config).expect("it opens")
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn fast_and_slow_path_return_equal_results() {
         let home = home();
         let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
-        for at in ["/d/file", "/way/file", "/inside", "/binary", "/short", "/d", "/", "/fifo", "/kept"] {
+        for at in ["/d/file", "/way/file", "/inside", "/binary", "/short", "/d", "/", "/fifo", "/protected"] {
             let at = path(at);
             let whole = ReadRequest::new(at.clone());
             for request in [whole.clone(), whole.clone().lines(1, 1), whole.clone().lines(9, 1), whole.max_bytes(0)] {
@@ -177,21 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn fast_path_answers_from_memory_if_the_file_system_supports_it() {
+    fn fast_path_reads_from_memory_if_the_file_system_supports_it() {
         let home = home();
         let local_fs = local_fs(home.path());
-        let can_look = local_fs.root.access_time_policy().is_some();
+        let is_supported = local_fs.root.access_time_policy().is_some();
         for at in ["/d/file", "/d", "/", "/fifo"] {
-            assert_eq!(stat(&local_fs, &path(at)).is_some(), can_look, "{at}");
-            assert_eq!(resolve(&local_fs, &path(at)).is_some(), can_look, "{at}");
+            assert_eq!(stat(&local_fs, &path(at)).is_some(), is_supported, "{at}");
+            assert_eq!(resolve(&local_fs, &path(at)).is_some(), is_supported, "{at}");
         }
         let is_read = |at: &str| read(&local_fs, &ReadRequest::new(path(at))).is_some();
-        let were_read = ["/d/file", "/way/file", "/inside", "/binary", "/short", "/kept"].map(is_read);
+        let were_read = ["/d/file", "/way/file", "/inside", "/binary", "/short", "/protected"].map(is_read);
         assert_eq!(were_read, [local_fs.nowait_reads.is_supported(); 6]);
     }
 
     #[test]
-    fn fast_path_never_answers_for_outside_hidden_or_reserved_paths() {
+    fn fast_path_returns_nothing_for_outside_hidden_or_reserved_paths() {
         let home = home();
         let local_fs = local_fs(home.path());
         for at in ["/out", "/up/outside", "/far", "/.env", "/env", "/missing", "/d/.vfs-tmp-1"] {
@@ -223,13 +223,13 @@ mod tests {
         let local_fs = LocalFs::open(&strict(home.path())).expect("it opens");
         fs::hard_link(home.path().join("root/d/file"), home.path().join("root/d/other")).expect("it gets a name");
         assert!(read(&local_fs, &ReadRequest::new(path("/d/file"))).is_none());
-        let kept = home.path().join("root/kept");
-        fs::set_permissions(&kept, fs::Permissions::from_mode(0o000)).expect("modes are set");
-        // The superuser may read it.
-        let may_all = fs::read(&kept).is_ok();
+        let protected = home.path().join("root/protected");
+        fs::set_permissions(&protected, fs::Permissions::from_mode(0o000)).expect("modes are set");
+        // The superuser may read the file.
+        let is_readable = fs::read(&protected).is_ok();
         assert_eq!(
-            read(&local_fs, &ReadRequest::new(path("/kept"))).is_some(),
-            may_all && local_fs.nowait_reads.is_supported()
+            read(&local_fs, &ReadRequest::new(path("/protected"))).is_some(),
+            is_readable && local_fs.nowait_reads.is_supported()
         );
     }
 

@@ -15,8 +15,7 @@ const MAX_FILES: usize = 16;
 /// The line indexes of the files that were read last, each for one version.
 #[derive(Debug)]
 pub(crate) struct LineIndexCache {
-    /// In order of use, the most recent one last. A std lock, held for a lookup only, never across a system call or an
-    /// await.
+    /// In order of use, the most recent one last. The std lock covers a lookup only, never a system call or an await.
     entries: Mutex<Vec<CachedLineIndex>>,
     policy: CachePolicy,
 }
@@ -37,24 +36,21 @@ impl LineIndexCache {
     /// is cached.
     pub(crate) fn get(&self, version: &Version) -> LineIndex {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries
-            .iter()
-            .find(|entries| entries.version == *version)
-            .map_or_else(LineIndex::new, |entries| entries.index.clone())
+        entries.iter().find(|entry| entry.version == *version).map_or_else(LineIndex::new, |entry| entry.index.clone())
     }
 
     /// Caches `index` for the file `fd`, which `metadata` describes, and evicts the least recently used entry if the
     /// cache is full.
     ///
     /// A file that has changed recently, or whose file system does not show every change, is not cached: it may change
-    /// again and keep its version.
+    /// again without a new version.
     pub(crate) fn insert(&self, fd: impl AsFd, metadata: &Metadata, version: Version, index: LineIndex) {
         if index.reach() == 0 || !self.policy.is_settled(metadata) || !self.policy.trusts_file_system(fd) {
             return;
         }
         let identity = metadata.identity();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let earlier = entries.iter().position(|entries| entries.identity == identity).map(|at| entries.remove(at));
+        let earlier = entries.iter().position(|entry| entry.identity == identity).map(|at| entries.remove(at));
         // Another read of the same version may have indexed more of the file.
         let index = match earlier {
             Some(earlier) if earlier.version == version && earlier.index.reach() > index.reach() => earlier.index,
@@ -106,14 +102,7 @@ mod tests {
     }
 
     fn reaches(local_fs: &LocalFs) -> Vec<u64> {
-        local_fs
-            .line_indexes
-            .entries
-            .lock()
-            .expect("not poisoned")
-            .iter()
-            .map(|entries| entries.index.reach())
-            .collect()
+        local_fs.line_indexes.entries.lock().expect("not poisoned").iter().map(|entry| entry.index.reach()).collect()
     }
 
     #[test]
@@ -134,7 +123,7 @@ mod tests {
         let files = reaches(&local_fs).len();
         std::fs::write(root.path().join("f"), format!("first\n{changed}")).expect("it writes");
         assert_eq!(line_after(&local_fs, "/f", 100_000), format!("{:012}\n", 100_000));
-        assert_eq!(reaches(&local_fs).len(), files, "the index of its old version is gone");
+        assert_eq!(reaches(&local_fs).len(), files, "the index of its old version is evicted");
     }
 
     #[test]
@@ -171,7 +160,7 @@ mod tests {
         let names: Vec<_> = (0..=MAX_FILES)
             .filter(|file| {
                 let file = local_fs.open_file(&path(&format!("/{file}"))).expect("it opens");
-                entries.iter().any(|entries| entries.identity == file.metadata.identity())
+                entries.iter().any(|entry| entry.identity == file.metadata.identity())
             })
             .collect();
         assert_eq!(names, [&[0][..], &(2..=MAX_FILES).collect::<Vec<_>>()].concat());

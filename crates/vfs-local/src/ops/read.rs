@@ -26,7 +26,7 @@ impl LocalFs {
     /// Opens a regular file for reading.
     ///
     /// The type is checked through an `O_PATH` descriptor, which does not open the file itself, so that no device is
-    /// ever touched; the open that follows cannot block, whatever was put there in between.
+    /// ever touched; the open that follows cannot block, even if the entry was replaced in between.
     pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
         let path_fd = self.root.open_at(path, OFlags::PATH)?;
         self.check_readable(path_fd.as_fd(), path)?;
@@ -83,7 +83,8 @@ fn read_in_one_call(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<
     Ok((count as u64 == size).then_some(content))
 }
 
-/// Reads all of `fd`. Fails with `too_large` if the content exceeds `max_size` bytes, whatever size the file claims.
+/// Reads all of `fd`. Fails with `too_large` if the content exceeds `max_size` bytes, even if the file reports a
+/// smaller size.
 pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: &OpContext) -> Result<Vec<u8>> {
     const CHUNK: usize = 4 << 20;
     let too_large = || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"));

@@ -18,7 +18,7 @@ use crate::fs::root::Root;
 /// Fails if anything would stop the removal of the directory `entry`: entries that may not be removed, are marked
 /// immutable, have a protected name, or are mount points.
 ///
-/// The check covers as many levels of directories as a removal can hold descriptors for. If a protected name might be
+/// The check covers as many levels of directories as a removal has open descriptors for. If a protected name might be
 /// below, deeper directories are refused. Failures that cannot be foreseen, such as a broken disk or a concurrent
 /// change, still stop a removal in the middle.
 pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Result<(), RemovalError> {
@@ -74,7 +74,7 @@ fn check_level(
         return Ok(false);
     }
     match check_access(level.fd.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
-        // If the kernel or a seccomp filter refuses this question, the removal itself shows the answer.
+        // If the kernel or a seccomp filter refuses this check, the removal itself shows the outcome.
         Ok(()) | Err(Errno::NOSYS | Errno::PERM) => {}
         Err(errno @ Errno::ACCESS) => {
             let message = "no entry may be removed from this directory: permission denied";
@@ -102,7 +102,7 @@ fn check_level(
     Ok(is_sticky)
 }
 
-/// Fails if the entry cannot be removed whatever its directory allows.
+/// Fails if the entry cannot be removed even though its directory permits removals.
 fn check_entry(metadata: &Metadata, is_in_sticky: bool) -> Result<()> {
     if metadata.is_mount_point() {
         return Err(mount_point_error());
@@ -128,7 +128,7 @@ fn append_nothing_deleted(failure: Error) -> Error {
     Error::new(failure.kind(), format!("{}; nothing was deleted", failure.message())).with_source(failure)
 }
 
-/// Returns whether this thread has the rights of every owner. If that is unknown, the removal shows it.
+/// Returns whether this thread has the rights of every owner. If that cannot be determined, the removal shows it.
 fn can_override_owner() -> bool {
     capabilities(None).map_or(true, |sets| sets.effective.contains(CapabilitySet::FOWNER))
 }

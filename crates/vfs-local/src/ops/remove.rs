@@ -36,7 +36,7 @@ impl LocalFs {
             Some(FileType::Directory) if !request.recursive => {
                 return Err(Error::new(
                     ErrorKind::IsADirectory,
-                    "the path is a directory; ask for a recursive delete to remove everything in it",
+                    "the path is a directory; request a recursive delete to remove everything in it",
                 )
                 .with_path(path));
             }
@@ -90,8 +90,8 @@ impl LocalFs {
 
     /// Removes `entry` with everything below it, and returns the number of files. `path` is the caller's name of it.
     ///
-    /// The rename to a reserved name is the commit point, after which the entry is gone for every reader, whether or
-    /// not the caller waits for the rest. If something below cannot be removed, the remaining tree is renamed back; if
+    /// The rename to a reserved name is the commit point, after which no reader finds the entry, whether or not the
+    /// caller waits for the rest. If something below cannot be removed, the remaining tree is renamed back; if
     /// that fails, too, the error says so. A directory that cannot be renamed is emptied in place.
     fn remove_via_reserved_name(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
         let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };

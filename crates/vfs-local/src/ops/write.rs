@@ -161,9 +161,9 @@ impl LocalFs {
             Ok(metadata) => Ok((false, metadata)),
             // Another program changed the file first.
             Err(failure) if matches!(failure.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
-                let there = Metadata::at(entry.parent.as_fd(), &entry.name).ok();
-                let there = there.filter(|there| there.file_type() == FileType::RegularFile);
-                Err(Error::conflict(path, there.map(|there| there.version())))
+                let current = Metadata::at(entry.parent.as_fd(), &entry.name).ok();
+                let current = current.filter(|current| current.file_type() == FileType::RegularFile);
+                Err(Error::conflict(path, current.map(|current| current.version())))
             }
             Err(failure) => Err(failure),
         }
@@ -261,8 +261,8 @@ impl LocalFs {
     }
 }
 
-/// Checks right before the commit whether the file has changed, so that the data of another writer is not lost. Returns the
-/// current metadata if the version changed, and fails with `conflict` if another file is in its place.
+/// Checks right before the commit whether the file has changed, so that the data of another writer is not lost. Returns
+/// the current metadata if the version changed, and fails with `conflict` if another file has replaced it.
 pub(super) fn detect_change(entry: &Entry, file: &LockedFile) -> Result<Option<Metadata>> {
     let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {
@@ -307,9 +307,8 @@ mod tests {
                 let config = LocalConfig::new(tree.path()).durability(durability);
                 let local_fs = LocalFs::open(&config).expect("the root opens");
                 let entry = local_fs.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
-                let locked = local_fs
-                    .lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx)
-                    .expect("nobody else holds it");
+                let locked =
+                    local_fs.lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx).expect("it is not locked");
                 let file = locked.file.as_ref().expect("it is there");
                 let staged = StagedFile::create(&entry, Some(file), durability).expect("it is staged");
                 staged.write(b"ours", &cx).expect("it writes");

@@ -21,11 +21,11 @@ pub(crate) use self::directory::CachedDirectory;
 /// Number of searches after which an unused directory is evicted, if space is short.
 const MAX_UNUSED_SEARCHES: u32 = 16;
 
-/// Maximum number of roots that are known to have been searched.
+/// Maximum number of roots that are remembered as searched.
 const MAX_TRACKED_ROOTS: usize = 1024;
 
-/// Cache of searches: the names in each directory, and for each file a sketch, by which a later search may know that it
-/// need not read the file.
+/// Cache of searches: the names in each directory, and for each file a sketch, from which a later search can conclude
+/// that it need not read the file.
 ///
 /// # Behaviour
 ///
@@ -36,8 +36,8 @@ const MAX_TRACKED_ROOTS: usize = 1024;
 /// * A stale result needs a rare event: a single write to a file in place that takes over a minute, a machine that
 ///   stood still while its clock did not, or, with a kernel older than 6.8, another image of the same file system
 ///   mounted in place of the first, with files of the same times.
-/// * The cache does not know on whose behalf a search runs. A process that drops permissions to read must give a cache
-///   of their own to the backends that it opens afterwards.
+/// * The cache is shared by all callers. A process that drops read permissions must give a separate cache to the
+///   backends that it opens afterwards.
 /// * Searches fill the cache from the second one of a root on: files of up to 16 KiB at once, longer files a part by
 ///   each search, so that no search takes much longer than one that fills nothing. A sketch has about a fortieth of the
 ///   size of source code. When the size limit is reached, directories that the last 16 searches did not use are
@@ -57,7 +57,7 @@ struct CacheInner {
     /// By mount, device and inode.
     directories: RwLock<HashMap<(u64, FileIdentity), CacheSlot>>,
     max_bytes: usize,
-    /// The size of all directories in bytes, including evicted ones that a running search still holds.
+    /// The size of all directories in bytes, including evicted ones that a running search still uses.
     bytes: Arc<AtomicUsize>,
     policy: CachePolicy,
     /// Number of searches so far, by which unused directories are recognised.
@@ -171,7 +171,7 @@ impl SearchMemory {
         Some(Arc::clone(&slot.directory))
     }
 
-    /// Caches `listing` of the directory `fd`, whose metadata before it was listed is `metadata`, and keeps the
+    /// Caches `listing` of the directory `fd`, whose metadata before it was listed is `metadata`, and takes the
     /// sketches of its files from the entry that was cached `before`. Returns `None` if the directory should not be
     /// cached.
     pub(crate) fn insert(
@@ -183,12 +183,12 @@ impl SearchMemory {
     ) -> Option<Arc<CachedDirectory>> {
         let bytes = CachedDirectory::base_size(listing);
         // A single directory must not take the space of all others.
-        let is_wanted = bytes <= self.0.max_bytes / 8
+        let is_cacheable = bytes <= self.0.max_bytes / 8
             && self.bytes().saturating_add(bytes) <= self.0.max_bytes
             && listing.problems.is_empty()
             && !metadata.is_encrypted()
             && self.is_settled(metadata);
-        if !is_wanted || !self.0.policy.trusts_file_system(fd) {
+        if !is_cacheable || !self.0.policy.trusts_file_system(fd) {
             return None;
         }
         let directory = Arc::new(CachedDirectory::new(metadata, listing, before, &self.0.bytes));

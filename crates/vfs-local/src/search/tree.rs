@@ -21,7 +21,7 @@ use crate::local_fs::LocalFs;
 use crate::search::cache::{CachedDirectory, SearchMemory};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
-const MAX_HELD_DEPTH: usize = 100;
+const MAX_OPEN_DEPTH: usize = 100;
 
 /// The tree of a [`LocalFs`] that a search walks.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Tree for LocalTree {
 impl TreeDir {
     /// Creates a directory that is open as `fd`, unless it is so deep that it is opened when needed.
     fn new(tree: Arc<LocalTree>, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> Self {
-        let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
+        let fd = (path.components().count() <= MAX_OPEN_DEPTH).then_some(fd);
         Self::of_fd(tree, path, fd, folded_path)
     }
 
@@ -130,8 +130,8 @@ impl TreeDir {
     /// should be cached.
     fn learner(&self, name: &str, metadata: &Metadata) -> Option<Learn> {
         let directory = self.cached.get().filter(|_| self.tree.cache_mode == CacheMode::ReadWrite)?;
-        let is_wanted = self.tree.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
-        if is_wanted { directory.learner(name, metadata) } else { None }
+        let is_cacheable = self.tree.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
+        if is_cacheable { directory.learner(name, metadata) } else { None }
     }
 
     /// Returns the location of the entry `name`. Fails if the entry is hidden.
@@ -168,8 +168,8 @@ impl TreeDir {
         })
     }
 
-    /// Returns the metadata of the target of the link `name`, opened from the root: only that path resolution knows
-    /// what is outside.
+    /// Returns the metadata of the target of the link `name`, opened from the root: only path resolution from there can
+    /// detect a target outside.
     fn stat_link_target(&self, name: &str) -> Result<Metadata> {
         let fd = self.tree.local_fs.root.open_at(&self.path.child(name)?, OFlags::PATH)?;
         Metadata::from_fd(fd.as_fd()).map_err(from_errno)
@@ -194,7 +194,7 @@ impl Directory for TreeDir {
                 }
             };
             if let Some(directory) = directory {
-                // The first value is kept.
+                // If another thread was first, its value stays.
                 let _ = self.cached.set(directory);
             }
             Ok(listing)
@@ -281,7 +281,7 @@ thread_local! {
     static LISTING_BUFFER: Cell<Listing> = Cell::default();
 }
 
-/// Maximum number of entries of a listing whose buffer is kept for reuse.
+/// Maximum number of entries of a listing whose buffer is reused.
 const MAX_BUFFERED_ENTRIES: usize = 4096;
 
 /// Lists the directory `dir`, open as `fd`.
@@ -306,10 +306,10 @@ fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Res
     }
     for_each_entry(fd, |name, kind| {
         let Ok(name) = name.to_str() else {
-            let spelled = format!("{}/{}", dir.path.as_str().trim_end_matches('/'), name.to_string_lossy());
+            let lossy_path = format!("{}/{}", dir.path.as_str().trim_end_matches('/'), name.to_string_lossy());
             let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
-                .with_path_text(&spelled);
-            listing.problems.push(Problem::new(spelled, &reason));
+                .with_path_text(&lossy_path);
+            listing.problems.push(Problem::new(lossy_path, &reason));
             return Ok(());
         };
         if !name.starts_with(RESERVED_PREFIX) {

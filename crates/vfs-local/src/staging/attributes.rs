@@ -1,4 +1,4 @@
-//! Attributes that a file keeps when it is replaced: owner, mode, access control lists, xattrs.
+//! Attributes that are preserved when a file is replaced: owner, mode, access control lists, xattrs.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -36,7 +36,7 @@ fn restrict_mode_for_new_group(from: &LockedFile, mode: u32) -> Result<u32> {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
         _ => {
             let message =
-                "the file has an access control list and a group that is not yours, which a new one cannot get";
+                "the file has an access control list and a group that is not yours, which the new file cannot get";
             return Err(Error::new(ErrorKind::PermissionDenied, message));
         }
     }

@@ -14,7 +14,7 @@ use crate::fs::parents::CreatedParents;
 use crate::fs::rename_noreplace::rename_new;
 use crate::staging::reserved_names::{ReservedName, create_unique_reserved};
 
-/// What has to be synced before a rename counts as done.
+/// The directories to sync before a rename counts as done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RenameSync<'a> {
     pub(crate) durability: Durability,
@@ -33,15 +33,14 @@ impl RenameSync<'_> {
     }
 }
 
-/// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails
-/// and a backup could be kept.
+/// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails.
 pub(crate) fn rename_new_durably(from: &Entry, to: &Entry, sync: RenameSync<'_>) -> io::Result<()> {
     rename_new(from, to)?;
     sync.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
 }
 
 /// Renames `from` over `to`, which is an `existing` file, link or empty directory, and rolls back if the sync fails
-/// and a backup could be kept.
+/// and a backup could be created.
 pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, sync: RenameSync<'_>) -> Result<()> {
     if are_hard_links(from, to).map_err(from_errno)? {
         // The kernel does nothing for two hard links of one file, but the caller expects the old name to be removed.
@@ -50,7 +49,7 @@ pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, 
         return sync.sync(from, to).map_err(|errno| from_errno(back().err().unwrap_or(errno)));
     }
     let backup = match sync.durability {
-        Durability::Atomic => ReplacedBackup::NotKept,
+        Durability::Atomic => ReplacedBackup::Unavailable,
         Durability::Full => ReplacedBackup::create(to, existing)?,
     };
     fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(from_errno)?;
@@ -89,9 +88,9 @@ fn are_hard_links(one: &Entry, other: &Entry) -> io::Result<bool> {
     Ok(one.identity() == other.identity() && one.link_count() > 1 && one.file_type() != FileType::Directory)
 }
 
-/// A backup of the entry that a rename replaces, kept until the rename is on the disk.
+/// A backup of the entry that a rename replaces, until the rename is on the disk.
 enum ReplacedBackup {
-    NotKept,
+    Unavailable,
     /// A file or link, under a second name, which is removed when this is dropped.
     Link(ReservedName),
     /// The mode of an empty directory, which is enough to create it again.
@@ -111,7 +110,7 @@ impl ReplacedBackup {
             Ok(reserved) => Ok(ReplacedBackup::Link(ReservedName::new(reserved))),
             // The file system cannot create a second name, such as FAT, or the link belongs to another user.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
-                Ok(ReplacedBackup::NotKept)
+                Ok(ReplacedBackup::Unavailable)
             }
             Err(error) => Err(error),
         }
@@ -119,7 +118,7 @@ impl ReplacedBackup {
 
     fn restore(self, entry: &Entry) -> io::Result<()> {
         match self {
-            ReplacedBackup::NotKept => Ok(()),
+            ReplacedBackup::Unavailable => Ok(()),
             ReplacedBackup::Link(link) => link.rename_to(entry),
             ReplacedBackup::EmptyDirectory(mode) => fs::mkdirat(&entry.parent, &entry.name, mode),
         }

@@ -20,7 +20,7 @@ type EntryKey = (u64, u64, String);
 
 /// The entries that threads of this process are changing, through any backend.
 ///
-/// A std lock, held only to look up or change the set, never across a system call on a file or an await.
+/// The std lock covers a lookup or change of the set only, never a system call on a file or an await.
 static LOCKED_ENTRIES: LazyLock<(Mutex<HashSet<EntryKey>>, Condvar)> = LazyLock::new(Default::default);
 
 /// Longest sleep of a waiting thread before it checks its context again.
@@ -92,7 +92,7 @@ impl LockedFile {
     ///
     /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` if the file may not be
     /// read or, for a change, not be written, although replacing it would not need that; `busy` if another process
-    /// keeps it locked.
+    /// has it locked until the deadline.
     pub(crate) fn acquire(
         root: &Root,
         entry: &Entry,
@@ -179,7 +179,7 @@ fn lock_exclusive(fd: &OwnedFd, cx: &OpContext, deadline: Instant) -> Result<Loc
                 interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
             Err(Errno::BADF) => return Ok(LockOutcome::NeedsWriteAccess),
-            // `EPERM` is the answer of a seccomp filter.
+            // A seccomp filter refuses the call with `EPERM`.
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 return Ok(LockOutcome::Unsupported);
             }

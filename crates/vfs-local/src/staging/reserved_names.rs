@@ -79,10 +79,10 @@ pub(crate) fn create_unique_reserved(entry: &Entry, mut create: impl FnMut(&Entr
     }
 }
 
-/// Locks a file or directory for a reserved name, so that no other process takes it for a leftover.
+/// Locks a file or directory for a reserved name, so that no other process removes it as a leftover.
 pub(crate) fn lock_against_cleanup(fd: &OwnedFd) -> io::Result<()> {
     match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
-        // If the file system has no locks, nobody can mistake this one for a leftover, since a leftover is an entry
+        // If the file system has no locks, no process removes the entry as a leftover, since a leftover is an entry
         // that can be locked.
         Err(
             Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF | Errno::PERM,
@@ -97,7 +97,7 @@ pub(crate) fn remove_leftover(root: &Root, reserved: &Entry) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let leftover = match fs::openat(&reserved.parent, &reserved.name, flags, Mode::empty()) {
         Ok(leftover) => leftover,
-        // A link cannot be locked and has no content of its own: a concurrent removal finds it gone.
+        // A link cannot be locked and has no content of its own, so concurrent removals are harmless.
         Err(Errno::LOOP) => {
             return ignore_not_found(
                 fs::unlinkat(&reserved.parent, &reserved.name, AtFlags::empty()).map_err(from_errno),

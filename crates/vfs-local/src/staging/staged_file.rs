@@ -232,7 +232,7 @@ impl FinishedFile {
     ) -> Result<Metadata> {
         let placed = match self.0.name.take() {
             None => link_unnamed(self.0.fd.as_fd(), entry),
-            // The reserved name is not kept: losing a name later would change the version.
+            // The reserved name is given up now: removing a name later would change the version.
             Some(reserved) => link_or_rename(reserved.entry(), entry),
         };
         placed.map_err(from_errno)?;
@@ -318,8 +318,8 @@ impl FinishedFile {
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 // Without an exchange nothing can be restored: a change between this check and the rename is lost.
-                let there = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
-                check_precondition(&there, replaced, precondition)?;
+                let current = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
+                check_precondition(&current, replaced, precondition)?;
                 reserved.rename_to(entry).map_err(|errno| explain_mount_error(from_errno(errno), entry))?;
                 self.sync_parent(entry).map_err(from_errno)
             }
@@ -336,8 +336,8 @@ impl FinishedFile {
         replaced: &LockedFile,
         precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
-        let out = Metadata::at(reserved_entry.parent.as_fd(), &reserved_entry.name).map_err(from_errno)?;
-        check_precondition(&out, replaced, precondition)?;
+        let exchanged = Metadata::at(reserved_entry.parent.as_fd(), &reserved_entry.name).map_err(from_errno)?;
+        check_precondition(&exchanged, replaced, precondition)?;
         self.sync_parent(entry).map_err(from_errno)
     }
 
@@ -379,13 +379,13 @@ fn too_large(max_size: u64) -> Error {
     Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"))
 }
 
-/// Fails with `conflict` unless the file that is `there` is the one to be `replaced` and satisfies `precondition`.
-fn check_precondition(there: &Metadata, replaced: &LockedFile, precondition: ReplacePrecondition) -> Result<()> {
+/// Fails with `conflict` unless the file of `current` is the one to be `replaced` and satisfies `precondition`.
+fn check_precondition(current: &Metadata, replaced: &LockedFile, precondition: ReplacePrecondition) -> Result<()> {
     // Exchanging a file of a lower layer copies it to the upper layer, where its inode number may differ.
-    let is_that_file = there.identity() == replaced.metadata.identity()
-        || there.identity() == Metadata::from_fd(replaced.fd.as_fd()).map_err(from_errno)?.identity();
+    let is_that_file = current.identity() == replaced.metadata.identity()
+        || current.identity() == Metadata::from_fd(replaced.fd.as_fd()).map_err(from_errno)?.identity();
     let is_as_expected = match precondition {
-        ReplacePrecondition::SameContent => is_that_file && there.has_same_content(&replaced.metadata),
+        ReplacePrecondition::SameContent => is_that_file && current.has_same_content(&replaced.metadata),
         ReplacePrecondition::SameFile => is_that_file,
     };
     if is_as_expected { Ok(()) } else { Err(Error::of(ErrorKind::Conflict)) }
@@ -498,9 +498,8 @@ mod tests {
         std::fs::write(&at, "old").expect("it writes");
         let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
         let entry = local_fs.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
-        let held =
-            local_fs.lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
-        let file = held.file.as_ref().expect("it is there");
+        let locked = local_fs.lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx).expect("it is not locked");
+        let file = locked.file.as_ref().expect("it is there");
         let staged = StagedFile::create(&entry, Some(file), durability).expect("it is staged");
         staged.write(b"ours", &cx).expect("it writes");
         test(&at, &local_fs, &entry, file, staged);
@@ -526,7 +525,7 @@ mod tests {
                         assert_eq!(content, "old and theirs");
                     }
                     ReplacePrecondition::SameFile => {
-                        published.expect("whatever is in it is to go");
+                        published.expect("any content is replaced");
                         assert_eq!(content, "ours");
                     }
                 }
@@ -543,7 +542,7 @@ mod tests {
         let (nameless, create_named) = (entry_of("/nameless"), entry_of("/named"));
         for (entry, staged) in [
             (&nameless, StagedFile::create(&nameless, None, Durability::Atomic)),
-            // As on a file system that knows no files without a name.
+            // As on a file system without unnamed files.
             (
                 &create_named,
                 StagedFile::create_named(&create_named, Mode::from_raw_mode(NEW_FILE_MODE), Durability::Atomic),

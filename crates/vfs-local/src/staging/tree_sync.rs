@@ -51,7 +51,7 @@ impl TreeSync {
                 let room = written.as_mut().filter(|entries| entries.len() < MAX_ENTRY_SYNCS);
                 match room.map(|entries| (entries, io::fcntl_dupfd_cloexec(entry, 0))) {
                     Some((entries, Ok(entry))) => entries.push(entry),
-                    // There are too many entries, or too many open files to hold another one.
+                    // There are too many entries, or too many open files for another descriptor.
                     _ => *written = None,
                 }
             }

@@ -82,7 +82,7 @@ impl WatchedDirs {
             return (Placement::Refused, Vec::new());
         }
         self.detach(id);
-        let removed = self.child(parent, &name).map(|there| self.remove(there)).unwrap_or_default();
+        let removed = self.child(parent, &name).map(|replaced| self.remove(replaced)).unwrap_or_default();
         if let Some(node) = self.nodes.get_mut(&parent) {
             node.children.insert(name.clone(), id);
         }
@@ -155,7 +155,11 @@ mod tests {
         assert_eq!(tree.place(3, Some((1, "x"))), (Placement::Placed, Vec::new()));
         assert_eq!((path(&tree, 1), path(&tree, 4)), (Some("/".into()), Some("/x/c".into())));
         assert_eq!((tree.child(2, "b"), tree.child(1, "x")), (None, Some(3)));
-        assert_eq!(tree.place(2, Some((3, "c"))), (Placement::Placed, vec![4]), "what was there is gone");
+        assert_eq!(
+            tree.place(2, Some((3, "c"))),
+            (Placement::Placed, vec![4]),
+            "the directory that was there is removed"
+        );
         assert_eq!((path(&tree, 2), path(&tree, 4)), (Some("/x/c".into()), None));
     }
 

@@ -26,8 +26,8 @@ const WATCH_MASK: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::EXCL_UNLINK)
     .union(WatchFlags::ONLYDIR);
 
-/// How long to wait for the second half of a rename. The kernel queues the halves separately, and on a busy machine the
-/// renaming process may be stopped between them. A move out of the watched tree is reported that much later.
+/// Maximum time to wait for the second half of a rename. The kernel queues the halves separately, and on a busy machine
+/// the renaming process may be stopped between them. A move out of the watched tree is reported that much later.
 const RENAME_PAIR_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Maximum number of events that are read before they are processed.
@@ -69,8 +69,9 @@ impl InotifyQueue {
 
     /// Watches an open directory.
     ///
-    /// The path through `/proc` names the very directory that was opened below the root, whatever exists at its path by
-    /// now, so that no link is ever followed. The kernel then watches the directory itself, wherever it is moved.
+    /// The path through `/proc` names the very directory that was opened below the root, even if another entry is at
+    /// its path by now, so that no link is ever followed. The kernel then watches the directory itself, even after a
+    /// move.
     pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<WatchId> {
         inotify::add_watch(&self.0, format!("/proc/self/fd/{}", dir.as_raw_fd()), WATCH_MASK)
     }
@@ -80,7 +81,7 @@ impl InotifyQueue {
         let _removed = inotify::remove_watch(&self.0, id);
     }
 
-    /// Waits until there are events, `other` is readable, or the time is over. Returns whether `other` is readable.
+    /// Waits until there are events, `other` is readable, or `time` has passed. Returns whether `other` is readable.
     pub(super) fn wait(&self, other: Option<BorrowedFd<'_>>, time: Duration) -> bool {
         let timeout = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
         let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
@@ -89,7 +90,7 @@ impl InotifyQueue {
             Ok(_) => fds.get(1).is_some_and(|other| !other.revents().is_empty()),
             Err(Errno::INTR) => false,
             Err(_) => {
-                // Memory is short, so polling again at once would not help.
+                // The kernel lacks memory, so polling again at once would not help.
                 std::thread::park_timeout(time);
                 false
             }
@@ -138,7 +139,7 @@ impl AsFd for InotifyQueue {
 
 /// Returns whether an entry was moved away without a matching arrival.
 fn has_unpaired_rename(events: &[InotifyEvent]) -> bool {
-    let handle_created: HashSet<_> =
+    let arrivals: HashSet<_> =
         events.iter().filter(|event| event.has(ReadFlags::MOVED_TO)).map(|event| event.cookie).collect();
-    events.iter().any(|event| event.has(ReadFlags::MOVED_FROM) && !handle_created.contains(&event.cookie))
+    events.iter().any(|event| event.has(ReadFlags::MOVED_FROM) && !arrivals.contains(&event.cookie))
 }

@@ -18,7 +18,7 @@ impl WatchState {
             return self.renames.forget_from_reserved(place);
         }
         self.handle_removed(place);
-        // It may be the second half of another exchange.
+        // This may be the second half of another exchange.
         self.deferred.push(to_owned_ref(place));
     }
 
@@ -96,8 +96,8 @@ impl WatchState {
             self.handle_removed(from);
             return self.handle_created(to, true);
         };
-        let there = self.directories.child(to.0, to.1);
-        if there.is_some() && there == self.directory_at(to).ok() {
+        let existing = self.directories.child(to.0, to.1);
+        if existing.is_some() && existing == self.directory_at(to).ok() {
             // The directory was already found and reported at its new place, when its parent was listed.
             return self.handle_removed(from);
         }
@@ -106,14 +106,14 @@ impl WatchState {
             return self.handle_created(to, true);
         };
         if self.directory_at(to) != Ok(moved) {
-            // The directory was moved on, or the known one was created at the old place later. Events for both are
+            // The directory was moved on, or the watched one was created at the old place later. Events for both are
             // still to come.
             self.handle_removed(from);
             return self.handle_created(to, true);
         }
         let (_, removed) = self.directories.place(moved, Some(to));
         self.unwatch(removed);
-        let was_watched_whole = self.subscriptions.iter().any(|(subscriptions, _)| path.starts_with(subscriptions));
+        let was_watched_whole = self.subscriptions.iter().any(|(subscribed, _)| path.starts_with(subscribed));
         self.changes.push(Change::Renamed { from: path, to: target, version: None });
         if !was_watched_whole {
             self.watch_subscribed(to, false, true);

@@ -44,9 +44,9 @@ pub(super) struct WalkOptions<'a> {
 
 /// The watched directories, the subscriptions and the pending changes.
 ///
-/// Events describe the past: when one is processed, its directory may have another name and its file may be gone. The
-/// tree of directories follows the events, so that each event gets the path of its time; lookups on the disk show the
-/// present. If the two do not match, the entry is looked up again after all pending events.
+/// Events describe the past: when one is processed, its directory may have another name and its file may not exist any
+/// more. The tree of directories follows the events, so that each event gets the path of its time; lookups on the disk
+/// show the present. If the two do not match, the entry is looked up again after all pending events.
 #[derive(Debug)]
 pub(super) struct WatchState {
     pub(super) local_fs: Arc<LocalFs>,
@@ -86,13 +86,10 @@ impl WatchState {
     }
 
     /// Watches `path` and everything below it, and returns since when it is watched. Later changes are in the feed
-    /// until the last subscriber is gone.
+    /// until the last subscriber ends.
     pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<LogPosition> {
-        let starts = self
-            .subscriptions
-            .iter()
-            .filter(|(subscriptions, _)| path.starts_with(subscriptions))
-            .map(|(_, since)| *since);
+        let starts =
+            self.subscriptions.iter().filter(|(subscribed, _)| path.starts_with(subscribed)).map(|(_, since)| *since);
         if let Some(since) = starts.min() {
             return Ok(since);
         }
@@ -292,9 +289,7 @@ impl WatchState {
 
     /// Returns whether there is a subscriber for `path`, or for something below it.
     fn is_subscribed(&self, path: &VfsPath) -> bool {
-        self.subscriptions
-            .iter()
-            .any(|(subscriptions, _)| path.starts_with(subscriptions) || subscriptions.starts_with(path))
+        self.subscriptions.iter().any(|(subscribed, _)| path.starts_with(subscribed) || subscribed.starts_with(path))
     }
 
     fn scope(&self) -> Vec<VfsPath> {
@@ -323,7 +318,7 @@ impl WatchState {
         }
     }
 
-    /// Removes a directory and everything below it from the tree, but keeps their watches.
+    /// Removes a directory and everything below it from the tree, but not their watches.
     pub(super) fn forget_dir(&mut self, id: WatchId) -> Vec<WatchId> {
         let forgotten = self.directories.remove(id);
         self.reported.forget_dirs(&forgotten);

@@ -16,7 +16,7 @@ use crate::fs::metadata::Metadata;
 use crate::fs::root::RESERVED_PREFIX;
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
-const MAX_HELD_DEPTH: usize = 64;
+const MAX_OPEN_DEPTH: usize = 64;
 
 /// A directory that is still to be watched.
 struct PendingDir {
@@ -36,7 +36,7 @@ impl PendingDir {
     }
 }
 
-/// The result of looking for a directory.
+/// The result of looking up a directory.
 pub(super) enum DirLookup {
     /// The directory exists, and is watched from now on.
     Directory(OwnedFd, WatchId),
@@ -111,9 +111,9 @@ impl WatchState {
         walk: WalkOptions<'_>,
         taken: &mut Vec<WatchId>,
     ) -> Result<Vec<PendingDir>> {
-        let is_known = self.directories.contains(id);
+        let is_watched = self.directories.contains(id);
         let is_here =
-            is_known && at.place().is_none_or(|(above, name)| self.directories.child(above, name) == Some(id));
+            is_watched && at.place().is_none_or(|(above, name)| self.directories.child(above, name) == Some(id));
         if is_here && walk.report {
             return Ok(Vec::new());
         }
@@ -125,7 +125,7 @@ impl WatchState {
             }
             self.changes.push(Change::Created { path: at.path.clone(), version: None });
         }
-        if is_known && !is_here {
+        if is_watched && !is_here {
             if !at.may_move {
                 return Ok(Vec::new());
             }
@@ -134,9 +134,9 @@ impl WatchState {
                 taken.extend(self.forget_dir(id));
             }
         }
-        let (put, removed) = self.directories.place(id, at.place());
+        let (placement, removed) = self.directories.place(id, at.place());
         self.unwatch(removed);
-        if put == Placement::Refused {
+        if placement == Placement::Refused {
             taken.push(id);
             return Ok(Vec::new());
         }
@@ -224,7 +224,7 @@ impl WatchState {
         may_move: bool,
     ) -> Result<Vec<PendingDir>> {
         let entries = entries(&dir, path, walk.scope)?;
-        let parent_dir = (path.components().count() < MAX_HELD_DEPTH).then(|| Rc::new(dir));
+        let parent_dir = (path.components().count() < MAX_OPEN_DEPTH).then(|| Rc::new(dir));
         let mut directories = Vec::new();
         for (name, kind) in entries {
             let Ok(path) = path.child(&name) else { continue };
@@ -250,7 +250,7 @@ impl WatchState {
 /// Returns the entries of a directory that are on the way to a path of `scope`, or below one.
 fn entries(dir: &OwnedFd, path: &VfsPath, scope: &[VfsPath]) -> Result<Vec<(String, FileType)>> {
     let mut entries = Vec::new();
-    if scope.iter().any(|subscriptions| path.starts_with(subscriptions)) {
+    if scope.iter().any(|subscribed| path.starts_with(subscribed)) {
         let listed = for_each_entry(dir.as_fd(), |name, kind| {
             let name = name.to_str().ok().filter(|name| !name.starts_with(RESERVED_PREFIX));
             entries.extend(name.map(|name| (name.to_owned(), kind)));
@@ -261,9 +261,9 @@ fn entries(dir: &OwnedFd, path: &VfsPath, scope: &[VfsPath]) -> Result<Vec<(Stri
             Err(errno) => Err(from_errno_at(errno, path)),
         };
     }
-    let ahead = scope.iter().filter_map(|subscriptions| subscriptions.strip_prefix(path)?.split('/').next());
-    for name in ahead {
-        if entries.iter().all(|(known, _)| known != name)
+    let names = scope.iter().filter_map(|subscribed| subscribed.strip_prefix(path)?.split('/').next());
+    for name in names {
+        if entries.iter().all(|(other, _)| other != name)
             && let Ok(metadata) = Metadata::at(dir.as_fd(), name)
         {
             entries.push((name.to_owned(), metadata.file_type()));

@@ -1,4 +1,4 @@
-//! The operations that are interrupted, and the tree that they change.
+//! Operations that are interrupted, and the tree that they change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +13,16 @@ use vfs_local::LocalBackend;
 
 pub(super) type State = BTreeMap<String, Vec<u8>>;
 
-/// An operation on the tree that a test laid out.
+/// An operation on the tree that a test created.
 type Run = fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>;
 
 /// One operation on a small tree.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) run: Run,
-    /// The files afterwards, from those before.
+    /// Changes the files before the operation to those after it.
     pub(super) after: fn(&mut State),
-    /// What an error in the middle may leave: a tree cannot be deleted in one step.
+    /// The files that an error in the middle may leave: a tree cannot be deleted in one step.
     pub(super) on_error: OnError,
 }
 
@@ -110,7 +110,7 @@ pub(super) const OTHERS: [(&str, Run); 4] = [
     ("delete_tree_as_another", |files, cx| {
         let (own, other) = (rustix::process::geteuid(), rustix::fs::Uid::from_raw(65534));
         if own.is_root() {
-            // The system call changes the calling thread alone, which does all the work here.
+            // The system call changes only the calling thread, which does all the work here.
             rustix::thread::set_thread_res_uid(other, own, own).expect("root may become anyone");
         }
         block_on(files.delete(cx, DeleteRequest::new(path("/d")).recursive())).map(drop)
@@ -118,7 +118,7 @@ pub(super) const OTHERS: [(&str, Run); 4] = [
     ("copy_wide", |files, cx| block_on(files.copy(cx, CopyRequest::new(path("/wide"), path("/copy")))).map(drop)),
 ];
 
-/// As many directories as are made below one another.
+/// Number of nested directories that are created.
 pub(super) const DEPTH: usize = 990;
 
 pub(super) fn path(text: &str) -> VfsPath {
@@ -141,7 +141,7 @@ pub(super) fn lay_out(root: &Path) {
     }
 }
 
-/// What a user of the backend finds: every file of a full listing with its content.
+/// Returns the files that a user of the backend finds: every file of a full listing with its content.
 pub(super) fn found(root: &Path) -> State {
     let files = LocalBackend::open(root).expect("the root opens");
     let listing = block_on(files.ls(&OpContext::new(), LsRequest::new(VfsPath::root()).recursive())).expect("it lists");
@@ -150,7 +150,7 @@ pub(super) fn found(root: &Path) -> State {
     listed.map(|path| (path.clone(), fs::read(root.join(&path[1..])).expect("it reads"))).collect()
 }
 
-/// The names of unfinished writes that are really on the disk, listed or not.
+/// Returns the names of unfinished writes that are on the disk, listed or not.
 pub(super) fn litter(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("it lists").map(|entry| entry.expect("it lists")) {

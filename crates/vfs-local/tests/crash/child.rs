@@ -12,37 +12,37 @@ use vfs_local::{LocalBackend, LocalConfig};
 
 use super::cases::{CASES, OTHERS, big, path};
 
-/// The child's part: one operation, and one line that says how it went.
+/// Runs one operation in the child process, and prints its outcome on one line.
 pub(super) fn perform(case: &str, root: &Path) -> ExitCode {
     let files = match LocalBackend::open(root) {
         Ok(files) => files,
-        Err(error) => return say(&format!("error {}", error.kind())),
+        Err(error) => return print_line(&format!("error {}", error.kind())),
     };
-    // Where the injection counts from.
+    // The number of system calls up to here is subtracted from the counts of a case.
     let cases = CASES.iter().map(|case| (case.name, case.run)).chain(OTHERS);
-    let Some((_, run)) = cases.into_iter().find(|(name, _)| *name == case) else { return say("ready") };
+    let Some((_, run)) = cases.into_iter().find(|(name, _)| *name == case) else { return print_line("ready") };
     match run(&files, &OpContext::new()) {
-        Ok(()) => say("ok"),
-        Err(error) => say(&told(&error)),
+        Ok(()) => print_line("ok"),
+        Err(error) => print_line(&describe(&error)),
     }
 }
 
-/// What a caller is told of a failure, on one line.
-fn told(error: &vfs_core::Error) -> String {
-    let gone = match error.detail() {
+/// Describes an error on one line, with the number of removed files.
+fn describe(error: &vfs_core::Error) -> String {
+    let removed = match error.detail() {
         Some(ErrorDetail::PartialDelete { files }) => format!(" after {files}"),
         _ => String::new(),
     };
-    format!("error {} at {}{gone}", error.kind(), error.path().unwrap_or("no path"))
+    format!("error {} at {}{removed}", error.kind(), error.path().unwrap_or("no path"))
 }
 
-fn say(line: &str) -> ExitCode {
+fn print_line(line: &str) -> ExitCode {
     println!("{line}");
     ExitCode::SUCCESS
 }
 
-/// A child that writes one of two long contents to a file, and makes and removes others, until it is killed. Prints a line
-/// after each.
+/// Writes one of two long contents to a file, and creates and removes others, until the process is killed. Prints a
+/// line after each operation.
 pub(super) fn write_forever(root: &Path) -> ExitCode {
     let config = LocalConfig::new(root).durability(vfs_local::Durability::Atomic);
     let files = config.open().expect("the root opens");
@@ -59,12 +59,12 @@ pub(super) fn write_forever(root: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How often each system call on files is made by the child, in the order of their first use.
+/// Returns the number of each system call on files that the child makes.
 pub(super) fn calls(case: &str, root: &Path) -> BTreeMap<String, usize> {
     counted(&strace(&["-e", "trace=%file,%desc"], case, root).trace)
 }
 
-/// How often each system call is in a trace.
+/// Returns the number of each system call in a trace.
 pub(super) fn counted(trace: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in trace.lines() {
@@ -78,7 +78,7 @@ pub(super) fn counted(trace: &str) -> BTreeMap<String, usize> {
 }
 
 pub(super) struct Traced {
-    pub(super) said: String,
+    pub(super) output: String,
     pub(super) trace: String,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn strace(options: &[&str], case: &str, root: &Path) -> Traced {
         .output()
         .expect("strace starts");
     Traced {
-        said: String::from_utf8_lossy(&child.stdout).trim().to_owned(),
+        output: String::from_utf8_lossy(&child.stdout).trim().to_owned(),
         trace: fs::read_to_string(trace).expect("strace writes its trace"),
     }
 }

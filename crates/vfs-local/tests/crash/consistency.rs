@@ -14,11 +14,12 @@ use vfs_local::LocalBackend;
 use super::cases::{Case, OnError, State, before, big, found, lay_out, litter, path};
 use super::child::{calls, strace};
 
-/// Runs `case` once for each system call that it makes, with `injection` at that call, and hands over what came of it.
+/// Runs `case` once for each system call that it makes, with `injection` at that call, and passes the outcome to
+/// `check`.
 fn at_each_call(
     case: &Case,
     injection: &str,
-    mut judge: impl FnMut(&str, &str, &Path) -> Result<(), String>,
+    mut check: impl FnMut(&str, &str, &Path) -> Result<(), String>,
 ) -> Result<usize, Failed> {
     let tree = tempfile::tempdir()?;
     let count = |name: &str| {
@@ -34,8 +35,8 @@ fn at_each_call(
             lay_out(&root);
             let option = format!("inject={call}:{injection}:when={nth}");
             let traced = strace(&["-e", &option], case.name, &root);
-            judge(&call, &traced.said, &root)
-                .map_err(|reason| format!("{} with {option} ({}): {reason}", case.name, traced.said))?;
+            check(&call, &traced.output, &root)
+                .map_err(|reason| format!("{} with {option} ({}): {reason}", case.name, traced.output))?;
             fs::remove_dir_all(&root)?;
             runs += 1;
         }
@@ -56,7 +57,7 @@ pub(super) fn killed_at_each_call(case: &Case) -> Result<(), Failed> {
         if found != old && found != new {
             return Err(format!("neither old nor new: {:?}", found.keys()));
         }
-        // The lock of the dead process is not in the way, and what it left is cleared by the next change of the file.
+        // The lock of the dead process is released, and the next change of the file removes its leftovers.
         let files = LocalBackend::open(root).map_err(|error| error.to_string())?;
         block_on(files.write_text("/f", "afterwards")).map_err(|error| error.to_string())?;
         Ok(())
@@ -69,21 +70,21 @@ pub(super) fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     let (old, new) = states(case);
     let mut runs = 0;
     for errno in ["EIO", "ENOSPC", "EINTR", "EMFILE"] {
-        runs += at_each_call(case, &format!("error={errno}"), |call, said, root| {
+        runs += at_each_call(case, &format!("error={errno}"), |call, output, root| {
             let found = found(root);
             let part_of_old = found.iter().all(|(path, content)| old.get(path) == Some(content));
-            match said {
+            match output {
                 "ok" if found == new => {}
                 "ok" => return Err(format!("acknowledged, but {:?}", found.keys())),
-                _ if !said.starts_with("error ") => return Err("no typed error".into()),
-                _ if found == old && !said.contains(" after ") => {}
+                _ if !output.starts_with("error ") => return Err("no typed error".into()),
+                _ if found == old && !output.contains(" after ") => {}
                 _ if case.on_error == OnError::PartOfOld && part_of_old => {
-                    require_told(said, old.len() - found.len(), root)?;
+                    check_partial_delete(output, old.len() - found.len(), root)?;
                 }
                 _ => return Err(format!("an error, but not the old files: {:?}", found.keys())),
             }
             let litter = litter(root);
-            // What cannot be removed because removing is what fails stays, out of every listing.
+            // If removals fail, leftovers remain, but no listing shows them.
             if !litter.is_empty() && !matches!(call, "unlinkat" | "renameat2") {
                 return Err(format!("left {litter:?}"));
             }
@@ -94,22 +95,23 @@ pub(super) fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     Ok(())
 }
 
-/// If a file system becomes read-only in the middle of a delete, the rest cannot get its name back, and the error says both.
-pub(super) fn what_is_left_has_no_name() -> Result<(), Failed> {
+/// If a file system becomes read-only in the middle of a delete, the remaining tree cannot be renamed back, and the
+/// error reports both.
+pub(super) fn reports_files_under_a_reserved_name() -> Result<(), Failed> {
     let tree = tempfile::tempdir()?;
     let root = tree.path().join("root");
     lay_out(&root);
-    // The first of each is made: the tree goes out of sight, and one of its two files goes.
+    // The first call of each kind succeeds: the tree gets a reserved name, and one of its two files is removed.
     let [removal, rename] = ["unlinkat", "renameat2"].map(|call| format!("inject={call}:error=EROFS:when=2+"));
     let traced = strace(&["-e", &removal, "-e", &rename], "delete_tree_message", &root);
     let parts = ["permission_denied at /d/", "removed files: 1; ", "could not be renamed back", " after 1"];
-    if parts.iter().all(|part| traced.said.contains(part)) && found(&root).keys().eq(["/f"]) {
+    if parts.iter().all(|part| traced.output.contains(part)) && found(&root).keys().eq(["/f"]) {
         return Ok(());
     }
-    Err(format!("{:?} are left, and it says: {}", found(&root).keys(), traced.said).into())
+    Err(format!("{:?} are left, and the output is: {}", found(&root).keys(), traced.output).into())
 }
 
-/// Where a filter refuses `faccessat2`, and the process acts as another user than its own, a delete goes ahead.
+/// If a filter refuses `faccessat2`, and the effective user is not the real one, a delete succeeds.
 pub(super) fn made_without_faccessat2_as_another() -> Result<(), Failed> {
     let tree = tempfile::tempdir()?;
     for errno in ["EPERM", "ENOSYS"] {
@@ -119,24 +121,25 @@ pub(super) fn made_without_faccessat2_as_another() -> Result<(), Failed> {
         if !traced.trace.contains("(INJECTED)") {
             return Err("the delete does not make faccessat2".into());
         }
-        if traced.said != "ok" || !found(&root).keys().eq(["/f"]) {
-            return Err(format!("with {errno}: {}", traced.said).into());
+        if traced.output != "ok" || !found(&root).keys().eq(["/f"]) {
+            return Err(format!("with {errno}: {}", traced.output).into());
         }
     }
     Ok(())
 }
 
-/// A delete that came to an end in the middle says how many files are gone, and names an entry that is still there.
-fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
-    let (place, files) = said.split_once(" after ").ok_or(format!("{gone} files are gone, and it does not say so"))?;
-    let entry = place.rsplit_once(" at /").map(|(_, entry)| root.join(entry)).ok_or("it names no path")?;
-    if files != gone.to_string() {
-        return Err(format!("{gone} files are gone, and it says {files}"));
+/// Checks that the error of a partial delete has the number of removed files, and the path of an entry that still
+/// exists.
+fn check_partial_delete(output: &str, removed: usize, root: &Path) -> Result<(), String> {
+    let (place, files) = output.split_once(" after ").ok_or(format!("{removed} files are removed, and unreported"))?;
+    let entry = place.rsplit_once(" at /").map(|(_, entry)| root.join(entry)).ok_or("the error has no path")?;
+    if files != removed.to_string() {
+        return Err(format!("{removed} files are removed, and {files} are reported"));
     }
     if entry.symlink_metadata().is_err() { Err(format!("nothing is at {}", entry.display())) } else { Ok(()) }
 }
 
-/// Where the kernel or a filter does not know `call`, the operation is made by older ones.
+/// If the kernel lacks `call`, or a filter refuses it, the operation uses older calls.
 pub(super) fn made_without(call: &str, case: &Case) -> Result<(), Failed> {
     let (_, new) = states(case);
     let tree = tempfile::tempdir()?;
@@ -146,9 +149,9 @@ pub(super) fn made_without(call: &str, case: &Case) -> Result<(), Failed> {
     if !traced.trace.contains("(INJECTED)") {
         return Err(format!("{} does not make {call}", case.name).into());
     }
-    match traced.said.as_str() {
+    match traced.output.as_str() {
         "ok" if found(&root) == new => Ok(()),
-        said => Err(format!("{} without {call}: {said}", case.name).into()),
+        output => Err(format!("{} without {call}: {output}", case.name).into()),
     }
 }
 
@@ -167,8 +170,8 @@ pub(super) fn killed_at_random() -> Result<(), Failed> {
             .stderr(Stdio::null())
             .spawn()?;
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The kill comes some changes after the child has begun, however long each of them takes, and then at any moment of the
-        // next ones: that moment is what is random here.
+        // Kill the child at a random moment after a random number of changes, regardless of how long each of them
+        // takes.
         let mut made = BufReader::new(child.stdout.take().ok_or("its output is piped")?).lines();
         for _ in 0..=(random >> 33) % 8 {
             made.next().ok_or("the child ended by itself")??;

@@ -1,4 +1,4 @@
-//! Cost of operations, counted in system calls.
+//! Tests of the cost of operations, counted in system calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use libtest_mimic::Failed;
 use super::cases::DEPTH;
 use super::child::{counted, strace};
 
-/// How often `case` makes each system call beyond those that opening the root takes.
+/// Returns the number of each system call that `case` makes beyond those for opening the root.
 fn calls_of(case: &str, lay_out: impl Fn(&Path)) -> Result<BTreeMap<String, usize>, Failed> {
     let tree = tempfile::tempdir()?;
     let count = |name: &str| {
@@ -19,7 +19,7 @@ fn calls_of(case: &str, lay_out: impl Fn(&Path)) -> Result<BTreeMap<String, usiz
         lay_out(&root);
         let traced = strace(&["-e", "trace=%file,%desc"], name, &root);
         let expected = if name == case { "ok" } else { "ready" };
-        if traced.said == expected { Ok(counted(&traced.trace)) } else { Err(Failed::from(traced.said)) }
+        if traced.output == expected { Ok(counted(&traced.trace)) } else { Err(Failed::from(traced.output)) }
     };
     let (startup, mut whole) = (count("nothing")?, count(case)?);
     for (call, times) in startup {
@@ -48,7 +48,7 @@ fn syncs(files: usize) -> Result<[usize; 2], Failed> {
     Ok(["fsync", "syncfs"].map(|call| calls.get(call).copied().unwrap_or(0)))
 }
 
-/// Whether trees are copied on a disk here: on other file systems each file is synced.
+/// Returns whether temporary files are on a disk: on other file systems, each file is synced.
 fn is_on_disk() -> Result<bool, Failed> {
     let at = tempfile::tempdir()?;
     let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(at.path()).output()?;

@@ -3,10 +3,10 @@
 //! Afterwards the tree must be in the state before the operation or in the state after it, and no other. If a system
 //! call is unavailable, an older one replaces it. The cost of an operation is counted in system calls.
 //!
-//! Killing and failing at each system call needs `strace`; if it is missing, or may not trace, those trials show as
-//! ignored. `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
+//! Killing and failing at each system call needs `strace`; if it is missing, or may not trace, those trials are
+//! reported as ignored. `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
 
-#![expect(clippy::print_stdout, reason = "what was tried is part of what this test tells")]
+#![expect(clippy::print_stdout, reason = "the number of attempts is part of the result of this test")]
 
 mod cases;
 mod child;
@@ -22,7 +22,7 @@ use self::cases::CASES;
 use self::child::{perform, write_forever};
 use self::consistency::{
     failed_at_each_call, killed_at_each_call, killed_at_random, made_without, made_without_faccessat2_as_another,
-    what_is_left_has_no_name,
+    reports_files_under_a_reserved_name,
 };
 use self::cost::{
     a_large_tree_is_synced_as_a_whole, a_small_tree_is_synced_entry_by_entry,
@@ -50,9 +50,9 @@ fn main() -> ExitCode {
             trials.push(ignored_without(strace, Trial::test(name, move || made_without(call, case))));
         }
     }
-    let name = "crash::delete_tree::says_that_what_is_left_has_no_name";
-    trials.push(ignored_without(strace, Trial::test(name, what_is_left_has_no_name)));
-    let name = "crash::delete_tree::made_where_permissions_cannot_be_asked_for";
+    let name = "crash::delete_tree::reports_files_under_a_reserved_name";
+    trials.push(ignored_without(strace, Trial::test(name, reports_files_under_a_reserved_name)));
+    let name = "crash::delete_tree::made_without_faccessat2";
     trials.push(ignored_without(strace, Trial::test(name, made_without_faccessat2_as_another)));
     let counted = [
         ("a_write_opens_each_missing_directory_a_few_times", missing_directories_are_opened_a_few_times as fn() -> _),

@@ -1,3 +1,5 @@
+//! Tests of modes, owners, extended attributes and access times.
+
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,13 +15,13 @@ fn mode(disk: &Disk, name: &str) -> u32 {
 }
 
 #[test]
-fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
+fn mode_owner_and_extended_attributes_of_a_replaced_file_are_preserved() {
     let disk = Disk::new();
     disk.put("f", "one");
     let file = disk.root().join("f");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o751)).expect("modes are set");
-    // A file system without user attributes, or a user who may not give files away, leaves these two out.
-    let has_attributes = setxattr(&file, "user.note", b"kept", XattrFlags::empty()).is_ok();
+    // The file system may lack user attributes, and the user may not be allowed to change the owner.
+    let has_attributes = setxattr(&file, "user.note", b"value", XattrFlags::empty()).is_ok();
     let has_owner = std::os::unix::fs::chown(&file, Some(1234), Some(4321)).is_ok();
     type Change = fn(&Disk);
     let changes: [Change; 4] = [
@@ -27,9 +29,9 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
         |disk| drop(block_on(disk.files.append_text("/f", "three")).expect("it appends")),
         |disk| drop(block_on(disk.files.write_text("/f", "four")).expect("it writes")),
         |disk| {
-            let answers =
+            let responses =
                 block_on(disk.files.upload_files(&OpContext::new(), vec![UploadRequest::new(path("/f"), "five")]));
-            assert_eq!(answers[0].error, None);
+            assert_eq!(responses[0].error, None);
         },
     ];
     for change in changes {
@@ -37,8 +39,8 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
         assert_eq!(mode(&disk, "f"), 0o751);
         if has_attributes {
             let mut value = [0; 16];
-            let length = getxattr(&file, "user.note", &mut value).expect("it is kept");
-            assert_eq!(&value[..length], b"kept");
+            let length = getxattr(&file, "user.note", &mut value).expect("it is preserved");
+            assert_eq!(&value[..length], b"value");
         }
         if has_owner {
             let metadata = std::fs::metadata(&file).expect("it is there");
@@ -48,7 +50,7 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
 }
 
 #[test]
-fn reading_and_searching_leave_times_of_access_alone() {
+fn reading_and_searching_do_not_change_access_times() {
     let disk = Disk::new();
     disk.put("d/f", "text");
     let (cx, host) = (OpContext::new(), disk.root().join("d/f"));
@@ -66,7 +68,7 @@ fn reading_and_searching_leave_times_of_access_alone() {
 }
 
 #[test]
-fn access_control_lists_are_kept_where_the_file_system_has_them() {
+fn access_control_lists_are_preserved_if_the_file_system_has_them() {
     let disk = Disk::new();
     disk.put("f", "one");
     let file = disk.root().join("f");
@@ -85,7 +87,7 @@ fn access_control_lists_are_kept_where_the_file_system_has_them() {
     }
     block_on(disk.files.edit_text("/f", "one", "two")).expect("it edits");
     let mut value = [0; 256];
-    let length = getxattr(&file, "system.posix_acl_access", &mut value).expect("it is kept");
+    let length = getxattr(&file, "system.posix_acl_access", &mut value).expect("it is preserved");
     assert_eq!(&value[..length], list);
 }
 

@@ -1,3 +1,5 @@
+//! Tests of concurrent changes, reads and locks.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -52,7 +54,7 @@ async fn a_reader_beside_overwrites_never_sees_a_torn_or_empty_file() {
         })
     });
     let rounds = setting("VFS_OVERWRITES", 2_000);
-    // A reader that has not had its turn by then is waited for, so that each reads beside the overwrites.
+    // Continue until each reader has read at least once beside the overwrites.
     let has_read = || {
         let mut each = readers.iter().zip(&reads);
         each.all(|(reader, reads)| reader.is_finished() || reads.load(Ordering::Acquire) > 0)
@@ -127,7 +129,7 @@ async fn a_dropped_or_cancelled_change_happened_whole_or_not_at_all() {
             () = async { for _ in 0..round % 5 { tokio::task::yield_now().await } } => {}
             _ = write => {}
         }
-        // The next change of the same file takes its turn behind the dropped one, which has then come to its end.
+        // The next change of the same file waits for the dropped one, which has ended by then.
         disk.files.append_text("/f", "").await.expect("no lock is left behind");
         let found = disk.get("f");
         assert!(found == before || found == content.as_bytes());
@@ -137,14 +139,14 @@ async fn a_dropped_or_cancelled_change_happened_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_program_keeps_locked_is_busy_within_the_bound() {
+async fn a_file_that_another_program_has_locked_is_busy_after_the_timeout() {
     let disk = Disk::with(|config| config.lock_timeout(std::time::Duration::from_millis(50)));
     disk.put("f", "x");
-    let held = std::fs::File::open(disk.root().join("f")).expect("it opens");
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("it locks");
-    let error = disk.files.edit_text("/f", "x", "y").await.expect_err("it is held");
+    let locked = std::fs::File::open(disk.root().join("f")).expect("it opens");
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).expect("it locks");
+    let error = disk.files.edit_text("/f", "x", "y").await.expect_err("it is locked");
     assert_eq!(error.kind(), ErrorKind::Busy);
-    drop(held);
+    drop(locked);
     disk.files.edit_text("/f", "x", "y").await.expect("it is free");
 }
 
@@ -183,7 +185,7 @@ async fn writes_into_a_directory_that_is_being_deleted_succeed_and_so_do_the_del
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_reads_without_end_leaves_others_their_turns() {
+async fn a_task_that_reads_in_a_loop_does_not_starve_others() {
     let disk = Disk::new();
     disk.put("f", "text");
     let read = async || disk.files.read(&OpContext::new(), ReadRequest::new(path("/f"))).await.expect("it reads");
@@ -202,7 +204,7 @@ async fn a_task_that_reads_without_end_leaves_others_their_turns() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_before_it_begins_says_what_it_was_about() {
+async fn the_error_of_a_call_cancelled_before_it_begins_has_its_path() {
     let disk = Disk::new();
     disk.put("f", "text");
     let (cx, f) = (OpContext::new(), path("/f"));
@@ -223,17 +225,17 @@ async fn locks_of_a_file_exclude_one_another_and_end_when_they_are_dropped() {
     let (cx, at) = (OpContext::new(), path("/d/lock"));
     let exclusive = disk.files.lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is made and locked");
     for mode in [LockMode::Shared, LockMode::Exclusive] {
-        assert!(disk.files.try_lock_file(&cx, &at, mode).await.expect("it is looked at").is_none(), "{mode:?}");
-        let error = disk.files.lock_file(&cx, &at, mode).await.expect_err("it is held");
+        assert!(disk.files.try_lock_file(&cx, &at, mode).await.expect("an outcome").is_none(), "{mode:?}");
+        let error = disk.files.lock_file(&cx, &at, mode).await.expect_err("it is locked");
         assert_eq!((error.kind(), error.path()), (ErrorKind::Busy, Some("/d/lock")));
     }
     drop(exclusive);
     let shared = disk.files.lock_file(&cx, &at, LockMode::Shared).await.expect("it is free");
-    let another = disk.files.try_lock_file(&cx, &at, LockMode::Shared).await.expect("it is looked at");
+    let another = disk.files.try_lock_file(&cx, &at, LockMode::Shared).await.expect("an outcome");
     assert!(another.is_some() && disk.files.read_text("/d/lock").await.expect("it can be read").is_empty());
-    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is looked at").is_none());
+    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("an outcome").is_none());
     drop((shared, another));
-    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is looked at").is_some());
+    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("an outcome").is_some());
     let error = disk.files.lock_file(&cx, &path("/d"), LockMode::Shared).await.expect_err("a directory");
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
 }
@@ -245,7 +247,7 @@ async fn a_directory_lets_files_be_created_by_its_permissions() {
     let disk = Disk::with(|config| config);
     disk.files.create_text("/d/f", "").await.expect("it is created");
     let (cx, at) = (OpContext::new(), path("/d"));
-    assert!(disk.files.can_create_in(&cx, &at).await.expect("it is looked at"));
+    assert!(disk.files.can_create_in(&cx, &at).await.expect("an outcome"));
     let error = disk.files.can_create_in(&cx, &path("/absent")).await.expect_err("nothing is there");
     assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/absent")));
     let error = disk.files.can_create_in(&cx, &path("/d/f")).await.expect_err("a file");
@@ -254,6 +256,6 @@ async fn a_directory_lets_files_be_created_by_its_permissions() {
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o555)).expect("it is owned");
     // Permissions do not restrict the superuser.
     let is_created = std::fs::write(real.join("g"), "").is_ok();
-    assert_eq!(disk.files.can_create_in(&cx, &at).await.expect("it is looked at"), is_created);
+    assert_eq!(disk.files.can_create_in(&cx, &at).await.expect("an outcome"), is_created);
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o755)).expect("it is owned");
 }

@@ -1,3 +1,5 @@
+//! Tests of copies: holes, size limits and files of the kernel.
+
 use std::fs::{File, metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -9,7 +11,7 @@ use crate::{Disk, assert_fails, path};
 
 const MIB: u64 = 1 << 20;
 
-/// Makes a file of 100 MiB with three pieces of data in it, one at its beginning and none at its end.
+/// Creates a file of 100 MiB with three ranges of data, one at its start and none at its end.
 fn make_sparse(disk: &Disk, name: &str) {
     disk.put(name, "beginning");
     let file = File::options().write(true).open(disk.root().join(name)).expect("it opens");
@@ -18,8 +20,8 @@ fn make_sparse(disk: &Disk, name: &str) {
     file.set_len(100 * MIB).expect("it grows");
 }
 
-/// How many bytes of the disk a file takes.
-fn taken(disk: &Disk, name: &str) -> u64 {
+/// Returns the number of bytes that a file takes on the disk.
+fn disk_usage(disk: &Disk, name: &str) -> u64 {
     metadata(disk.root().join(name)).expect("it is there").blocks() * 512
 }
 
@@ -28,8 +30,8 @@ fn a_copy_keeps_the_holes_of_a_file() {
     for durability in [Durability::Atomic, Durability::Full] {
         let disk = Disk::with(|config| config.durability(durability));
         make_sparse(&disk, "d/sparse");
-        if taken(&disk, "d/sparse") > MIB {
-            println!("not run: this file system knows no holes");
+        if disk_usage(&disk, "d/sparse") > MIB {
+            println!("not run: this file system has no holes");
             return;
         }
         let copy = |from, to| block_on(disk.files.copy(&OpContext::new(), CopyRequest::new(path(from), path(to))));
@@ -43,7 +45,7 @@ fn a_copy_keeps_the_holes_of_a_file() {
             assert!(content[..original.len()] == original && &content[original.len()..] == end.as_bytes(), "{name}");
             assert_eq!(&content[(40 * MIB + 17) as usize..][..6], b"middle");
             assert_eq!(&content[80 * MIB as usize..][..4], b"late");
-            assert!(taken(&disk, name) <= MIB, "{name} takes {} bytes", taken(&disk, name));
+            assert!(disk_usage(&disk, name) <= MIB, "{name} takes {} bytes", disk_usage(&disk, name));
         }
     }
 }
@@ -68,7 +70,7 @@ fn a_file_over_the_size_limit_is_not_copied() {
 }
 
 #[test]
-fn files_of_the_kernel_that_claim_to_be_empty_are_copied_whole() {
+fn files_of_the_kernel_that_report_size_zero_are_copied_whole() {
     let files = LocalBackend::host("/").expect("the host opens");
     let at = tempfile::tempdir().expect("a temporary directory");
     let target = at.path().join("copy");

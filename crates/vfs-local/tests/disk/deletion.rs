@@ -1,3 +1,5 @@
+//! Tests of recursive deletes that are refused as a whole.
+
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +11,12 @@ use vfs_local::Durability;
 use crate::permissions::{as_ordinary_user, set_mode};
 use crate::{Disk, path};
 
-/// A tree with enough beside and above what stops its removal that something of it would go first, in whatever order.
+/// Creates a tree with entries beside and above the ones that stop its removal, so that a removal in any order would
+/// remove some of them first.
 fn tree(durability: Durability) -> Disk {
     let disk = Disk::with(|config| config.durability(durability));
     std::fs::set_permissions(disk.tree.path(), PermissionsExt::from_mode(0o755)).expect("modes are set");
-    for name in ["a", "b/c/f", "m/a", "m/n/kept", "m/z", "y/c/f", "z"] {
+    for name in ["a", "b/c/f", "m/a", "m/n/file", "m/z", "y/c/f", "z"] {
         disk.put(&format!("d/{name}"), "x");
     }
     for name in ["", "d", "d/b", "d/b/c", "d/m", "d/m/n", "d/y", "d/y/c"] {
@@ -22,7 +25,7 @@ fn tree(durability: Durability) -> Disk {
     disk
 }
 
-/// Everything below `d`, sorted.
+/// Returns the paths of all entries below `d`, sorted.
 fn names(disk: &Disk) -> Vec<String> {
     let found = Command::new("find").arg("d").current_dir(disk.root()).output().expect("find starts");
     let mut names: Vec<_> = String::from_utf8(found.stdout).expect("UTF-8").lines().map(str::to_owned).collect();
@@ -50,8 +53,8 @@ fn a_tree_with_a_directory_that_may_not_be_changed_stays_whole() {
         set_mode(&disk, "d/m/n", 0o555);
         let before = names(&disk);
         as_ordinary_user(&disk, |disk| assert_refused_whole(disk, &delete(disk), &before, "/d/m/n"));
-        // What has nothing in it goes, whatever it allows.
-        std::fs::remove_file(disk.root().join("d/m/n/kept")).expect("it goes");
+        // An empty directory is removed regardless of its mode.
+        std::fs::remove_file(disk.root().join("d/m/n/file")).expect("it goes");
         as_ordinary_user(&disk, |disk| {
             let request = DeleteRequest::new(path("/d")).recursive();
             block_on(disk.files.delete(&OpContext::new(), request)).expect("it goes");
@@ -67,22 +70,22 @@ fn a_tree_with_a_file_of_another_in_a_sticky_directory_stays_whole() {
         return;
     }
     let disk = tree(Durability::Atomic);
-    let (sticky, file) = (disk.root().join("d/m/n"), disk.root().join("d/m/n/kept"));
+    let (sticky, file) = (disk.root().join("d/m/n"), disk.root().join("d/m/n/file"));
     for path in [&sticky, &file] {
         chown(path, Some(0), None).expect("root may");
     }
     std::fs::set_permissions(&sticky, PermissionsExt::from_mode(0o1777)).expect("modes are set");
     let before = names(&disk);
-    as_ordinary_user(&disk, |disk| assert_refused_whole(disk, &delete(disk), &before, "/d/m/n/kept"));
+    as_ordinary_user(&disk, |disk| assert_refused_whole(disk, &delete(disk), &before, "/d/m/n/file"));
     chown(&file, Some(65534), None).expect("root may");
     chown(&sticky, Some(65534), None).expect("root may");
     as_ordinary_user(&disk, |disk| {
         let request = DeleteRequest::new(path("/d")).recursive();
-        block_on(disk.files.delete(&OpContext::new(), request)).expect("one's own goes");
+        block_on(disk.files.delete(&OpContext::new(), request)).expect("own files are removed");
     });
 }
 
-/// Marks a path until this is dropped.
+/// A path that has a mark of `chattr` until this value is dropped.
 struct Marked(PathBuf, char);
 
 impl Marked {
@@ -105,7 +108,7 @@ fn change_mark(sign: char, mark: char, path: &Path) -> bool {
 
 #[test]
 fn a_tree_with_something_immutable_stays_whole() {
-    for (name, mark) in [("d/m/n/kept", 'i'), ("d/m/n", 'i'), ("d/m/n", 'a'), ("d/m/n/kept", 'a')] {
+    for (name, mark) in [("d/m/n/file", 'i'), ("d/m/n", 'i'), ("d/m/n", 'a'), ("d/m/n/file", 'a')] {
         let disk = tree(Durability::Full);
         let Some(_marked) = Marked::new(disk.root().join(name), mark) else {
             println!("not run: this process may not mark files here");

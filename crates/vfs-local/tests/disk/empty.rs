@@ -1,4 +1,4 @@
-//! Deletion of empty directories.
+//! Tests of the deletion of empty directories.
 
 use futures::executor::block_on;
 use vfs_core::{Backend, DeleteRequest, ErrorKind, OpContext};
@@ -12,7 +12,7 @@ fn remove(disk: &Disk, at: &str) -> vfs_core::Result<u64> {
 }
 
 #[test]
-fn what_a_dead_process_left_does_not_keep_a_directory_and_what_a_living_one_holds_does() {
+fn leftovers_of_a_dead_process_do_not_prevent_the_deletion_and_locked_files_do() {
     let disk = Disk::with(|config| config.durability(Durability::Full));
     let reserved = "d/.vfs-tmp-0123456789abcdef";
     disk.put(reserved, "half of a file");
@@ -21,14 +21,14 @@ fn what_a_dead_process_left_does_not_keep_a_directory_and_what_a_living_one_hold
     assert_fails(remove(&disk, "/d"), &[ErrorKind::NotEmpty]);
     assert_eq!(disk.get(reserved), b"half of a file");
 
-    // A process that another test is starting may hold the descriptor for a moment longer, so that closing it is not enough.
+    // A process that another test is starting may briefly inherit the descriptor, so closing it is not enough.
     living.unlock().expect("it is locked");
     assert_eq!(remove(&disk, "/d"), Ok(0));
     assert!(!disk.root().join("d").exists());
 }
 
 #[test]
-fn a_link_that_a_dead_process_left_does_not_keep_a_directory() {
+fn a_link_of_a_dead_process_does_not_prevent_the_deletion() {
     let disk = Disk::new();
     disk.put("d/e/f", "a file");
     std::os::unix::fs::symlink("e", disk.root().join("d/e/.vfs-tmp-0123456789abcdef-00")).expect("a link");
@@ -38,7 +38,7 @@ fn a_link_that_a_dead_process_left_does_not_keep_a_directory() {
 }
 
 #[test]
-fn what_a_dead_process_left_stays_where_something_else_is() {
+fn leftovers_stay_in_a_directory_with_other_entries() {
     let disk = Disk::new();
     disk.put("d/.vfs-tmp-0123456789abcdef", "half of a file");
     disk.put("d/e/f", "a file");

@@ -1,3 +1,5 @@
+//! Tests of symbolic and hard links.
+
 use futures::executor::block_on;
 use vfs_core::search::LinkMode;
 use vfs_core::{
@@ -8,7 +10,7 @@ use vfs_local::{HardLinks, Resolution};
 
 use crate::{Disk, SECRET, assert_fails, path};
 
-/// Every way a link can lead to where it must not, with the path below it that would then be the outside's file.
+/// Creates links that lead outside in every possible way, and returns each with a path through it to a file outside.
 fn hostile_links(disk: &Disk) -> Vec<(&'static str, String)> {
     let outside = disk.tree.path().join("outside");
     std::fs::create_dir(disk.tree.path().join("root-sibling")).expect("directories are made");
@@ -106,8 +108,8 @@ fn listings_and_searches_report_links_that_lead_outside_and_show_the_rest() {
         let found = block_on(disk.files.grep(&cx, GrepRequest::literal("only").links(links))).expect("it greps");
         let names: Vec<_> = found.matches.iter().map(|found| found.path.as_str()).collect();
         assert_eq!(names, ["/good"]);
-        let told = format!("{found:?}");
-        assert!(!told.contains("/proc/") && !told.contains("../") && !told.contains(SECRET), "{told}");
+        let text = format!("{found:?}");
+        assert!(!text.contains("/proc/") && !text.contains("../") && !text.contains(SECRET), "{text}");
     }
     disk.assert_outside_untouched();
 }
@@ -152,7 +154,7 @@ fn a_link_inside_the_root_is_read_and_changed_through_and_moved_and_deleted_as_a
 }
 
 #[test]
-fn an_absolute_link_is_refused_even_where_it_points_back_inside() {
+fn an_absolute_link_is_refused_even_if_it_points_back_inside() {
     let disk = Disk::new();
     disk.put("file", "x");
     disk.link(disk.root().join("file"), "absolute");
@@ -204,37 +206,37 @@ fn writing_a_hard_link_never_changes_the_other_name_and_reading_it_can_be_refuse
     assert_fails(block_on(strict.files.read_text("/two")), &[ErrorKind::PermissionDenied]);
     let found = block_on(strict.files.grep(&OpContext::new(), GrepRequest::literal("names"))).expect("it greps");
     assert_eq!((found.matches.len(), found.problems.len()), (0, 2));
-    // Neither a copy of the content nor a word of it comes out by a change.
+    // No change reveals any of the content.
     assert_fails(block_on(strict.files.append_text("/two", "")), &[ErrorKind::PermissionDenied]);
     let dry_run = EditRequest::new(path("/two"), "names", "x").dry_run();
     assert_fails(block_on(strict.files.edit(&OpContext::new(), dry_run)), &[ErrorKind::PermissionDenied]);
     let copied = block_on(strict.files.copy(&OpContext::new(), CopyRequest::new(path("/two"), path("/copy"))));
     assert_fails(copied, &[ErrorKind::PermissionDenied]);
-    block_on(strict.files.write_text("/two", "own")).expect("replacing it shows nothing of it");
+    block_on(strict.files.write_text("/two", "own")).expect("replacing it reveals no content");
     assert_eq!(strict.get("names"), b"names");
 }
 
 #[test]
 fn two_spellings_of_one_entry_are_neither_renamed_nor_copied_onto_each_other() {
     let disk = Disk::new();
-    disk.put("a/x", "kept");
+    disk.put("a/x", "text");
     disk.link("a", "l");
     let cx = OpContext::new();
     let rename = RenameRequest::new(path("/a/x"), path("/l/x")).overwrite();
     assert_fails(block_on(disk.files.rename(&cx, rename)), &[ErrorKind::InvalidArgument]);
     let copy = CopyRequest::new(path("/a/x"), path("/l/x")).overwrite();
     assert_fails(block_on(disk.files.copy(&cx, copy)), &[ErrorKind::InvalidArgument]);
-    assert_eq!(disk.get("a/x"), b"kept");
+    assert_eq!(disk.get("a/x"), b"text");
 }
 
 #[test]
 fn two_names_of_one_file_become_one_by_an_overwriting_rename() {
     let disk = Disk::new();
-    disk.put("a", "kept");
+    disk.put("a", "text");
     std::fs::hard_link(disk.root().join("a"), disk.root().join("b")).expect("hard links are made");
     let rename = RenameRequest::new(path("/a"), path("/b")).overwrite();
     block_on(disk.files.rename(&OpContext::new(), rename)).expect("it moves");
-    assert_eq!(disk.get("b"), b"kept");
+    assert_eq!(disk.get("b"), b"text");
     assert!(!disk.root().join("a").exists());
 }
 

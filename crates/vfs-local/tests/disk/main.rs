@@ -1,6 +1,6 @@
 //! Tests of features that only a disk has: links, special files, permissions, xattrs, size.
 
-#![expect(clippy::print_stdout, reason = "a test says which part of it this machine cannot run")]
+#![expect(clippy::print_stdout, reason = "a test reports which part of it this machine cannot run")]
 
 mod attributes;
 mod concurrency;
@@ -27,7 +27,7 @@ impl Disk {
         std::os::unix::fs::symlink(target, self.root().join(name)).expect("links are made");
     }
 
-    /// Asserts that the outside is as it was made.
+    /// Asserts that the directory outside is unchanged.
     fn assert_outside_untouched(&self) {
         let outside = self.tree.path().join("outside");
         let names: Vec<_> =

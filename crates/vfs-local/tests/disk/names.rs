@@ -1,3 +1,5 @@
+//! Tests of names that are not UTF-8 or are reserved.
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -24,7 +26,7 @@ fn a_name_that_is_not_utf8_is_reported_and_its_siblings_work() {
 }
 
 #[test]
-fn names_of_unfinished_writes_are_shown_by_no_listing_and_reached_by_no_path() {
+fn names_of_unfinished_writes_are_neither_listed_nor_accessible() {
     let disk = Disk::new();
     disk.put(".vfs-tmp-0123", "litter");
     disk.put("d/.vfs-tmp-4567/x", "litter");
@@ -40,12 +42,12 @@ fn names_of_unfinished_writes_are_shown_by_no_listing_and_reached_by_no_path() {
 }
 
 #[test]
-fn what_a_dead_process_left_under_a_reserved_name_is_in_nobodys_way() {
+fn leftovers_under_a_reserved_name_do_not_prevent_changes() {
     let disk = Disk::new();
     let cx = OpContext::new();
     disk.put("build/x", "x");
     block_on(disk.files.delete(&cx, DeleteRequest::new(path("/build")).recursive())).expect("it deletes");
-    // The name that changes of `build` use: a directory left there by a removal, then a file where it is to be removed.
+    // Changes of `build` use this name. Leave a directory there as a removal does, then a file as a write does.
     let name = ".vfs-tmp-802517e298c70b03";
     for left in [".vfs-tmp-802517e298c70b03/half/removed", name] {
         disk.put(left, "left");
@@ -63,7 +65,7 @@ fn what_a_dead_process_left_under_a_reserved_name_is_in_nobodys_way() {
 }
 
 #[test]
-fn where_the_root_was_removed_everything_is_not_found_at_once() {
+fn all_operations_fail_at_once_after_the_root_was_removed() {
     let disk = Disk::new();
     std::fs::remove_dir(disk.root()).expect("it is empty");
     assert_fails(block_on(disk.files.create_text("/a/b", "x")), &[ErrorKind::NotFound]);

@@ -1,3 +1,5 @@
+//! Tests of permissions, as an ordinary user.
+
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use futures::executor::block_on;
@@ -8,12 +10,12 @@ use vfs_local::Durability;
 
 use crate::{Disk, assert_fails, path};
 
-/// Runs `check` on a thread that is an ordinary user, and which does all its file work itself.
+/// Runs `check` on a thread of an ordinary user that does all its file operations itself.
 pub(crate) fn as_ordinary_user(disk: &Disk, check: impl FnOnce(&Disk) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             if geteuid().is_root() {
-                // The system call changes the calling thread alone.
+                // The system call changes only the calling thread.
                 let (root, nobody) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(65534));
                 rustix::thread::set_thread_res_uid(root, nobody, root).expect("root may become anyone");
             }
@@ -31,7 +33,7 @@ pub(crate) fn set_mode(disk: &Disk, name: &str, mode: u32) {
 }
 
 #[test]
-fn what_may_not_be_read_or_written_is_refused_and_listings_report_the_gap() {
+fn accesses_without_permission_are_refused_and_listings_report_the_gap() {
     let disk = Disk::new();
     disk.put("open", "x");
     disk.put("unreadable", "x");
@@ -70,7 +72,7 @@ fn what_may_not_be_read_or_written_is_refused_and_listings_report_the_gap() {
 }
 
 #[test]
-fn who_may_change_a_directory_may_remove_a_file_from_it_that_is_read_only() {
+fn a_read_only_file_can_be_removed_from_a_writable_directory() {
     for durability in [Durability::Atomic, Durability::Full] {
         let disk = Disk::with(|config| config.durability(durability));
         disk.put("read-only", "x");
@@ -83,7 +85,7 @@ fn who_may_change_a_directory_may_remove_a_file_from_it_that_is_read_only() {
 }
 
 #[test]
-fn a_file_of_a_group_that_is_not_ones_own_can_be_changed_and_opens_to_nobody_new() {
+fn changing_a_file_of_another_group_grants_access_to_nobody_else() {
     let disk = Disk::new();
     std::fs::set_permissions(disk.tree.path(), std::fs::Permissions::from_mode(0o755)).expect("modes are set");
     set_mode(&disk, "", 0o755);

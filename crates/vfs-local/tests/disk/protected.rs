@@ -1,4 +1,4 @@
-//! Protected paths, whatever path leads to them.
+//! Tests of protected paths, by every path that leads to them.
 
 use futures::executor::block_on;
 use vfs_core::{
@@ -9,7 +9,7 @@ use vfs_local::{Protection, Resolution};
 
 use crate::{Disk, assert_fails, path};
 
-/// A root with a repository that is kept as it is, a file and a directory that are hidden, and links to all of them.
+/// Creates a root with a read-only repository, a hidden file, a hidden directory, and links to all of them.
 fn disk(resolution: Resolution) -> Disk {
     let disk = Disk::with(|config| {
         let config = config.resolution(resolution).protect(path("/.git"), Protection::ReadOnly);
@@ -41,15 +41,14 @@ fn disk(resolution: Resolution) -> Disk {
 const BOTH: [Resolution; 2] = [Resolution::Automatic, Resolution::Portable];
 
 #[test]
-fn what_is_protected_is_not_changed_by_any_path() {
+fn read_only_and_hidden_entries_are_not_changed_by_any_path() {
     for disk in BOTH.map(disk) {
         let (files, cx) = (&disk.files, &OpContext::new());
         let write = |at: &str, mode| {
             let request = WriteRequest::new(path(at), "evil").mode(mode);
             block_on(files.write(cx, request)).map(drop)
         };
-        let version =
-            block_on(files.stat_path("/.git/config")).expect("it can be looked at").version.expect("a version");
+        let version = block_on(files.stat_path("/.git/config")).expect("it is readable").version.expect("a version");
         for at in ["/.git/config", "/git/config", "/d/config", "/root/.git/config", "/keys/private", "/env", "/.env"] {
             for mode in [WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion(version.clone())] {
                 assert_fails(write(at, mode), &[ErrorKind::PolicyDenied]);
@@ -82,14 +81,17 @@ fn what_is_protected_is_not_changed_by_any_path() {
 }
 
 #[test]
-fn what_is_hidden_is_not_read_by_any_path() {
+fn hidden_entries_are_not_read_by_any_path() {
     for disk in BOTH.map(disk) {
         let (files, cx) = (&disk.files, &OpContext::new());
         for at in ["/.env", "/env", "/root/.env", "/a/keys/private", "/keys/private", "/above/keys/private"] {
             assert_fails(block_on(files.read_text(at)).map(drop), &[ErrorKind::PolicyDenied]);
             assert_fails(block_on(files.stat_path(at)).map(drop), &[ErrorKind::PolicyDenied]);
-            let answer = block_on(files.download_files(cx, vec![path(at)])).remove(0);
-            assert_eq!((answer.content, answer.cause.map(|error| error.kind())), (None, Some(ErrorKind::PolicyDenied)));
+            let response = block_on(files.download_files(cx, vec![path(at)])).remove(0);
+            assert_eq!(
+                (response.content, response.cause.map(|error| error.kind())),
+                (None, Some(ErrorKind::PolicyDenied))
+            );
             let tried = EditRequest::new(path(at), "PASSWORD", "x").dry_run();
             assert_fails(block_on(files.edit(cx, tried)).map(drop), &[ErrorKind::PolicyDenied]);
             let searched = files.grep(cx, GrepRequest::literal("PASS").path(path(at)));
@@ -109,14 +111,14 @@ fn what_is_hidden_is_not_read_by_any_path() {
         }
         let found = block_on(files.grep(cx, GrepRequest::literal("PASS").hidden())).expect("the rest is searched");
         assert_eq!(found.matches.len(), 0, "{found:?}");
-        let told: Vec<_> = found.problems.iter().map(|problem| problem.path.as_str()).collect();
-        assert_eq!(told, ["/.env", "/a/keys", "/env", "/keys"], "links to it are told of, too");
+        let reported: Vec<_> = found.problems.iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(reported, ["/.env", "/a/keys", "/env", "/keys"], "links to it are reported, too");
         assert!(!disk.root().join("copy").exists());
     }
 }
 
 #[test]
-fn what_is_beside_the_protected_is_as_it_would_be() -> Result<()> {
+fn entries_beside_protected_ones_are_unaffected() -> Result<()> {
     for disk in BOTH.map(disk) {
         let (files, cx) = (&disk.files, &OpContext::new());
         assert_eq!(block_on(files.read_text("/git/config"))?, "[core]");
@@ -137,14 +139,14 @@ fn what_is_beside_the_protected_is_as_it_would_be() -> Result<()> {
 }
 
 #[test]
-fn case_makes_no_way_to_what_is_protected() {
+fn paths_that_differ_in_case_are_protected() {
     let disk = Disk::with(|config| config.protect(path("/.Env"), Protection::Hidden));
     disk.put(".ENV", "PASSWORD");
     assert_fails(block_on(disk.files.read_text("/.ENV")).map(drop), &[ErrorKind::PolicyDenied]);
 }
 
 #[test]
-fn what_a_link_leads_to_is_judged_where_it_is() -> Result<()> {
+fn the_target_of_a_link_is_checked_by_its_real_location() -> Result<()> {
     for resolution in BOTH {
         let disk = Disk::with(|config| {
             let config = config.resolution(resolution).protect(path("/.env"), Protection::Hidden);

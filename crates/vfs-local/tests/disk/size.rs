@@ -1,3 +1,5 @@
+//! Tests of large files, deep trees, wide directories and full disks.
+
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -32,7 +34,7 @@ fn a_sparse_file_of_10_gb_is_read_by_windows_and_refused_where_all_of_it_is_need
 }
 
 #[test]
-fn a_read_returns_no_more_than_the_largest_file_whatever_it_asks_for() {
+fn a_read_returns_at_most_the_maximum_file_size() {
     const MAX: u64 = 17 << 20;
     let disk = Disk::with(|config| config.max_file_size(MAX));
     File::create(disk.root().join("big")).and_then(|file| file.set_len(1 << 40)).expect("sparse files are made");
@@ -87,10 +89,11 @@ fn a_directory_of_100_000_entries_is_listed_whole_or_to_a_limit() {
     assert_eq!((found.entries.len(), found.truncated), (5, Some(Truncation::Limit)));
 }
 
-/// A file system of its own, in memory, unmounted at the end; `None` where this process may not mount.
+/// A file system in memory, unmounted when this value is dropped.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
+    /// Mounts a file system; `None` if this process may not mount.
     fn new(options: &str) -> Option<Self> {
         let at = tempfile::tempdir().expect("a temporary directory");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at.path()).status();
@@ -111,7 +114,7 @@ fn a_full_disk_leaves_the_old_content_whole_and_nothing_else() {
         println!("not run: this process may not mount");
         return;
     };
-    // Who tried again as long as it waits for others would not be done today.
+    // With this timeout, an operation that retried a full disk until the deadline would never end.
     let config =
         LocalConfig::new(mounted.0.path()).durability(Durability::Full).lock_timeout(Duration::from_secs(86_400));
     let files = config.open().expect("the root opens");
@@ -147,8 +150,8 @@ fn a_read_only_file_system_and_one_mounted_below_the_root_behave_as_set() {
     assert_fails(block_on(files.create_text("/new", "x")), refused);
     assert_fails(block_on(files.write_text("/f", "y")), refused);
     assert_fails(block_on(files.edit_text("/f", "x", "y")), refused);
-    let looked = block_on(files.edit(&OpContext::new(), EditRequest::new(path("/f"), "x", "y").dry_run()));
-    assert!(looked.expect("a look changes nothing").diff.is_some_and(|diff| diff.contains("+y")));
+    let dry_run = block_on(files.edit(&OpContext::new(), EditRequest::new(path("/f"), "x", "y").dry_run()));
+    assert!(dry_run.expect("a dry run changes nothing").diff.is_some_and(|diff| diff.contains("+y")));
     assert_fails(block_on(files.delete_file("/f")), refused);
     assert_eq!(block_on(files.read_text("/f")).expect("it reads"), "x");
 

@@ -1,3 +1,5 @@
+//! Tests of FIFOs, sockets, devices and files of `/proc`.
+
 use std::os::unix::net::UnixListener;
 
 use futures::executor::block_on;
@@ -18,7 +20,7 @@ fn fifos_sockets_and_devices_are_refused_at_once_by_every_operation_and_siblings
     mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("FIFOs are made");
     let _listening = UnixListener::bind(at("socket")).expect("sockets are made");
     let mut special = vec!["fifo", "socket"];
-    // Only the superuser may make a device.
+    // Only the superuser may create a device.
     if mknodat(CWD, at("zero"), FileType::CharacterDevice, Mode::RWXU, makedev(1, 5)).is_ok() {
         special.push("zero");
     }
@@ -52,9 +54,9 @@ fn fifos_sockets_and_devices_are_refused_at_once_by_every_operation_and_siblings
 }
 
 #[test]
-fn files_of_proc_are_read_bounded_whatever_size_they_claim() {
+fn files_of_proc_are_read_whole_despite_their_reported_size() {
     let proc = LocalBackend::open("/proc/self").expect("proc is mounted");
-    let text = block_on(proc.read_text("/status")).expect("it says 0 bytes and has more");
+    let text = block_on(proc.read_text("/status")).expect("it reports 0 bytes and has more");
     assert!(text.starts_with("Name:"));
     let window = block_on(proc.read_lines("/status", 1, 1)).expect("it reads");
     assert_eq!(window.start_line, 2);

@@ -1,4 +1,4 @@
-//! The change feed of a real disk: changes by this backend and by other programs.
+//! Tests of the change feed of a real disk: changes by this backend and by other programs.
 
 mod outside;
 mod own;
@@ -6,7 +6,7 @@ mod storm;
 
 use vfs_core::watch::Change;
 
-use crate::support::feed::{made_or_gone, next_item, removed};
+use crate::support::feed::{created_without_version, next_item, removed};
 use crate::{Disk, path};
 
 impl Disk {

@@ -1,4 +1,4 @@
-//! Mounts below a root, and a root on a layered file system, as containers have them.
+//! Tests of mounts below a root, and of a root on a layered file system, as containers have them.
 //!
 //! On a layered file system, the first change of a file of a lower layer copies it to the upper one.
 
@@ -18,21 +18,22 @@ use crate::support::{Disk, SECRET, assert_fails, path};
 pub(crate) const MOUNT: &str = "at=$(mktemp -d) && mount -t tmpfs tmpfs $at && cd $at && mkdir lower upper work merged && \
                      mount -t overlay overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
 
-/// Whether both layers are on one file system: only then a file keeps its number when it becomes one of the upper layer.
+/// Whether both layers are on one file system: only then a file has the same inode number after it is copied to the
+/// upper layer.
 #[derive(Clone, Copy)]
 enum LowerLayer {
     OnTheSameDisk,
     OnAnother,
 }
 
-/// The same in a directory of this process, where the lower layer can be filled first.
+/// An overlay mount in a temporary directory, whose lower layer has files before it is mounted.
 struct Layers {
     at: TempDir,
     files: LocalBackend,
 }
 
 impl Layers {
-    /// `lower` are files of the lower layer.
+    /// Mounts an overlay with the files `lower` in its lower layer.
     fn new(durability: Durability, lower: &[&str]) -> Self {
         Self::with(durability, LowerLayer::OnTheSameDisk, lower)
     }
@@ -64,11 +65,11 @@ impl Layers {
         let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| self.at.path().join(name));
         let options =
             format!("userxattr,lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
-        // The backend holds its root, and what is held is not unmounted.
+        // The backend has its root open, and an open file system cannot be unmounted.
         self.files = LocalConfig::new(self.at.path()).open().expect("the root opens");
         let status = Command::new("umount").arg(&merged).status().expect("it runs");
         assert!(status.success(), "umount {}", merged.display());
-        // It takes the number that is free again.
+        // This mount takes the device number that has become free.
         mount(&["-t", "tmpfs", "tmpfs"], &merged);
         mount(&["-t", "overlay", "overlay", "-o", &options], &merged);
         self.files = LocalConfig::new(merged).durability(Durability::Atomic).open().expect("the root opens");
@@ -89,7 +90,7 @@ fn mount(arguments: &[&str], at: &Path) {
     assert!(status.success(), "{arguments:?} at {}", at.display());
 }
 
-/// Runs `test` with both ways of writing.
+/// Runs `test` with both settings of durability.
 fn each(test: impl Fn(Durability)) {
     [Durability::Atomic, Durability::Full].into_iter().for_each(test);
 }
@@ -109,9 +110,9 @@ fn check_changes(durability: Durability, place: LowerLayer) {
 
     let version = read("/edited");
     let edit = EditRequest::new(path("/edited"), "content", "edited").expected_version(version.clone());
-    let looked = block_on(files.edit(&cx, edit.clone().dry_run())).expect("it can be edited");
-    assert_eq!((looked.version, layers.version("/edited")), (version.clone(), version));
-    assert!(!layers.in_upper("edited"), "a look changes nothing");
+    let dry_run = block_on(files.edit(&cx, edit.clone().dry_run())).expect("it can be edited");
+    assert_eq!((dry_run.version, layers.version("/edited")), (version.clone(), version));
+    assert!(!layers.in_upper("edited"), "a dry run changes nothing");
     let edited = block_on(files.edit(&cx, edit)).expect("it is what was read");
     assert_eq!(edited.version, layers.version("/edited"));
 
@@ -143,9 +144,9 @@ pub(crate) fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
 
 pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
     each(|durability| {
-        let layers = Layers::new(durability, &["d/one", "d/below/two", "kept"]);
+        let layers = Layers::new(durability, &["d/one", "d/below/two", "other"]);
         let (cx, files) = (OpContext::new(), &layers.files);
-        // The kernel does not move it.
+        // The kernel cannot move the directory.
         let moved = block_on(files.rename(&cx, RenameRequest::new(path("/d"), path("/e"))));
         let error = moved.expect_err("it lies in a lower layer");
         assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some("/d")), "{error:?}");
@@ -162,17 +163,17 @@ pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
             .map(|entry| entry.expect("it lists").file_name())
             .collect();
         left.sort();
-        assert_eq!(left, ["e", "kept"]);
+        assert_eq!(left, ["e", "other"]);
         assert_eq!(block_on(files.read_text("/e/below/two")).expect("it reads"), "content");
     });
 }
 
 pub(crate) fn a_directory_of_a_lower_layer_that_goes_deep_is_deleted() {
     each(|durability| {
-        // Deeper than descriptors are held for, with files at every end.
+        // The tree is deeper than the number of open descriptors, with files at every end.
         let deep = format!("d{}", "/e".repeat(150));
         let ends = ["d/file".to_owned(), format!("{deep}/file"), format!("{deep}/f/file"), format!("{deep}/g/file")];
-        let layers = Layers::new(durability, &[&["kept"], &ends.each_ref().map(String::as_str)[..]].concat());
+        let layers = Layers::new(durability, &[&["other"], &ends.each_ref().map(String::as_str)[..]].concat());
         let request = DeleteRequest::new(path("/d")).recursive();
         let deleted = block_on(layers.files.delete(&OpContext::new(), request)).expect("it deletes");
         assert_eq!(deleted.files, 4);
@@ -180,7 +181,7 @@ pub(crate) fn a_directory_of_a_lower_layer_that_goes_deep_is_deleted() {
             .expect("it lists")
             .map(|entry| entry.expect("it lists").file_name())
             .collect();
-        assert_eq!(left, ["kept"]);
+        assert_eq!(left, ["other"]);
     });
 }
 

@@ -1,14 +1,14 @@
-//! The kernel's limit of watches, lowered for one process in a user namespace of its own.
+//! Tests of the kernel's limit on watches, lowered for one process in a user namespace of its own.
 
 use vfs_core::watch::{Change, WatchRequest};
 
-use crate::support::feed::{Watch, made_or_gone};
+use crate::support::feed::{Watch, created_without_version};
 use crate::support::{Disk, path};
 
-/// How many directories can be watched there.
+/// Maximum number of directories that can be watched there.
 const LIMIT: usize = 8;
 
-/// Sets the limit of a new user namespace.
+/// Command that sets the limit of a new user namespace.
 pub(crate) const LOWER: &str = "echo 8 > /proc/sys/user/max_inotify_watches";
 
 fn make(disk: &Disk, names: std::ops::Range<usize>) {
@@ -17,7 +17,7 @@ fn make(disk: &Disk, names: std::ops::Range<usize>) {
     }
 }
 
-/// The error that a stream ends with, and the last change before it.
+/// Returns the error with which a stream ends, and the last change before it.
 fn end(mut watch: Watch<'_>) -> (vfs_core::Error, Option<Change>) {
     let mut last = None;
     loop {
@@ -37,7 +37,7 @@ fn assert_is_the_limit(error: &vfs_core::Error, at: &str) {
     assert!(error.for_model().contains("max_user_watches"), "{error}");
 }
 
-pub(crate) fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
+pub(crate) fn a_feed_that_cannot_watch_all_directories_reports_it_and_ends() {
     let disk = Disk::new();
     disk.put("d/f", "x");
     let (watch, other) = (disk.watch_all(), disk.watch(WatchRequest::new(path("/d"))));
@@ -49,14 +49,14 @@ pub(crate) fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
     assert_is_the_limit(&error, "/d");
     assert_eq!(last, Some(Change::Overflow));
 
-    // Nothing of it is held any more: what has room is watched, from now on.
+    // The failed feed has released its watches, so a smaller tree can be watched.
     (0..LIMIT).for_each(|name| std::fs::remove_dir(disk.root().join(name.to_string())).expect("removed"));
     let mut again = disk.watch_all();
     disk.put("d/g", "x");
     assert_eq!(again.merged(), [disk.created("/d/g")]);
 }
 
-pub(crate) fn a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others() {
+pub(crate) fn a_feed_that_cannot_begin_reports_why_and_does_not_affect_others() {
     let disk = Disk::new();
     disk.put("d/f", "x");
     make(&disk, 0..LIMIT);
@@ -67,7 +67,7 @@ pub(crate) fn a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_other
 
     std::fs::create_dir(disk.root().join("d/e")).expect("directories are made");
     disk.put("d/e/g", "x");
-    assert_eq!(watch.next().change, made_or_gone("/d/e"));
-    // Whether it is seen before or after its content was written is a matter of chance.
+    assert_eq!(watch.next().change, created_without_version("/d/e"));
+    // The event may come before or after the content was written, so the version is not checked.
     assert!(matches!(watch.next().change, Change::Created { path, .. } if path.as_str() == "/d/e/g"));
 }

@@ -1,7 +1,7 @@
 //! Tests in namespaces of their own, where file systems are mounted and kernel limits lowered.
 //!
-//! This program starts itself in new namespaces for each trial. If this machine does not let an ordinary user create
-//! them, the trial shows as ignored.
+//! This program starts itself in new namespaces for each trial. If an ordinary user may not create them on this
+//! machine, the trial is reported as ignored.
 
 mod layers;
 mod limit;
@@ -20,9 +20,9 @@ type Test = (&'static str, fn());
 
 /// Tests that run in namespaces of the same kind.
 struct Group {
-    /// What the machine has to permit in them.
+    /// The operation that the machine has to permit in the namespaces.
     need: &'static str,
-    /// The shell command that prepares them, and fails where that is not permitted.
+    /// The shell command that prepares the namespaces, and fails if that is not permitted.
     preparation: &'static str,
     tests: &'static [Test],
 }
@@ -58,8 +58,8 @@ const GROUPS: [Group; 3] = [
         need: "a limit of watches",
         preparation: limit::LOWER,
         tests: tests![
-            limit::a_feed_that_can_no_longer_see_all_says_so_and_ends,
-            limit::a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others,
+            limit::a_feed_that_cannot_watch_all_directories_reports_it_and_ends,
+            limit::a_feed_that_cannot_begin_reports_why_and_does_not_affect_others,
         ],
     },
 ];
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-/// A command in new namespaces of users and mounts, after `preparation`.
+/// Returns a command that runs in new user and mount namespaces, after `preparation`.
 fn prepared(preparation: &str) -> Command {
     let mut command = Command::new("unshare");
     let script = format!("{preparation} && exec \"$@\"");

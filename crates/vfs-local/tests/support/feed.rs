@@ -9,7 +9,7 @@ use vfs_core::{Backend, BackendExt, OpContext, Result, Version};
 
 use super::{Disk, HANG_TIMEOUT, path};
 
-/// The next item of a feed. A test whose item does not come fails.
+/// Returns the next item of a feed. Fails the test if there is none before the timeout.
 #[track_caller]
 pub(crate) fn next_item(events: &mut BoxStream<'static, Result<WatchEvent>>) -> Option<Result<WatchEvent>> {
     let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be built");
@@ -34,7 +34,7 @@ impl Disk {
         self.watch(WatchRequest::default())
     }
 
-    /// The version of a file as it is now.
+    /// Returns the current version of a file.
     pub(crate) fn version(&self, name: &str) -> Option<Version> {
         block_on(self.files.stat_path(name)).expect("it is there").version
     }
@@ -48,7 +48,7 @@ pub(crate) fn removed(name: &str) -> Change {
     Change::Removed { path: path(name) }
 }
 
-pub(crate) fn made_or_gone(name: &str) -> Change {
+pub(crate) fn created_without_version(name: &str) -> Change {
     Change::Created { path: path(name), version: None }
 }
 
@@ -63,7 +63,8 @@ impl Watch<'_> {
         self.item().expect("it does not end by itself").expect("it does not fail")
     }
 
-    /// All events until now. The kernel reports events in order, so those of a directory made here, the mark, come last.
+    /// Returns all events until now. The kernel reports events in order, so those of the mark, a directory that is
+    /// created here, come last.
     #[track_caller]
     pub(crate) fn events(&mut self) -> Vec<WatchEvent> {
         self.marks += 1;
@@ -71,7 +72,7 @@ impl Watch<'_> {
         let mark = self.disk.root().join(&name);
         std::fs::create_dir(&mark).expect("directories are made");
         let mut events = Vec::new();
-        self.until(&made_or_gone(&name), &mut events);
+        self.until(&created_without_version(&name), &mut events);
         // An event whose file could not be examined at once is reported after the rest of its batch.
         std::fs::remove_dir(&mark).expect("it goes");
         self.until(&removed(&name), &mut events);
@@ -94,7 +95,7 @@ impl Watch<'_> {
         self.events().into_iter().map(|event| event.change).collect()
     }
 
-    /// As [`Watch::changes`], but of what another program wrote in several steps, which may be seen apart, as one.
+    /// Returns the changes until now, with several writes of one file by another program merged into one change.
     #[track_caller]
     pub(crate) fn merged(&mut self) -> Vec<Change> {
         let mut merged: Vec<Change> = Vec::new();

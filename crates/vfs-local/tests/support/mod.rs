@@ -1,4 +1,4 @@
-//! A tree on a real disk, shared by the test binaries of this crate.
+//! A temporary tree on a real disk, shared by the test binaries of this crate.
 
 pub(crate) mod feed;
 
@@ -7,13 +7,13 @@ use std::time::Duration;
 use vfs_core::{Error, ErrorKind, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-/// How long a test waits for what a correct backend always does. This bounds a hang and says nothing about speed.
+/// Maximum time that a test waits for an event. It bounds a hang, and is no expectation of speed.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longer than any test takes, for a lock that has to be waited for however slow the disk is.
+/// Timeout of locks that is longer than any test, for slow disks.
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A temporary tree with a `root` that is opened, and an `outside` beside it that holds one file.
+/// A temporary tree with a `root` that is opened, and an `outside` beside it that contains one file.
 pub(crate) struct Disk {
     pub(crate) tree: tempfile::TempDir,
     pub(crate) files: LocalBackend,

@@ -6,10 +6,7 @@ use std::io::Write as _;
 
 fn main() -> std::process::ExitCode {
     vfs_sandbox::sandbox_helper_main();
-    // If this cannot be written, there is nobody to report it to.
-    let _ = writeln!(
-        std::io::stderr(),
-        "vfs-confine is started by sandboxes of agent-vfs; there is nothing to run by hand"
-    );
+    // A failure to write the message cannot be reported either.
+    let _ = writeln!(std::io::stderr(), "vfs-confine is started by sandboxes of agent-vfs and cannot be used by hand");
     std::process::ExitCode::from(2)
 }

@@ -14,7 +14,7 @@ pub(crate) fn copy(path: &Path) -> io::Result<OwnedFd> {
     let program = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let copy = match memfd_create("vfs-confine", flags | MemfdFlags::EXEC) {
-        // Linux before 6.3 does not know the flag and needs none.
+        // Linux before 6.3 neither supports nor needs the flag.
         Err(Errno::INVAL) => memfd_create("vfs-confine", flags),
         made => made,
     };
@@ -31,6 +31,6 @@ pub(crate) fn path(number: i32) -> String {
 
 /// Closes an inherited descriptor, so that the program that this process becomes does not inherit it.
 pub(crate) fn close(number: i32) -> io::Result<()> {
-    // SAFETY: the descriptor was inherited, so that nothing in this process owns it.
+    // SAFETY: the descriptor was inherited, so nothing in this process owns it.
     if unsafe { libc::close(number) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,4 +1,4 @@
-//! Search for trusted programs of the host: those that no command can have changed.
+//! Search for trusted programs of the host, which commands cannot have changed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::protect::open_mount::OpenMount;
 /// Directories that are searched before `PATH`.
 const PROGRAM_DIRECTORIES: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
-/// Finds a trusted program: at `beside`, in the system's directories, or in `PATH`. The error names one that was found and is not
-/// trusted.
+/// Finds a trusted program: at `beside`, in the system's directories, or in `PATH`. If a program was found but is not
+/// trusted, the error has the reason.
 pub(crate) fn find(name: &str, beside: Option<PathBuf>, mounts: &[OpenMount]) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(std::env::split_paths(&path));
@@ -27,8 +27,8 @@ pub(crate) fn find(name: &str, beside: Option<PathBuf>, mounts: &[OpenMount]) ->
     Err(error)
 }
 
-/// Returns the real path of a trusted program, or why it is not trusted: commands can change the files of their mounts, and other
-/// users the files and directories that they may write to.
+/// Returns the real path of a trusted program, or why it is not trusted. Commands can change the files of their mounts,
+/// and other users the files and directories that they may write to.
 pub(crate) fn verify(path: &Path, mounts: &[OpenMount]) -> Result<PathBuf, String> {
     let refused = |why: &str| format!("{} is not run: {why}", path.display());
     if !is_program(path) {
@@ -36,7 +36,7 @@ pub(crate) fn verify(path: &Path, mounts: &[OpenMount]) -> Result<PathBuf, Strin
     }
     let unknown = |errno: Errno| refused(&format!("it cannot be examined ({errno})"));
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let program = rustix::fs::open(path, flags, Mode::empty()).and_then(|held| path_of(&held)).map_err(unknown)?;
+    let program = rustix::fs::open(path, flags, Mode::empty()).and_then(|file| path_of(&file)).map_err(unknown)?;
     for above in program.ancestors() {
         let status = stat(above).map_err(unknown)?;
         let is_shown = |mount: &OpenMount| fstat(&mount.root).is_ok_and(|root| is_same(&root, &status));
@@ -46,15 +46,15 @@ pub(crate) fn verify(path: &Path, mounts: &[OpenMount]) -> Result<PathBuf, Strin
         if is_open_to_others(&status) {
             let place = above.display();
             return Err(refused(&format!(
-                "others may write to {place}; give it to root or yourself, and let nobody else write"
+                "others may write to {place}; change its owner to root or yourself, and let nobody else write to it"
             )));
         }
     }
     Ok(program)
 }
 
-/// Whether a user other than root and the user of this process may change the file. In a directory with the sticky bit, others
-/// can change only their own files.
+/// Returns whether a user other than root and the user of this process may change the file. In a directory with the
+/// sticky bit, others can change only their own files.
 fn is_open_to_others(status: &Stat) -> bool {
     let owner = status.st_uid;
     let is_ours = owner == 0 || owner == rustix::process::geteuid().as_raw();
@@ -65,7 +65,7 @@ fn is_open_to_others(status: &Stat) -> bool {
     !is_ours || (status.st_mode & writable != 0 && !is_sticky)
 }
 
-/// Whether `path` is a regular file that this process may execute.
+/// Returns whether `path` is a regular file that this process may execute.
 fn is_program(path: &Path) -> bool {
     let is_file = stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     is_file && rustix::fs::access(path, Access::EXEC_OK).is_ok()

@@ -1,8 +1,8 @@
 //! Termination signals, which bubblewrap ignores and commands receive.
 //!
-//! A termination signal goes to all processes of a command, those of bubblewrap included. If they ended by it, the kernel would
-//! kill the command before it could clean up. So they ignore the signals, and the helper, which becomes the command, restores the
-//! default.
+//! A termination signal is sent to all processes of a command, including those of bubblewrap. If it ended bubblewrap,
+//! the kernel would kill the command before it could clean up. Bubblewrap therefore ignores the signals, and the
+//! helper, which becomes the command, restores the default.
 #![expect(unsafe_code, reason = "no crate sets what a signal does without a handler")]
 
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) fn restore() -> io::Result<()> {
 
 fn set(disposition: libc::sighandler_t) -> io::Result<()> {
     for signal in TERMINATION {
-        // SAFETY: no handler is set, so that nothing runs when a signal comes; `signal` may be called between `fork` and
+        // SAFETY: no handler is set, so no code runs when a signal arrives; `signal` may be called between `fork` and
         // `exec`.
         if unsafe { libc::signal(signal, disposition) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());

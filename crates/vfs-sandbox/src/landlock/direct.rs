@@ -1,4 +1,4 @@
-//! CommandRunner without namespaces, confined by Landlock and the filter of system calls.
+//! Commands without namespaces, confined by Landlock and the filter of system calls.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,8 @@ use crate::seccomp::Reach;
 /// Harmless devices, and the terminal of the command.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Files about the machine that programs read. Those about processes stay closed, since they are about all processes of the host.
+/// Files about the machine that programs read. Files about processes are not readable, since they show all processes of
+/// the host.
 const MACHINE: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -47,7 +48,7 @@ pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
     rules
 }
 
-/// Returns what the filter has to deny.
+/// Returns the reach that the filter has to restrict.
 pub(crate) fn reach(network: Network) -> Reach {
     match network {
         Network::Off => Reach::Host,

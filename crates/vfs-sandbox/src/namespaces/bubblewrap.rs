@@ -43,13 +43,13 @@ pub(crate) enum Session {
 /// Whether the command sees the processes outside and the name of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outside {
-    /// It has a `/proc` and a host name of its own.
+    /// The command has a `/proc` and a host name of its own.
     Hidden,
-    /// It has those of this process, for containers whose filter forbids others.
+    /// The command has those of this process, for containers whose filter forbids others.
     Visible,
 }
 
-/// How the command is kept from creating namespaces.
+/// How the command is prevented from creating namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedUsers {
     /// By an option of bubblewrap.
@@ -58,7 +58,7 @@ pub(crate) enum NestedUsers {
     LeftToFilter,
 }
 
-/// What the helper needs to mount covers deep in the tree.
+/// Requirements of the helper for mounting covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedMounts {
     /// Nothing: it mounts none.
@@ -82,7 +82,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) written: Vec<(i32, PathBuf)>,
     /// Mounts over the tree, with their paths.
     pub(crate) covers: Vec<(String, BindOver)>,
-    /// What the helper needs to mount covers.
+    /// Requirements of the helper for mounting covers.
     pub(crate) nested: NestedMounts,
     /// A descriptor that stays open as long as a process runs inside.
     pub(crate) lock: Option<i32>,
@@ -93,10 +93,10 @@ pub(crate) struct Plan<'a> {
 /// Returns the arguments for `plan`, up to the command.
 pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
     let mut line = Arguments(Vec::with_capacity(128));
-    apart(&mut line, plan);
-    system(&mut line, plan);
+    add_isolation(&mut line, plan);
+    add_system(&mut line, plan);
     for (at, cover) in &plan.covers {
-        put(&mut line, at, cover);
+        add_cover(&mut line, at, cover);
     }
     line.words(["--remount-ro", "/dev", "--remount-ro", "/"]);
     if let Some(lock) = plan.lock {
@@ -109,7 +109,7 @@ pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
     line.0
 }
 
-fn apart(line: &mut Arguments, plan: &Plan<'_>) {
+fn add_isolation(line: &mut Arguments, plan: &Plan<'_>) {
     line.words(["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]);
     if plan.network == Network::Off {
         line.words(["--unshare-net"]);
@@ -133,7 +133,7 @@ fn apart(line: &mut Arguments, plan: &Plan<'_>) {
     }
 }
 
-fn system(line: &mut Arguments, plan: &Plan<'_>) {
+fn add_system(line: &mut Arguments, plan: &Plan<'_>) {
     for directory in &plan.system.directories {
         line.same("--ro-bind", directory);
     }
@@ -172,17 +172,17 @@ fn system(line: &mut Arguments, plan: &Plan<'_>) {
     }
 }
 
-fn put(line: &mut Arguments, at: &str, cover: &BindOver) {
+fn add_cover(line: &mut Arguments, at: &str, cover: &BindOver) {
     match cover {
         BindOver::Writable(source) => line.bind(Access::Writable, source, at),
         BindOver::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
         BindOver::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
-        BindOver::HiddenDirectory => put_directory(line, at, "0000"),
-        BindOver::EmptyDirectory => put_directory(line, at, "0555"),
+        BindOver::HiddenDirectory => add_directory(line, at, "0000"),
+        BindOver::EmptyDirectory => add_directory(line, at, "0555"),
     }
 }
 
-fn put_directory(line: &mut Arguments, at: &str, mode: &str) {
+fn add_directory(line: &mut Arguments, at: &str, mode: &str) {
     line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
 }
 
@@ -248,15 +248,15 @@ mod tests {
         }
     }
 
-    fn shown(plan: &Plan<'_>) -> String {
+    fn argument_line(plan: &Plan<'_>) -> String {
         let words: Vec<_> = arguments(plan).into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
         words.join(" ")
     }
 
     #[test]
-    fn the_least_that_is_said() {
+    fn minimal_arguments() {
         assert_eq!(
-            shown(&plan(&system())),
+            argument_line(&plan(&system())),
             "--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net \
              --hostname sandbox --die-with-parent --new-session --ro-bind /usr /usr --symlink usr/bin /bin \
              --ro-bind-try /etc/alternatives /etc/alternatives --proc /proc --dev /dev \
@@ -265,9 +265,9 @@ mod tests {
         );
     }
 
-    /// What a setting adds (`+`) or takes away (`-`).
+    /// Arguments that a setting adds (`+`) or removes (`-`).
     #[test]
-    fn each_setting_says_its_part() {
+    fn each_setting_changes_its_arguments() {
         type Change = fn(&mut Plan<'_>);
         let table: &[(&str, Change)] = &[
             ("- --unshare-net", |plan| plan.network = Network::Host),
@@ -312,9 +312,9 @@ mod tests {
         let system = system();
         for (expected, change) in table {
             let mut plan = plan(&system);
-            let before = shown(&plan);
+            let before = argument_line(&plan);
             change(&mut plan);
-            let after = shown(&plan);
+            let after = argument_line(&plan);
             let (sign, words) = expected.split_once(' ').expect("a sign");
             let words = format!(" {words}");
             let contained = |line: &str| format!(" {line} ").contains(&format!("{words} "));

@@ -1,4 +1,4 @@
-//! Files that bubblewrap inherits by descriptor, and the limits of what it can start.
+//! Files that bubblewrap inherits by descriptor, and limits on the length of a command.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ impl InheritedFiles {
         number
     }
 
-    /// Adds a file in memory with this content.
+    /// Adds a file in memory with this content, and returns the number of its descriptor.
     pub(crate) fn add_content(&mut self, bytes: &[u8]) -> Result<i32> {
         let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(no_memory)?;
         let mut left = bytes;
@@ -53,11 +53,12 @@ pub(crate) fn no_memory(errno: Errno) -> Error {
     error.with_source(errno)
 }
 
-/// Refuses a command or environment with which the kernel would not start a shell: inside, only the helper would get that error.
+/// Returns an error if the kernel would not start a shell with this command or environment, since only the helper would
+/// see the error inside the sandbox.
 pub(crate) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
     /// Maximum length of one argument or variable.
     const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-    /// Maximum length of all of them, each with a pointer, whatever the limit of the stack.
+    /// Maximum length of all of them, each with a pointer, for any limit of the stack.
     const MAX_TOTAL_BYTES: u64 = 6 << 20;
     /// Reserve for the other arguments.
     const OTHER_BYTES: usize = 8192;

@@ -15,7 +15,7 @@ use crate::protect::tree_scan::{EntryKind, ScanEntry};
 const MAX_NESTED_COVERS: usize = 4_096;
 
 /// Upper bound on the sockets that are covered in addition if the filter denies all unix sockets. The oldest ones are covered, so
-/// that sockets which a command creates by other means cannot use up the bound.
+/// that sockets that a command creates by other means cannot use up the bound.
 const MAX_DENIED_SOCKETS: usize = 1_024;
 
 /// Returns how the helper covers these entries, each directory before the entries in it. `socket` covers sockets.
@@ -70,14 +70,14 @@ pub(crate) fn nested_entries(
     Ok(nested)
 }
 
-/// Returns when the newest of the sockets that are covered was changed; `None` if all of them are.
+/// Returns the time of change of the newest socket that is covered; `None` if all sockets are covered.
 fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
     let sockets = entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Socket);
     let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
     (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
 }
 
-/// Returns when the kernel last noted a change of the entry, which no process can set.
+/// Returns the time of the last change of the entry, which no process can set.
 fn changed_at(entry: &ScanEntry) -> (i64, u64) {
     (entry.status.st_ctime, entry.status.st_ctime_nsec)
 }

@@ -6,7 +6,7 @@ use rustix::fs::{FileType, lstat, readlink, stat};
 
 use crate::config::Network;
 
-/// User that the command runs as.
+/// User as whom the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// The user who started it.
@@ -89,7 +89,7 @@ impl System {
             match FileType::from_raw_mode(status.st_mode) {
                 FileType::Directory => system.directories.push(path.to_owned()),
                 FileType::Symlink => {
-                    if let Some(target) = target(path) {
+                    if let Some(target) = link_target(path) {
                         system.links.push((target, path.to_owned()));
                     }
                 }
@@ -104,13 +104,13 @@ impl System {
                 _ => {}
             }
         }
-        let there = |paths: &[&str]| paths.iter().map(PathBuf::from).filter(|path| stat(path).is_ok()).collect();
-        system.kernel_settings = there(KERNEL_SETTINGS);
-        system.kernel_memory = there(KERNEL_MEMORY);
+        let existing = |paths: &[&str]| paths.iter().map(PathBuf::from).filter(|path| stat(path).is_ok()).collect();
+        system.kernel_settings = existing(KERNEL_SETTINGS);
+        system.kernel_memory = existing(KERNEL_MEMORY);
         system
     }
 
-    /// Returns whether no mount may be at `path`, since it is in or above a system directory.
+    /// Returns whether `path` is in or above a system directory, so that no mount may be there.
     pub(crate) fn reserves(path: &Path) -> bool {
         let places = ["/etc", "/proc", "/dev", "/sys", "/run"];
         let below =
@@ -119,13 +119,13 @@ impl System {
     }
 }
 
-fn target(link: &Path) -> Option<PathBuf> {
+fn link_target(link: &Path) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let target = readlink(link, Vec::new()).ok()?;
     Some(std::ffi::OsString::from_vec(target.into_bytes()).into())
 }
 
-/// Returns the files of `/etc` that are generated for commands, so that they learn nothing of the host's users and names.
+/// Returns the files of `/etc` that are generated for commands, so that they reveal no users and names of the host.
 pub(crate) fn generated_files(identity: Identity, network: Network) -> Vec<(&'static str, String)> {
     let (user, group) = match identity {
         Identity::Ordinary => (Identity::ORDINARY, Identity::ORDINARY),

@@ -1,4 +1,4 @@
-//! Report of what commands left in the mounts that could make a program of the host run something.
+//! Report of entries that commands left in the mounts and that could make a program of the host run code.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,11 @@ use vfs_core::{Error, ErrorKind, Problem};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::tree_scan::{EntryKind, ScanEntry};
 
-/// An entry: the number of its mount, its path below it, and its device and inode, so that something else in its place is
+/// An entry: the number of its mount, its path below it, and its device and inode, so that a replacement counts as
 /// another entry.
 type Key = (usize, Vec<u8>, u64, u64);
 
-/// Most entries that one response names.
+/// Maximum number of entries that one response names.
 const MAX_PROBLEMS: usize = 100;
 
 /// The entries that are not reported again: those that existed before the first command, and those already reported.
@@ -22,8 +22,8 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct Leftovers(Mutex<Option<HashSet<Key>>>);
 
 impl Leftovers {
-    /// Notes the entries that exist before a command starts. The first call records them as not made by commands; a later call
-    /// forgets entries that are gone, so that they are reported if a command creates them again.
+    /// Notes the entries that exist before a command starts. The first call records them as not created by commands; a
+    /// later call forgets entries that no longer exist, so that they are reported if a command creates them again.
     pub(crate) fn note_existing(&self, entries: &[(usize, ScanEntry)]) {
         let reported = entries.iter().filter(|(_, entry)| is_reported(entry));
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,13 +32,13 @@ impl Leftovers {
                 let existing: HashSet<Key> = reported.map(key).collect();
                 noted.retain(|key| existing.contains(key));
             }
-            // Links are reported once, whoever created them, since they are not covered.
+            // Links are not covered, so each is reported once, even if it existed before.
             None => *noted = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
         }
     }
 
-    /// Returns a problem for each of `entries` that is to be reported and was not yet. If there are more than one response
-    /// names, the rest is counted, and named by later responses.
+    /// Returns a problem for each of `entries` that has not been reported yet. If there are more than one response
+    /// names, the rest is counted, and later responses name it.
     pub(crate) fn new_problems(&self, mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> Vec<Problem> {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = noted.get_or_insert_default();
@@ -61,7 +61,7 @@ impl Leftovers {
         }
         if let Some(mount) = mounts.first().filter(|_| unnamed > 0) {
             let message = format!(
-                "and {unnamed} more entries are new and have a protected name, lead to it or have the shape of a git \
+                "and {unnamed} more new entries have a protected name, cannot be searched or have the shape of a git \
                  repository; later responses name them"
             );
             problems.push(Error::new(ErrorKind::PolicyDenied, message).with_path(&mount.at).into());
@@ -82,22 +82,23 @@ fn message(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::Repository => {
             "this directory is new and has the shape of a git repository, whose configuration can name programs to run; \
-             look at it before git is run in it, and set safe.bareRepository=explicit"
+             inspect it before git runs in it, and set safe.bareRepository=explicit"
         }
         EntryKind::RootRepository => {
             "this directory has become a git repository in shape, whose configuration can name programs to run, and commands \
-             can change it; remove HEAD before git is run in it, and set safe.bareRepository=explicit"
+             can change it; remove HEAD before git runs in it, and set safe.bareRepository=explicit"
         }
         EntryKind::Link => {
-            "this link has a protected name, and what it leads to is not protected; protect the path that it leads to, \
-             or replace the link"
+            "this link has a protected name, and its target is not protected; protect the path that it leads to, or \
+             replace the link"
         }
         EntryKind::Unlistable => {
-            "this directory is new and cannot be searched for what commands left in it; make it readable and look at it, or \
-             remove it"
+            "this directory is new and cannot be searched for entries that commands left in it; make it readable and \
+             inspect it, or remove it"
         }
         EntryKind::Name(_) | EntryKind::Socket => {
-            "this is new and has a protected name; look at it before a program outside of the sandbox uses it, or remove it"
+            "this entry is new and has a protected name; inspect it before a program outside of the sandbox uses it, or \
+             remove it"
         }
     }
 }
@@ -109,8 +110,8 @@ fn file_id(status: &Stat) -> FileId {
     (status.st_dev, status.st_ino)
 }
 
-/// Returns the files that are covered in commands, if there is a link to compare with them. Those of a mount that cannot be read
-/// are missing, so more links are reported.
+/// Returns the files that are covered in commands, if there is a link to compare with them. Files of a mount that
+/// cannot be read are missing, so more links are reported.
 fn covered_files(mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
     if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
         return HashSet::new();
@@ -118,7 +119,7 @@ fn covered_files(mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> HashSe
     let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));
     let covered = mounts.iter().filter_map(|mount| mount.path_covers(None).ok()).flatten();
     let covered =
-        covered.filter(|(_, what, _)| *what != PathCover::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
+        covered.filter(|(_, what, _)| *what != PathCover::InPlace).filter_map(|(_, _, file)| fstat(file).ok());
     found.chain(covered.map(|status| file_id(&status))).collect()
 }
 

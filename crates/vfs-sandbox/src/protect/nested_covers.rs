@@ -1,8 +1,9 @@
-//! Mounts over protected entries deep in a tree, which the helper makes by descriptors.
+//! Mounts over protected entries deep in a tree, which the helper creates through descriptors.
 //!
-//! Bubblewrap resolves paths, and creates missing ones. That is safe if running commands cannot change the directories on the way,
-//! because they have the same covers. Below a directory that they can change, they could make it create a file outside. The helper
-//! opens each entry, compares it with the one that was found, and covers that file, even after a rename.
+//! Bubblewrap resolves paths, and creates missing ones. That is safe if running commands cannot change the directories
+//! on the way, because they have the same covers. Below a directory that commands can change, they could make
+//! bubblewrap create a file outside. The helper opens each entry, compares it with the one that was found, and covers
+//! that file, even after a rename.
 #![expect(unsafe_code, reason = "no crate makes these calls")]
 
 use std::ffi::{OsStr, OsString};
@@ -26,7 +27,7 @@ pub(crate) const HIDDEN_DIRECTORY: &str = "/run/vfs-hidden-directory";
 /// How an entry is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedCover {
-    /// By itself, mounted read-only.
+    /// By a read-only mount of the entry itself.
     ReadOnly,
     HiddenFile,
     HiddenDirectory,
@@ -42,10 +43,10 @@ impl NestedCover {
 /// An entry to cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NestedEntry {
-    /// Its path in the sandbox.
+    /// Path of the entry in the sandbox.
     pub(crate) path: OsString,
     pub(crate) cover: NestedCover,
-    /// Its device and inode, if known.
+    /// Device and inode of the entry, if it is to be verified.
     pub(crate) file: Option<(u64, u64)>,
 }
 
@@ -69,7 +70,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
     let entry = |record: &[u8]| {
         let mut fields = record.strip_suffix(&[0])?.splitn(4, |byte| *byte == b' ');
         let word = fields.next()?;
-        let (cover, _) = NestedCover::WORDS.into_iter().find(|(_, known)| word == [*known])?;
+        let (cover, _) = NestedCover::WORDS.into_iter().find(|(_, other)| word == [*other])?;
         let file = (number(fields.next()?)?, number(fields.next()?)?);
         let path = OsString::from_vec(fields.next()?.to_vec());
         Some(NestedEntry { path, cover, file: Some(file).filter(|(_, inode)| *inode != 0) })
@@ -77,14 +78,15 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
     records.map(entry).collect()
 }
 
-/// Mounts the listed covers in a new mount namespace, and drops the capability that this takes.
+/// Mounts the listed covers in a new mount namespace, and drops the capability that mounting needs.
 ///
 /// The first process of the sandbox stays in the old mount namespace, which Landlock denies to commands.
 pub(crate) fn mount_covers() -> Result<(), String> {
     let bytes = read_file(LIST).map_err(|error| format!("the list of covers cannot be read: {error}"))?;
     let entries = decode(&bytes).ok_or("the list of covers is damaged")?;
     // SAFETY: this process has one thread, and shares no table of descriptors with another one.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|errno| format!("no mounts can be made: {errno}"))?;
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+        .map_err(|errno| format!("no mount namespace can be created: {errno}"))?;
     let hidden = |path: &str| open(path, TARGET, Mode::empty()).map_err(|errno| format!("{path} is missing: {errno}"));
     let (hidden_file, hidden_directory) = (hidden(HIDDEN_FILE)?, hidden(HIDDEN_DIRECTORY)?);
     let mut closed: Vec<Vec<u8>> = Vec::new();
@@ -92,24 +94,24 @@ pub(crate) fn mount_covers() -> Result<(), String> {
         if closed.iter().any(|above| entry.path.as_bytes().starts_with(above)) {
             continue;
         }
-        let unmade = |errno: Errno| format!("{} cannot be covered: {errno}", display(&entry.path));
+        let not_covered = |errno: Errno| format!("{} cannot be covered: {errno}", display(&entry.path));
         let target = match find(entry)? {
             CoverTarget::Entry(target) => target,
             CoverTarget::ClosedDirectory(directory, path) => {
-                mount_over(&hidden_directory, &directory).map_err(unmade)?;
+                mount_over(&hidden_directory, &directory).map_err(not_covered)?;
                 closed.push(path);
                 continue;
             }
-            CoverTarget::Gone => continue,
+            CoverTarget::Vanished => continue,
         };
         let cover = match entry.cover {
             NestedCover::ReadOnly => &target,
             NestedCover::HiddenFile | NestedCover::DeniedSocket => &hidden_file,
             NestedCover::HiddenDirectory => &hidden_directory,
         };
-        mount_over(cover, &target).map_err(unmade)?;
+        mount_over(cover, &target).map_err(not_covered)?;
     }
-    // The working directory is still the one below the covers.
+    // Enter the working directory again: it is still the one below the covers.
     let directory = getcwd(Vec::new()).map_err(|errno| format!("the working directory is unknown: {errno}"))?;
     chdir(&directory).map_err(|errno| format!("{} cannot be entered: {errno}", directory.to_string_lossy()))?;
     let nothing = CapabilitySet::empty();
@@ -117,7 +119,7 @@ pub(crate) fn mount_covers() -> Result<(), String> {
     set_capabilities(None, nothing).map_err(|errno| format!("a capability cannot be given up: {errno}"))
 }
 
-/// Reads a file that bubblewrap made for the helper.
+/// Reads a file that bubblewrap created for the helper.
 pub(crate) fn read_file(path: &str) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -132,17 +134,17 @@ const TARGET: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 #[derive(Debug)]
 enum CoverTarget {
     Entry(OwnedFd),
-    /// A directory above the entry that this process may not search, with its path and a final `/`. Its owner could change
-    /// that, so all of it is hidden.
+    /// A directory above the entry that this process may not search, with its path and a final `/`. The owner could
+    /// permit the search, so the whole directory is hidden.
     ClosedDirectory(OwnedFd, Vec<u8>),
-    /// Nothing: the entry has vanished, which is allowed.
-    Gone,
+    /// None: the entry has vanished, which is allowed.
+    Vanished,
 }
 
-/// Finds an entry and verifies that it is the file that was found before.
+/// Finds an entry and verifies that it is the file that the scan found.
 fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     let replaced = || match entry.cover {
-        NestedCover::DeniedSocket => Ok(CoverTarget::Gone),
+        NestedCover::DeniedSocket => Ok(CoverTarget::Vanished),
         _ => {
             let path = display(&entry.path);
             Err(format!("{path} was replaced while the command was started, which is not run; try again"))
@@ -150,18 +152,19 @@ fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     };
     let root = open("/", TARGET, Mode::empty()).map_err(|errno| format!("the root cannot be opened: {errno}"))?;
     let names = entry.path.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-    let (mut held, mut path) = (root, vec![b'/']);
+    let (mut file, mut path) = (root, vec![b'/']);
     for name in names {
-        held = match openat(&held, OsStr::from_bytes(name), TARGET, Mode::empty()) {
+        file = match openat(&file, OsStr::from_bytes(name), TARGET, Mode::empty()) {
             Ok(next) => next,
-            Err(Errno::ACCESS) => return Ok(CoverTarget::ClosedDirectory(held, path)),
+            Err(Errno::ACCESS) => return Ok(CoverTarget::ClosedDirectory(file, path)),
             Err(_) => return replaced(),
         };
         path.extend_from_slice(name);
         path.push(b'/');
     }
-    let is_same = entry.file.is_none_or(|file| fstat(&held).is_ok_and(|status| file == (status.st_dev, status.st_ino)));
-    if is_same { Ok(CoverTarget::Entry(held)) } else { replaced() }
+    let is_same =
+        entry.file.is_none_or(|expected| fstat(&file).is_ok_and(|status| expected == (status.st_dev, status.st_ino)));
+    if is_same { Ok(CoverTarget::Entry(file)) } else { replaced() }
 }
 
 /// Mounts `cover` read-only on `target`.
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_is_not_covered() {
+    fn a_replaced_entry_is_not_covered() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a/.env");
         rustix::fs::symlinkat("/etc", CWD, directory.path().join("link")).expect("a link");
@@ -237,7 +240,7 @@ mod tests {
         find(&entry(directory.path().join("missing"), None)).expect_err("nothing is there");
         let socket = |path, file| NestedEntry { cover: NestedCover::DeniedSocket, ..entry(path, file) };
         let [missing, replaced] = ["missing", "a"].map(|name| socket(directory.path().join(name), Some((0, 0))));
-        assert!(matches!(find(&missing), Ok(CoverTarget::Gone)));
-        assert!(matches!(find(&replaced), Ok(CoverTarget::Gone)));
+        assert!(matches!(find(&missing), Ok(CoverTarget::Vanished)));
+        assert!(matches!(find(&replaced), Ok(CoverTarget::Vanished)));
     }
 }

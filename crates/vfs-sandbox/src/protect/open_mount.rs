@@ -1,4 +1,4 @@
-//! Mounts of a sandbox: directories of the host, held open.
+//! Mounts of a sandbox: open directories of the host.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use crate::namespaces::system::System;
 use crate::protect::placeholders::{PathState, Placeholders};
 use crate::stamp::{Exposed, exposed_below};
 
-/// A mount whose directory is held open, so that commands and file tools use the same directory after a rename.
+/// A mount whose directory stays open, so that commands and file tools use the same directory after a rename.
 #[derive(Debug)]
 pub(crate) struct OpenMount {
     pub(crate) at: VfsPath,
@@ -72,8 +72,8 @@ impl OpenMount {
                 opened_mounts.iter().find(|other| opened.overlaps(&other.directory) || opened.is_same_directory(other))
             {
                 let message = format!(
-                    "its directory and that of {} have files in common, which one would show without what protects \
-                     them in the other; mount directories that lie side by side",
+                    "the directory of this mount and that of {} have files in common, so files that are protected in \
+                     one would be unprotected in the other; mount directories that lie side by side",
                     other.at
                 );
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
@@ -82,15 +82,15 @@ impl OpenMount {
         }
         for tool in tools {
             // A missing tool is not shown.
-            let Ok(real) = real(tool) else { continue };
+            let Ok(real) = real_path(tool) else { continue };
             if exposed_below(&real) != Exposed::Below(Vec::new()) {
                 let message = format!("the tools at {} {EXPOSES_STAMPS}", tool.display());
                 return Err(Error::invalid_argument(message));
             }
             if let Some(mount) = opened_mounts.iter().find(|mount| mount.overlaps(&real)) {
                 let message = format!(
-                    "the tools at {} and the directory of this mount have files in common, which one would show \
-                     without what protects them in the other; keep tools elsewhere",
+                    "the tools at {} and the directory of this mount have files in common, so files that are protected \
+                     in the mount would be unprotected among the tools; put the tools elsewhere",
                     tool.display()
                 );
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
@@ -99,19 +99,19 @@ impl OpenMount {
         Ok(opened_mounts)
     }
 
-    /// Whether the directory and `other` are the same, or one lies below the other.
+    /// Returns whether the directory and `other` are the same, or one lies below the other.
     fn overlaps(&self, other: &Path) -> bool {
         self.directory.starts_with(other) || other.starts_with(&self.directory)
     }
 
-    /// Whether both mounts show the same directory, by whatever path.
+    /// Returns whether both mounts show the same directory, possibly by different paths.
     fn is_same_directory(&self, other: &Self) -> bool {
         let [own, other] = [&self.root, &other.root].map(rustix::fs::fstat);
         own.is_ok_and(|own| other.is_ok_and(|other| is_same(&own, &other)))
     }
 
     async fn open(mount: &Mount, settings: &SandboxConfig) -> Result<Self> {
-        let stamps = real(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_stamps(&directory))?;
+        let stamps = real_path(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_stamps(&directory))?;
         let protected: Vec<_> = settings.protected.iter().cloned().chain(stamps.iter().cloned()).collect();
         // File tools check the real location, since commands can exchange links meanwhile.
         let config = protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
@@ -124,7 +124,7 @@ impl OpenMount {
         let files = config.open()?;
         let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
         let directory = path_of(&root)
-            .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not there").with_source(errno))?;
+            .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not mounted").with_source(errno))?;
         if exposed_stamps(&directory)? != stamps {
             return Err(Error::new(ErrorKind::Busy, "the directory was replaced while it was opened; try again"));
         }
@@ -132,13 +132,13 @@ impl OpenMount {
         Ok(Self { at: mount.at.clone(), access: mount.access, files, root, protected, exposes_stamps, directory })
     }
 
-    /// Returns the path on the host, and device and inode of the directory.
+    /// Returns the path on the host, and the device and inode of the directory.
     pub(crate) fn identity(&self) -> (&Path, Option<(u64, u64)>) {
         let status = rustix::fs::fstat(&self.root).ok();
         (&self.directory, status.map(|status| (status.st_dev, status.st_ino)))
     }
 
-    /// Whether commands see the directory at its path on the host.
+    /// Returns whether commands see the directory at its path on the host.
     pub(crate) fn is_in_place(&self) -> bool {
         self.directory.to_str() == Some(self.at.as_str())
     }
@@ -148,47 +148,50 @@ impl OpenMount {
     /// A missing path is left out. With `placeholders`, one is created if commands could create the path.
     pub(crate) fn path_covers(&self, placeholders: Option<&Placeholders>) -> Result<Vec<(String, PathCover, OwnedFd)>> {
         let placeholders = placeholders.filter(|_| self.access == Access::ReadWrite);
-        let mut kept = BTreeMap::new();
+        let mut covers = BTreeMap::new();
         let mut protected: Vec<_> = self.protected.iter().collect();
         protected.sort_by(|one, other| one.path.cmp(&other.path));
         for one in protected {
-            self.cover_path(one, placeholders, &mut kept).map_err(|error| error.with_path(&self.path_of(one)))?;
+            self.cover_path(one, placeholders, &mut covers).map_err(|error| error.with_path(&self.path_of(one)))?;
         }
-        Ok(kept.into_iter().map(|(path, (what, held))| (path, what, held)).collect())
+        Ok(covers.into_iter().map(|(path, (what, file))| (path, what, file)).collect())
     }
 
     fn cover_path(
         &self,
         protected: &Protected,
         mut placeholders: Option<&Placeholders>,
-        kept: &mut BTreeMap<String, (PathCover, OwnedFd)>,
+        covers: &mut BTreeMap<String, (PathCover, OwnedFd)>,
     ) -> Result<()> {
         let mut path = String::new();
         let mut directory: Option<OwnedFd> = None;
         let mut components = protected.path.components().peekable();
         let unknown = |errno: Errno| unprotectable("it cannot be examined", errno);
-        let unmade = |errno: Errno| unprotectable("nothing can be put in its place while it is missing", errno);
+        let no_placeholder =
+            |errno: Errno| unprotectable("no placeholder can be created for it while it is missing", errno);
         while let Some(component) = components.next() {
             let below = directory.as_ref().unwrap_or(&self.root);
             let is_parent = components.peek().is_some();
             path.push('/');
             path.push_str(component);
-            match kept.get(&path) {
-                // CommandRunner see nothing below it.
+            match covers.get(&path) {
+                // Commands see nothing below it.
                 Some((PathCover::HiddenFile | PathCover::HiddenDirectory | PathCover::Placeholder, _)) => return Ok(()),
-                // CommandRunner cannot create anything below it.
+                // Commands cannot create anything below it.
                 Some((PathCover::ReadOnly, _)) => placeholders = None,
                 _ => {}
             }
             let state = match placeholders {
-                Some(placeholders) if is_parent => Some(placeholders.create_parent(below, component).map_err(unmade)?),
-                Some(placeholders) => Some(placeholders.create(below, component).map_err(unmade)?),
+                Some(placeholders) if is_parent => {
+                    Some(placeholders.create_parent(below, component).map_err(no_placeholder)?)
+                }
+                Some(placeholders) => Some(placeholders.create(below, component).map_err(no_placeholder)?),
                 None => None,
             };
             match state {
-                Some(PathState::Unmakeable) => return Ok(()),
-                Some(PathState::Placeholder(held)) => {
-                    kept.insert(path, (PathCover::Placeholder, held));
+                Some(PathState::NotCreatable) => return Ok(()),
+                Some(PathState::Placeholder(file)) => {
+                    covers.insert(path, (PathCover::Placeholder, file));
                     return Ok(());
                 }
                 Some(PathState::Existing) | None => {}
@@ -201,12 +204,12 @@ impl OpenMount {
             };
             let status = rustix::fs::fstat(&found).map_err(unknown)?;
             if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
-                let why = "it is a link, or below one; protect what it leads to, or replace it";
+                let why = "it is a link, or below one; protect its target, or replace it";
                 return Err(unprotectable(why, Errno::LOOP));
             }
             if is_parent {
-                let held = duplicate(&found)?;
-                kept.entry(path.clone()).or_insert((PathCover::InPlace, held));
+                let file = duplicate(&found)?;
+                covers.entry(path.clone()).or_insert((PathCover::InPlace, file));
                 directory = Some(found);
                 continue;
             }
@@ -215,7 +218,7 @@ impl OpenMount {
                 Protection::Hidden if FileType::from_raw_mode(status.st_mode).is_dir() => PathCover::HiddenDirectory,
                 Protection::Hidden => PathCover::HiddenFile,
             };
-            kept.insert(path.clone(), (what, found));
+            covers.insert(path.clone(), (what, found));
         }
         Ok(())
     }
@@ -225,6 +228,7 @@ impl OpenMount {
     }
 }
 
+/// Reason for which a directory is refused, after its name.
 const EXPOSES_STAMPS: &str = "would show commands the directory in which sandboxes record that their self-test passed; show a \
                               directory beside it or below it";
 
@@ -239,7 +243,7 @@ fn exposed_stamps(directory: &Path) -> Result<Vec<Protected>> {
     }
 }
 
-fn real(path: &Path) -> std::result::Result<PathBuf, Errno> {
+fn real_path(path: &Path) -> std::result::Result<PathBuf, Errno> {
     path_of(&rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 

@@ -1,8 +1,9 @@
 //! Placeholder directories for missing protected paths, present only while commands run.
 //!
-//! Only an existing path can be covered. Without a placeholder, a command could create a missing one: a repository with hooks,
-//! which the next user would run, or a link, which bubblewrap would follow at the start of another command. Since every command
-//! has every protected path covered, none can move, replace or remove a placeholder, and bubblewrap finds what was checked.
+//! Only an existing path can be covered. Without a placeholder, a command could create a missing one: a repository with
+//! hooks, which the next user would run, or a link, which bubblewrap would follow at the start of another command.
+//! Since every command has every protected path covered, none can move, replace or remove a placeholder, and bubblewrap
+//! finds the entry that was checked.
 //!
 //! A placeholder is a directory even for `.env`, which is usually a file: git does not list empty directories.
 
@@ -24,14 +25,14 @@ const MODE: u32 = 0o1500;
 /// Mode given to a placeholder that stays because it is no longer empty.
 const ORDINARY_MODE: u32 = 0o755;
 
-/// Time of modification of a placeholder on a file system that does not keep its mode, as FUSE and FAT file systems may not:
-/// 2001-02-03 04:05:06 UTC. It is even, since FAT keeps two seconds.
+/// Modification time of a placeholder on a file system that does not store its mode, as some FUSE and FAT file systems:
+/// 2001-02-03 04:05:06 UTC. The seconds are even, since FAT stores times in steps of two seconds.
 const MARK: Timespec = Timespec { tv_sec: 981_173_106, tv_nsec: 0 };
 
 /// The placeholders of one sandbox.
 ///
-/// Other sandboxes may use the same ones: each holds a lock on those that it uses, and only the last one removes them.
-/// CommandRunner see covers in their place, so they cannot take that lock.
+/// Other sandboxes may use the same placeholders: each sandbox has a lock on those that it uses, and only the last one
+/// removes them. Commands see covers in place of placeholders, so they cannot take that lock.
 #[derive(Debug)]
 pub(crate) struct Placeholders {
     /// A file in memory on which each running command has a lock.
@@ -43,7 +44,7 @@ pub(crate) struct Placeholders {
 struct Placeholder {
     directory: OwnedFd,
     name: String,
-    held: OwnedFd,
+    file: OwnedFd,
     /// The mode at the time it was opened.
     mode: u32,
     role: Role,
@@ -51,11 +52,12 @@ struct Placeholder {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It stands for a missing protected path.
+    /// The directory stands for a missing protected path.
     Placeholder,
-    /// It is a missing parent directory of a placeholder.
+    /// The directory is the parent of a placeholder, and was missing.
     Parent,
-    /// It may be a placeholder that another sandbox has not marked yet, and is locked so that it stays.
+    /// The directory may be a placeholder that another sandbox has not marked yet, and is locked so that it is not
+    /// removed.
     Locked,
 }
 
@@ -66,7 +68,7 @@ pub(crate) enum PathState {
     /// Another entry has the name.
     Existing,
     /// The path is missing and this process may not create it, so commands cannot either.
-    Unmakeable,
+    NotCreatable,
 }
 
 /// Maximum number of attempts at a path that another sandbox creates or removes at the same time.
@@ -83,8 +85,8 @@ impl Placeholders {
         Ok(Self { running: memfd_create("sandbox", MemfdFlags::CLOEXEC)?, used: Mutex::default() })
     }
 
-    /// Returns a locked descriptor that a command has to hold open while it runs.
-    pub(crate) fn hold(&self) -> Result<OwnedFd, Errno> {
+    /// Returns a locked descriptor that has to stay open in a command while it runs.
+    pub(crate) fn lock_for_command(&self) -> Result<OwnedFd, Errno> {
         let _used = self.used();
         let path = format!("/proc/self/fd/{}", self.running.as_raw_fd());
         let lock = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -99,42 +101,42 @@ impl Placeholders {
             let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(status) => status,
                 Err(Errno::NOENT) => match mkdirat(directory, name, Mode::from_raw_mode(MODE)) {
-                    // Look again: another process may have replaced it.
+                    // Check again: another process may have replaced it.
                     Ok(()) => {
                         mark(directory, name)?;
                         continue;
                     }
                     Err(Errno::EXIST) => continue,
-                    Err(errno) => return not_made(errno),
+                    Err(errno) => return state_after(errno),
                 },
-                Err(errno) => return not_made(errno),
+                Err(errno) => return state_after(errno),
             };
-            if let Some(known) = used.iter().find(|known| known.is(&status)) {
-                return known.state();
+            if let Some(existing) = used.iter().find(|placeholder| placeholder.matches(&status)) {
+                return existing.state();
             }
-            let role = match kind(&status) {
+            let role = match role_of(&status) {
                 Some(role) => role,
                 None => return Ok(PathState::Existing),
             };
-            let held = match open(directory, name) {
-                Ok(held) => held,
-                // It belongs to another user.
+            let file = match open(directory, name) {
+                Ok(file) => file,
+                // The directory belongs to another user.
                 Err(Errno::ACCESS) => return Ok(PathState::Existing),
                 Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
                 Err(_) => continue,
             };
-            if flock(&held, FlockOperation::NonBlockingLockShared).is_err() {
+            if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
                 std::thread::sleep(RETRY_DELAY);
                 continue;
             }
             let placeholder = Placeholder {
                 directory: rustix::io::fcntl_dupfd_cloexec(directory, 0)?,
                 name: name.to_owned(),
-                held,
+                file,
                 mode: status.st_mode,
                 role,
             };
-            // It may have been removed before it was locked.
+            // The directory may have been removed before it was locked.
             if placeholder.is_in_place() {
                 let there = placeholder.state();
                 used.push(placeholder);
@@ -150,17 +152,17 @@ impl Placeholders {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => return Ok(PathState::Existing),
             Err(Errno::NOENT) => {}
-            Err(errno) => return not_made(errno),
+            Err(errno) => return state_after(errno),
         }
         match mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(PathState::Existing),
-            Err(errno) => return not_made(errno),
+            Err(errno) => return state_after(errno),
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let held = openat(directory, name, flags, Mode::empty())?;
+        let file = openat(directory, name, flags, Mode::empty())?;
         let directory = rustix::io::fcntl_dupfd_cloexec(directory, 0)?;
-        used.push(Placeholder { directory, name: name.to_owned(), held, mode: 0, role: Role::Parent });
+        used.push(Placeholder { directory, name: name.to_owned(), file, mode: 0, role: Role::Parent });
         Ok(PathState::Existing)
     }
 
@@ -170,7 +172,7 @@ impl Placeholders {
         if used.is_empty() || !self.is_idle() {
             return;
         }
-        // A lock of this sandbox would keep its own placeholder.
+        // A lock of this sandbox would prevent the removal of its own placeholder.
         used.retain(|placeholder| placeholder.role != Role::Locked);
         // A placeholder below another one was created after it.
         for placeholder in used.drain(..).rev() {
@@ -180,7 +182,7 @@ impl Placeholders {
         let _ = flock(&self.running, FlockOperation::Unlock);
     }
 
-    /// Whether no command runs. If so, the lock taken here delays new commands until it is released.
+    /// Returns whether no command runs. If so, the lock that this takes delays new commands until it is released.
     fn is_idle(&self) -> bool {
         // A process that was just started inherits the locks of other commands until it closes them.
         (0..MAX_RETRIES).any(|moment| {
@@ -198,29 +200,29 @@ impl Placeholders {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        // The next sandbox of the directory removes the placeholders of a command that is still ending.
+        // If a command is still ending, the next sandbox of the directory removes its placeholders.
         self.clear();
     }
 }
 
 impl Placeholder {
-    /// Returns whether an entry with this status is this placeholder, as it was found.
-    fn is(&self, status: &Stat) -> bool {
+    /// Returns whether an entry with this status is this placeholder, with an unchanged mode.
+    fn matches(&self, status: &Stat) -> bool {
         self.role != Role::Parent
             && self.mode == status.st_mode
-            && fstat(&self.held).is_ok_and(|held| is_same(&held, status))
+            && fstat(&self.file).is_ok_and(|file| is_same(&file, status))
     }
 
     fn state(&self) -> Result<PathState, Errno> {
         if self.role != Role::Placeholder {
             return Ok(PathState::Existing);
         }
-        rustix::io::fcntl_dupfd_cloexec(&self.held, 0).map(PathState::Placeholder)
+        rustix::io::fcntl_dupfd_cloexec(&self.file, 0).map(PathState::Placeholder)
     }
 
     fn is_in_place(&self) -> bool {
         let there = statat(&self.directory, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-        there.is_ok_and(|there| fstat(&self.held).is_ok_and(|held| is_same(&there, &held)))
+        there.is_ok_and(|there| fstat(&self.file).is_ok_and(|file| is_same(&there, &file)))
     }
 
     /// Removes the placeholder, unless it was filled or replaced on the host, or another sandbox uses it.
@@ -232,22 +234,22 @@ impl Placeholder {
             }
             return;
         }
-        if flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_err() || !self.is_in_place() {
+        if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_err() || !self.is_in_place() {
             return;
         }
-        let Ok(status) = fstat(&self.held) else { return };
+        let Ok(status) = fstat(&self.file) else { return };
         let is_removed =
             status.st_mode == self.mode && unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR).is_ok();
         if !is_removed {
             // The directory is in use. If its mode cannot be changed, it stays read-only, which is harmless.
             let mode = if is_unwritable(&status) { ORDINARY_MODE } else { status.st_mode & 0o777 };
-            let _ = fchmod(&self.held, Mode::from_raw_mode(mode));
+            let _ = fchmod(&self.file, Mode::from_raw_mode(mode));
         }
     }
 }
 
-/// Returns what an entry with this status is, whichever process made it; `None` for one that is no placeholder.
-fn kind(status: &Stat) -> Option<Role> {
+/// Returns the role of an entry with this status, whichever process created it; `None` if it is no placeholder.
+fn role_of(status: &Stat) -> Option<Role> {
     let is_sticky = status.st_mode & libc::S_ISVTX != 0;
     if !FileType::from_raw_mode(status.st_mode).is_dir() {
         None
@@ -263,15 +265,15 @@ fn is_unwritable(status: &Stat) -> bool {
 }
 
 /// Returns the state of a path that could not be created. Below a file, no path can exist while the file does.
-fn not_made(errno: Errno) -> Result<PathState, Errno> {
+fn state_after(errno: Errno) -> Result<PathState, Errno> {
     match errno {
-        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(PathState::Unmakeable),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(PathState::NotCreatable),
         errno => Err(errno),
     }
 }
 
-/// Marks a directory that was just made, if its mode does not. One that cannot be opened or marked is taken for a user's: it is
-/// covered as well, and stays.
+/// Marks a new directory by its modification time, unless its mode marks it already. A directory that cannot be opened
+/// or marked counts as one of the user: it is covered as well, but not removed.
 fn mark(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let made = match open(directory, name) {
         Ok(made) => made,
@@ -281,7 +283,7 @@ fn mark(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
         }
         Err(_) => return Ok(()),
     };
-    if kind(&fstat(&made)?) != Some(Role::Placeholder) {
+    if role_of(&fstat(&made)?) != Some(Role::Placeholder) {
         let _ = futimens(&made, &Timestamps { last_access: MARK, last_modification: MARK });
     }
     Ok(())
@@ -306,11 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn they_go_with_the_last_command_of_the_last_sandbox() {
+    fn placeholders_are_removed_after_the_last_command_of_the_last_sandbox() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let (one, other) = (Placeholders::new().expect("made"), Placeholders::new().expect("made"));
-        let command = one.hold().expect("a lock");
+        let command = one.lock_for_command().expect("a lock");
         for placeholders in [&one, &other, &one] {
             for name in [".git", ".env"] {
                 assert!(matches!(placeholders.create(&root, name), Ok(PathState::Placeholder(_))));
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_made_stays() {
+    fn changed_placeholders_are_not_removed() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let placeholders = Placeholders::new().expect("made");
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_leads_to_one_goes_where_it_is_empty() {
+    fn an_empty_parent_of_a_placeholder_is_removed() {
         for (has_more, left) in [(false, &[][..]), (true, &["keys"])] {
             let directory = tempfile::tempdir().expect("a directory");
             let root = opened(&directory);
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_users_made_is_not() {
+    fn placeholders_of_a_killed_process_are_removed_and_directories_of_users_are_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         mkdirat(&root, ".git", Mode::from_raw_mode(MODE)).expect("made");
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_mode_was_not_kept_is_known_by_its_time() {
+    fn a_placeholder_without_its_mode_is_recognised_by_its_time() {
         for mode in [MODE & 0o777, 0o755] {
             let directory = tempfile::tempdir().expect("a directory");
             let root = opened(&directory);
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_one_stays_while_another_sandbox_uses_it() {
+    fn a_possible_placeholder_stays_while_another_sandbox_uses_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_a_user_gave_it_stays() {
+    fn a_mode_that_a_user_sets_stays() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let placeholders = Placeholders::new().expect("made");

@@ -25,7 +25,7 @@ pub(crate) struct ScanRules {
     max_entries: u64,
 }
 
-/// The reason for which a scan returns an entry.
+/// Reason for which a scan returns an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     /// The entry has a protected name.
@@ -34,12 +34,12 @@ pub(crate) enum EntryKind {
     Link,
     /// The entry is a directory that git takes for a repository, whatever its name.
     Repository,
-    /// The mount itself is such a directory. CommandRunner have to be able to change it, so it is not covered.
+    /// The mount itself is such a directory. Commands have to be able to change it, so it is not covered.
     RootRepository,
     /// The entry is a unix socket.
     Socket,
-    /// The entry is a directory that this process may not list or search. Its owner could change that, and a command that
-    /// knows a name in it could read that file.
+    /// The entry is a directory that this process may not list or search. Its owner could permit that, and a command
+    /// can open an entry of a directory that it may search by the name of the entry.
     Unlistable,
 }
 
@@ -57,7 +57,7 @@ impl ScanEntry {
         FileType::from_raw_mode(self.status.st_mode) == FileType::Directory
     }
 
-    /// Whether it is covered in commands.
+    /// Returns whether the entry is covered in commands.
     pub(crate) fn is_covered(&self) -> bool {
         !matches!(self.kind, EntryKind::Link | EntryKind::RootRepository)
     }
@@ -96,7 +96,7 @@ impl ScanRules {
     }
 
     fn protection(&self, name: &[u8]) -> Option<Protection> {
-        // A file system may fold case, so what differs by it alone is taken for the same.
+        // A file system may fold case, so names that differ only in case count as equal.
         std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
     }
 
@@ -110,19 +110,19 @@ impl ScanRules {
     }
 }
 
-/// Maximum depth of a directory that is listed. Paths below it are far longer than a system call accepts.
+/// Maximum depth of a directory that is listed. Paths at this depth are far longer than a system call accepts.
 const MAX_DEPTH: usize = 4_096;
 
-/// Maximum length of all paths that are found, in bytes. A path can be as long as the tree is deep.
+/// Maximum total length of the paths that are found, in bytes. A path can be as long as the tree is deep.
 const MAX_PATH_BYTES: usize = 64 << 20;
 
 /// Number of entries after which cancellation is checked.
 const CHECK_INTERVAL: u64 = 4_096;
 
-/// Maximum number of directories that one scan holds open, beside the mount, to open those below them.
+/// Maximum number of directories that one scan keeps open, beside the mount, to open those below them.
 const OPEN_CAPACITY: usize = 32;
 
-/// The remaining bounds of a scan of all mounts, and the context of its call.
+/// Remaining bounds of a scan of all mounts, and the context of its call.
 #[derive(Debug)]
 pub(crate) struct ScanBudget<'a> {
     entries: u64,
@@ -143,7 +143,7 @@ impl<'a> ScanBudget<'a> {
         self.entries = self.entries.checked_sub(1).ok_or_else(|| {
             refused(
                 "there are more entries than are searched for protected names and sockets before a command starts; mount a \
-                 smaller directory, remove what is not needed outside of the sandbox, or raise max_scanned_entries",
+                 smaller directory, remove unneeded files from outside of the sandbox, or raise max_scanned_entries",
             )
         })?;
         Ok(())
@@ -152,8 +152,8 @@ impl<'a> ScanBudget<'a> {
     fn take_path(&mut self, bytes: usize) -> Result<()> {
         self.path_bytes = self.path_bytes.checked_sub(bytes).ok_or_else(|| {
             refused(
-                "the paths of protected names and sockets are longer together than can be covered before a command \
-                 starts; remove them outside of the sandbox, where no cover is in the way",
+                "the paths of protected names and sockets have more bytes in total than can be covered before a command \
+                 starts; remove some from outside of the sandbox, where they are not covered",
             )
         })?;
         Ok(())
@@ -165,7 +165,8 @@ fn refused(message: &'static str) -> Error {
 }
 
 impl OpenMount {
-    /// Returns the entries below this mount that `rules` look for. An entry stands directly before those that are in it.
+    /// Returns the entries below this mount that `rules` search for. A directory is followed directly by the entries in
+    /// it.
     ///
     /// # Errors
     ///
@@ -183,7 +184,7 @@ impl OpenMount {
         let root = Rc::new(DirNode { open: RefCell::new(Some(Rc::new(root))), ..DirNode::default() });
         let mut scan = Scan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
         while let Some(directory) = scan.pending.pop() {
-            scan.directory(&directory).map_err(|failure| match failure {
+            scan.visit_directory(&directory).map_err(|failure| match failure {
                 Failure::Bound(error) => error.with_path(&self.at),
                 Failure::System(errno) => unsearched(errno, &directory.path()),
             })?;
@@ -228,9 +229,9 @@ struct DirNode {
     parent: Option<Rc<DirNode>>,
     name: Box<[u8]>,
     depth: usize,
-    /// Whether commands cannot change what is in it.
+    /// Whether commands cannot change its contents.
     read_only: bool,
-    /// Whether it was returned as [`EntryKind::Unlistable`].
+    /// Whether the directory was returned as [`EntryKind::Unlistable`].
     unlistable: Cell<bool>,
     open: RefCell<Option<Rc<OwnedFd>>>,
 }
@@ -256,23 +257,23 @@ struct Scan<'a, 'b> {
     found: Vec<ScanEntry>,
     /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
     pending: Vec<Rc<DirNode>>,
-    /// Directories that are held open beside the mount, the one that was opened first at the front.
+    /// Directories that stay open beside the mount, the one that was opened first at the front.
     open: VecDeque<Rc<DirNode>>,
 }
 
 impl Scan<'_, '_> {
-    fn directory(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
-        let held = match self.open(node, OFlags::RDONLY) {
-            Ok(held) => held,
-            Err(Errno::ACCESS) => return self.unlistable(node),
-            // It was removed or replaced meanwhile.
+    fn visit_directory(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+        let directory = match self.open(node, OFlags::RDONLY) {
+            Ok(directory) => directory,
+            Err(Errno::ACCESS) => return self.add_unlistable(node),
+            // The directory was removed or replaced meanwhile.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
         let pending = self.pending.len();
         let mut shape = RepositoryShape::default();
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
-        let mut entries = RawDir::new(&held, &mut buffer);
+        let mut entries = RawDir::new(&directory, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 // The directory was removed meanwhile.
@@ -285,19 +286,25 @@ impl Scan<'_, '_> {
             }
             self.budget.take_entry().map_err(Failure::Bound)?;
             shape.add(name);
-            self.entry(&held, node, name, entry.file_type())?;
+            self.visit_entry(&directory, node, name, entry.file_type())?;
         }
         if shape.is_repository() && !node.read_only && self.rules.finds_repositories() {
             let kind = if node.parent.is_some() { EntryKind::Repository } else { EntryKind::RootRepository };
-            self.add(node.path(), kind, fstat(&held)?)?;
+            self.add(node.path(), kind, fstat(&directory)?)?;
         }
         if self.pending.len() > pending && node.open.borrow().is_none() {
-            self.keep_open(node, Rc::new(held));
+            self.keep_open(node, Rc::new(directory));
         }
         Ok(())
     }
 
-    fn entry(&mut self, held: &OwnedFd, above: &Rc<DirNode>, name: &[u8], file_type: FileType) -> Result<(), Failure> {
+    fn visit_entry(
+        &mut self,
+        directory: &OwnedFd,
+        above: &Rc<DirNode>,
+        name: &[u8],
+        file_type: FileType,
+    ) -> Result<(), Failure> {
         let by_path = self.rules.path_protection(above, name);
         if by_path == Some(Protection::Hidden) {
             return Ok(());
@@ -310,17 +317,17 @@ impl Scan<'_, '_> {
         if protection.is_none() && !matches!(file_type, FileType::Socket | FileType::Unknown) {
             return Ok(());
         }
-        let status = match statat(held, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => status,
             Err(Errno::NOENT) => return Ok(()),
-            Err(Errno::ACCESS) => return self.unlistable(above),
+            Err(Errno::ACCESS) => return self.add_unlistable(above),
             Err(errno) => return Err(errno.into()),
         };
         let kind = match (FileType::from_raw_mode(status.st_mode), protection) {
             (FileType::Symlink, Some(_)) => EntryKind::Link,
             (FileType::Directory, None) => return self.add_pending(above, name, read_only),
             (FileType::Directory, Some(Protection::ReadOnly)) => {
-                // CommandRunner can read its contents, which may have secrets and sockets.
+                // Commands can read its contents, which may have secrets and sockets.
                 self.add_pending(above, name, read_only)?;
                 EntryKind::Name(Protection::ReadOnly)
             }
@@ -341,7 +348,7 @@ impl Scan<'_, '_> {
         let depth = above.depth + 1;
         if depth > self.budget.depth {
             return Err(Failure::Bound(refused(
-                "directories are nested deeper than is searched for what is protected from commands; remove them outside of \
+                "directories are nested too deep to be searched for protected names and sockets; remove them from outside of \
                  the sandbox",
             )));
         }
@@ -350,8 +357,8 @@ impl Scan<'_, '_> {
         Ok(())
     }
 
-    /// Notes a directory that cannot be listed or searched.
-    fn unlistable(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+    /// Adds a directory that cannot be listed or searched.
+    fn add_unlistable(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
         let mut node = node;
         while !node.unlistable.get() {
             let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
@@ -368,7 +375,7 @@ impl Scan<'_, '_> {
         Ok(())
     }
 
-    /// Opens a directory, and follows no link on the way to it.
+    /// Opens a directory without following links on the way to it.
     fn open(&mut self, node: &Rc<DirNode>, access: OFlags) -> Result<OwnedFd, Errno> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Some(parent) = &node.parent else {
@@ -379,27 +386,27 @@ impl Scan<'_, '_> {
         openat(above.as_fd(), &*node.name, flags, Mode::empty())
     }
 
-    /// Opens a directory through its nearest open ancestor, and keeps the ones between open.
+    /// Opens a directory through its nearest open ancestor, and keeps the directories between them open.
     fn open_with_parents(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
         let mut closed = Vec::new();
         let mut node = node;
-        let mut held = loop {
-            if let Some(held) = node.open.borrow().as_ref() {
-                break Rc::clone(held);
+        let mut directory = loop {
+            if let Some(directory) = node.open.borrow().as_ref() {
+                break Rc::clone(directory);
             }
             closed.push(node);
             node = node.parent.as_ref().ok_or(Errno::BADF)?;
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for node in closed.into_iter().rev() {
-            held = Rc::new(openat(held.as_fd(), &*node.name, flags, Mode::empty())?);
-            self.keep_open(node, Rc::clone(&held));
+            directory = Rc::new(openat(directory.as_fd(), &*node.name, flags, Mode::empty())?);
+            self.keep_open(node, Rc::clone(&directory));
         }
-        Ok(held)
+        Ok(directory)
     }
 
-    fn keep_open(&mut self, node: &Rc<DirNode>, held: Rc<OwnedFd>) {
-        node.open.replace(Some(held));
+    fn keep_open(&mut self, node: &Rc<DirNode>, directory: Rc<OwnedFd>) {
+        node.open.replace(Some(directory));
         self.open.push_back(Rc::clone(node));
         if self.open.len() > OPEN_CAPACITY
             && let Some(first) = self.open.pop_front()
@@ -409,8 +416,8 @@ impl Scan<'_, '_> {
     }
 }
 
-/// The entries by which git knows a repository: `HEAD`, with `objects` and `refs` or with the path of a repository that has
-/// those.
+/// Entries by which git recognises a repository: `HEAD`, with `objects` and `refs` or with the path of a repository
+/// that has these.
 #[derive(Debug, Default)]
 struct RepositoryShape {
     head: bool,
@@ -440,7 +447,7 @@ mod tests {
     use super::*;
     use rustix::fs::{CWD, mkdirat, symlinkat};
 
-    /// A directory with these files; a name that ends with `/` is a directory.
+    /// Returns a mount with these files; a name that ends with `/` is a directory.
     async fn mount(names: &[&str]) -> (tempfile::TempDir, SandboxConfig, OpenMount) {
         let directory = tempfile::tempdir().expect("a directory");
         for name in names {
@@ -459,19 +466,19 @@ mod tests {
             }
         }
         let config = SandboxConfig::new(directory.path());
-        let held = OpenMount::open_all(&config).await.expect("it opens").remove(0);
-        (directory, config, held)
+        let opened = OpenMount::open_all(&config).await.expect("it opens").remove(0);
+        (directory, config, opened)
     }
 
-    fn scanned(config: &SandboxConfig, held: &OpenMount) -> Result<Vec<(String, EntryKind)>> {
+    fn scanned(config: &SandboxConfig, opened: &OpenMount) -> Result<Vec<(String, EntryKind)>> {
         let rules = ScanRules::new(config);
-        let found = held.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
+        let found = opened.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
         Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())
     }
 
     #[tokio::test]
     async fn names_repositories_links_and_sockets_are_found_at_any_depth() {
-        let (directory, config, held) = mount(&[
+        let (directory, config, opened) = mount(&[
             ".git/HEAD",
             ".env",
             "a/.git/hooks/",
@@ -490,7 +497,7 @@ mod tests {
         let _listener = UnixListener::bind(directory.path().join("a/socket")).expect("it binds");
         symlinkat("../.env", CWD, directory.path().join("half/.env")).expect("a link");
         symlinkat("a", CWD, directory.path().join("again")).expect("a link");
-        let found = scanned(&config, &held).expect("it is searched");
+        let found = scanned(&config, &opened).expect("it is searched");
         let expected = [
             ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
             ("/a/b/.ENV", EntryKind::Name(Protection::Hidden)),
@@ -501,16 +508,16 @@ mod tests {
             ("/linked", EntryKind::Repository),
         ];
         assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
-        let unprotected = scanned(&config.unprotected(), &held).expect("it is searched");
+        let unprotected = scanned(&config.unprotected(), &opened).expect("it is searched");
         assert_eq!(unprotected, [("/a/socket".to_owned(), EntryKind::Socket)]);
     }
 
     #[tokio::test]
-    async fn a_path_that_is_hidden_is_not_entered_and_one_that_is_read_only_is() {
-        let (_directory, config, held) = mount(&["secret/.env", "vendor/.env"]).await;
+    async fn a_hidden_path_is_not_entered_and_a_read_only_path_is() {
+        let (_directory, config, opened) = mount(&["secret/.env", "vendor/.env"]).await;
         let config = config.protect("secret", Protection::Hidden).expect("a path");
         let config = config.protect("vendor", Protection::ReadOnly).expect("a path");
-        let found = scanned(&config, &held).expect("it is searched");
+        let found = scanned(&config, &opened).expect("it is searched");
         assert_eq!(found, [("/vendor/.env".to_owned(), EntryKind::Name(Protection::Hidden))]);
     }
 
@@ -518,9 +525,9 @@ mod tests {
     async fn a_directory_that_is_read_only_by_its_name_is_entered() {
         let names =
             ["vendor/x/.env", "a/.git/modules/m/HEAD", "a/.git/modules/m/commondir", "a/.git/x/.env", ".git/x/.env"];
-        let (directory, config, held) = mount(&names).await;
+        let (directory, config, opened) = mount(&names).await;
         let _listener = UnixListener::bind(directory.path().join(".git/x/socket")).expect("it binds");
-        let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &held);
+        let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &opened);
         let expected = [
             ("/.git/x/.env", EntryKind::Name(Protection::Hidden)),
             ("/.git/x/socket", EntryKind::Socket),
@@ -534,49 +541,49 @@ mod tests {
 
     #[tokio::test]
     async fn the_mount_itself_can_have_the_shape_of_a_repository() {
-        let (_directory, config, held) = mount(&["head", "Objects/", "refs/", "config"]).await;
-        assert_eq!(scanned(&config, &held).expect("it is searched"), [(String::new(), EntryKind::RootRepository)]);
+        let (_directory, config, opened) = mount(&["head", "Objects/", "refs/", "config"]).await;
+        assert_eq!(scanned(&config, &opened).expect("it is searched"), [(String::new(), EntryKind::RootRepository)]);
     }
 
     #[tokio::test]
-    async fn what_is_in_a_directory_follows_it() {
-        let (_directory, config, held) = mount(&["a/.git/.env", "a/.git-x/.env", "a/.git.y/.env"]).await;
-        let found = scanned(&config, &held).expect("it is searched");
+    async fn entries_follow_their_directory() {
+        let (_directory, config, opened) = mount(&["a/.git/.env", "a/.git-x/.env", "a/.git.y/.env"]).await;
+        let found = scanned(&config, &opened).expect("it is searched");
         let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["/a/.git", "/a/.git/.env", "/a/.git-x/.env", "/a/.git.y/.env"]);
     }
 
     #[tokio::test]
     async fn a_scan_ends_when_its_caller_no_longer_waits() {
-        let (_directory, config, held) = mount(&["a/1"]).await;
+        let (_directory, config, opened) = mount(&["a/1"]).await;
         let rules = ScanRules::new(&config.max_scanned_entries(CHECK_INTERVAL));
         let cx = OpContext::new();
         cx.cancel_token().cancel();
-        let error = held.scan(&rules, &mut ScanBudget::new(&rules, &cx)).expect_err("nobody waits");
+        let error = opened.scan(&rules, &mut ScanBudget::new(&rules, &cx)).expect_err("nobody waits");
         assert_eq!(error.kind(), ErrorKind::Cancelled);
     }
 
     #[tokio::test]
     async fn paths_are_bounded_together() {
-        let (_directory, config, held) = mount(&["a/.env", "b/.env"]).await;
+        let (_directory, config, opened) = mount(&["a/.env", "b/.env"]).await;
         let rules = ScanRules::new(&config);
         let cx = OpContext::new();
         let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2, ..ScanBudget::new(&rules, &cx) };
-        held.scan(&rules, &mut budget).expect("they are as long as that");
+        opened.scan(&rules, &mut budget).expect("they are as long as that");
         let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2 - 1, ..ScanBudget::new(&rules, &cx) };
-        let error = held.scan(&rules, &mut budget).expect_err("they are longer");
+        let error = opened.scan(&rules, &mut budget).expect_err("they are longer");
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
     }
 
     #[tokio::test]
     async fn more_entries_than_the_bound_are_an_error() {
-        let (_directory, config, held) = mount(&["a/1", "a/2", "a/3", "b/.env"]).await;
-        scanned(&config.clone().max_scanned_entries(6), &held).expect("there are six");
-        let error = scanned(&config.max_scanned_entries(5), &held).expect_err("there are six");
+        let (_directory, config, opened) = mount(&["a/1", "a/2", "a/3", "b/.env"]).await;
+        scanned(&config.clone().max_scanned_entries(6), &opened).expect("there are six");
+        let error = scanned(&config.max_scanned_entries(5), &opened).expect_err("there are six");
         assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));
     }
 
-    /// Makes directories in each other, each with one beside the next that holds something, and returns the deepest.
+    /// Creates nested directories, each with a second directory that is not empty, and returns the deepest.
     fn nest(root: &OwnedFd, depth: usize) -> OwnedFd {
         let mut above = root.try_clone().expect("a descriptor");
         let make = |above: &OwnedFd, name: &str| {
@@ -592,19 +599,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_deep_tree_is_searched_at_the_cost_of_its_entries() {
-        let (_directory, config, held) = mount(&[]).await;
-        mkdirat(nest(&held.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
+        let (_directory, config, opened) = mount(&[]).await;
+        mkdirat(nest(&opened.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
         let config = config.max_scanned_entries(1_801);
-        let [(path, kind)] = scanned(&config, &held).expect("it is searched").try_into().expect("one");
+        let [(path, kind)] = scanned(&config, &opened).expect("it is searched").try_into().expect("one");
         assert_eq!((path.len(), kind), (600 * 7 + 5, EntryKind::Name(Protection::ReadOnly)));
     }
 
     #[tokio::test]
     async fn a_tree_that_is_too_deep_is_refused() {
-        let (_directory, config, held) = mount(&[]).await;
-        nest(&held.root, 5);
+        let (_directory, config, opened) = mount(&[]).await;
+        nest(&opened.root, 5);
         let (rules, cx) = (ScanRules::new(&config), OpContext::new());
-        let scan = |depth| held.scan(&rules, &mut ScanBudget { depth, ..ScanBudget::new(&rules, &cx) });
+        let scan = |depth| opened.scan(&rules, &mut ScanBudget { depth, ..ScanBudget::new(&rules, &cx) });
         scan(6).expect("it is as deep as that");
         let error = scan(5).expect_err("it is deeper");
         assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));

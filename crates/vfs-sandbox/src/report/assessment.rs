@@ -4,7 +4,7 @@ use crate::config::{Network, SandboxConfig, UnixSockets};
 use crate::landlock;
 use crate::report::guarantee::Guarantee;
 use crate::report::{Enforcement, ProbeResult, SandboxReport};
-use crate::sandbox::confine::possible_processes;
+use crate::sandbox::confine::effective_process_limit;
 use crate::sandbox::setup::{Setup, SpawnMethod};
 use crate::self_test::{Observation, Observations};
 
@@ -20,7 +20,7 @@ pub(crate) fn report(setup: &Setup, observations: &Observations, no_namespaces: 
 }
 
 /// Returns the report for a sandbox that cannot start a command, for this reason.
-pub(crate) fn nothing(config: &SandboxConfig, reason: &str) -> SandboxReport {
+pub(crate) fn report_unavailable(config: &SandboxConfig, reason: &str) -> SandboxReport {
     let result = |&guarantee: &Guarantee| ProbeResult {
         guarantee,
         enforcement: Enforcement::Missing(reason.to_owned()),
@@ -40,7 +40,7 @@ impl Assessment<'_> {
         match guarantee {
             Guarantee::Namespaces => match self.no_namespaces {
                 None => Enforcement::Enforced(
-                    "bubblewrap: mount, pid, user, ipc, uts, cgroup".to_owned() + self.network_word(),
+                    "bubblewrap: mount, pid, user, ipc, uts, cgroup".to_owned() + self.network_suffix(),
                 ),
                 Some(why) => Enforcement::Missing(why.to_owned()),
             },
@@ -61,32 +61,33 @@ impl Assessment<'_> {
                 if !self.is_namespaced() && self.setup.landlock.as_ref().is_ok_and(|version| *version < 3) =>
             {
                 Enforcement::Missing(
-                    "files of the host can be truncated; that takes namespaces, or Landlock of Linux 6.2".to_owned(),
+                    "files of the host can be truncated; preventing that takes namespaces, or Landlock of Linux 6.2"
+                        .to_owned(),
                 )
             }
             Guarantee::ReadOnlySystem => self.unless(
                 &[Observation::WroteOutside, Observation::WroteSystem],
-                self.files_by(),
+                self.file_mechanism(),
                 "files of the host can be changed",
             ),
             Guarantee::PrivateFiles => {
-                self.unless(&[Observation::ReadOutside], self.files_by(), "files of the host can be read")
+                self.unless(&[Observation::ReadOutside], self.file_mechanism(), "files of the host can be read")
             }
             Guarantee::PrivateTmp => self.unless(
                 &[Observation::SharedTmp, Observation::ReadOutside],
                 "a file system in memory for each command",
-                "only namespaces give commands a /tmp of their own",
+                "only namespaces provide a private /tmp",
             ),
             Guarantee::NoNetwork => self.network(),
             Guarantee::PrivateProcesses => self.unless(
                 &[Observation::ReachedProcess],
-                self.processes_by(),
-                "processes outside can be signalled; that takes namespaces, or Landlock of Linux 6.12",
+                self.process_mechanism(),
+                "processes outside can be signalled; preventing that takes namespaces, or Landlock of Linux 6.12",
             ),
             Guarantee::HiddenProcesses => self.unless(
                 &[Observation::SawProcess],
-                if self.is_namespaced() { "a /proc and a name of their own" } else { "Landlock" },
-                "processes outside can be seen with their arguments, as this process may mount no /proc of their own",
+                if self.is_namespaced() { "a private /proc and host name" } else { "Landlock" },
+                "processes outside can be seen with their arguments, since this process may not mount a private /proc",
             ),
             Guarantee::ProtectedPaths if self.setup.config.protected.is_empty() => Enforcement::NotRequested,
             Guarantee::ProtectedPaths => self.protected_paths(),
@@ -111,15 +112,15 @@ impl Assessment<'_> {
         Enforcement::Enforced(how.to_owned())
     }
 
-    fn network_word(&self) -> &'static str {
+    fn network_suffix(&self) -> &'static str {
         if self.setup.config.network == Network::Off { ", network" } else { "" }
     }
 
-    fn files_by(&self) -> &'static str {
-        if self.is_namespaced() { "only what is mounted is there" } else { "Landlock" }
+    fn file_mechanism(&self) -> &'static str {
+        if self.is_namespaced() { "only the mounts are visible" } else { "Landlock" }
     }
 
-    fn processes_by(&self) -> &'static str {
+    fn process_mechanism(&self) -> &'static str {
         if self.is_namespaced() { "a process namespace" } else { "Landlock" }
     }
 
@@ -127,10 +128,10 @@ impl Assessment<'_> {
         match &self.setup.landlock {
             Err(why) => Enforcement::Missing(why.clone()),
             Ok(version) if *version < needs => Enforcement::Missing(format!(
-                "the kernel has version {version} of Landlock's interface and this takes {needs}; use a newer kernel"
+                "the kernel has version {version} of the Landlock interface, and {needs} is needed; use a newer kernel"
             )),
             Ok(version) => {
-                self.unless(observations, &format!("version {version} of the interface"), "the rules do not hold")
+                self.unless(observations, &format!("version {version} of the interface"), "the rules are not enforced")
             }
         }
     }
@@ -140,16 +141,12 @@ impl Assessment<'_> {
             return Enforcement::NotRequested;
         }
         if self.is_namespaced() {
-            return self.unless(
-                &[Observation::HasNetwork],
-                "a network namespace with nothing in it",
-                "there is a network",
-            );
+            return self.unless(&[Observation::HasNetwork], "an empty network namespace", "there is a network");
         }
         self.unless(
             &[Observation::HasNetwork, Observation::CreatedUnixSocket],
-            "the filter, which lets no socket be made but pairs",
-            "sockets can be made",
+            "the filter, which allows no sockets except pairs",
+            "sockets can be created",
         )
     }
 
@@ -159,7 +156,7 @@ impl Assessment<'_> {
                        namespaces";
             return Enforcement::Missing(why.to_owned());
         };
-        from_outcome(namespaces.verifies_binds().map(|()| "mounts over them".to_owned()))
+        from_outcome(namespaces.verifies_binds().map(|()| "mounts over the protected paths".to_owned()))
     }
 
     fn protected_names(&self) -> Enforcement {
@@ -171,10 +168,10 @@ impl Assessment<'_> {
         match namespaces.nested() {
             Ok(()) => self.unless(
                 &[Observation::ReadCoveredDecoy],
-                "mounts over what has them when a command starts; what commands make is reported",
-                "the mounts of the helper do not hide what they cover",
+                "mounts over entries that exist when a command starts; entries that commands create are reported",
+                "the mounts of the helper do not hide the entries below them",
             ),
-            Err(why) => Enforcement::Missing(format!("{why}; the helper covers what is deep in a tree")),
+            Err(why) => Enforcement::Missing(format!("{why}; only the helper can cover entries deep in a tree")),
         }
     }
 
@@ -182,11 +179,11 @@ impl Assessment<'_> {
         if self.setup.config.unix_sockets == UnixSockets::Allow && self.is_namespaced() {
             return match &self.setup.landlock {
                 Ok(version) if *version >= landlock::UNIX_SOCKETS => {
-                    Enforcement::Enforced(format!("version {version} of Landlock's interface"))
+                    Enforcement::Enforced(format!("version {version} of the Landlock interface"))
                 }
                 _ => Enforcement::Missing(
-                    "the settings allow unix sockets: those that are there when a command starts are covered, and one that \
-                     the host makes below a mount later can be reached; deny them, or use Linux 7.1 with Landlock"
+                    "the settings allow unix sockets: sockets that exist when a command starts are covered, but one that \
+                     the host creates below a mount later can be reached; deny them, or use Linux 7.1 with Landlock"
                         .to_owned(),
                 ),
             };
@@ -196,26 +193,28 @@ impl Assessment<'_> {
         }
         self.unless(
             &[Observation::Unfiltered, Observation::CreatedUnixSocket],
-            "the filter, which lets no unix sockets be made but pairs",
-            "unix sockets can be made",
+            "the filter, which allows no unix sockets except pairs",
+            "unix sockets can be created",
         )
     }
 
     fn host_paths(&self) -> &'static str {
         if self.is_namespaced() {
-            "/proc/self/mountinfo names where the host has each mount, and Linux cannot hide that; mount directories whose \
-             paths are no secret"
+            "/proc/self/mountinfo has the path of each mount on the host, and Linux cannot hide that; mount directories \
+             whose paths are not secret"
         } else {
-            "without namespaces, commands see directories where the host has them"
+            "without namespaces, commands see directories at their paths on the host"
         }
     }
 
     fn processes(&self) -> Enforcement {
-        let Some(bound) = self.setup.config.processes.map(possible_processes) else { return Enforcement::NotRequested };
+        let Some(bound) = self.setup.config.processes.map(effective_process_limit) else {
+            return Enforcement::NotRequested;
+        };
         match &self.setup.groups.processes {
             Ok(how) => Enforcement::Enforced(how.clone()),
             Err(why) if rustix::process::getuid().is_root() => {
-                Enforcement::Missing(format!("{why}; the kernel holds root to no other bound"))
+                Enforcement::Missing(format!("{why}; no other bound of the kernel applies to root"))
             }
             Err(_)
                 if self.is_namespaced()

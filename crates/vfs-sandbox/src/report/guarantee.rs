@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// Namespaces, made by bubblewrap (`bwrap`).
+    /// Namespaces, created by bubblewrap (`bwrap`).
     Namespaces,
     /// Landlock, which needs no privilege and no namespaces.
     Landlock,
@@ -27,7 +27,7 @@ impl Mechanism {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Guarantee {
-    /// CommandRunner have mount, process, user and host name namespaces of their own.
+    /// Commands have mount, process, user and host name namespaces of their own.
     Namespaces,
     /// System calls that commands do not need are refused.
     Seccomp,
@@ -39,9 +39,9 @@ pub enum Guarantee {
     LandlockScope,
     /// Programs cannot gain privileges.
     NoNewPrivileges,
-    /// Of the host's files, only writable mounts can be changed.
+    /// Writable mounts are the only files of the host that can be changed.
     ReadOnlySystem,
-    /// Of the host's files, only the system's programs and the mounts can be read.
+    /// The system's programs and the mounts are the only files of the host that can be read.
     PrivateFiles,
     /// Each command has a `/tmp` of its own.
     PrivateTmp,
@@ -60,7 +60,7 @@ pub enum Guarantee {
     ProtectedNames,
     /// Unix sockets of the host cannot be reached.
     UnixSockets,
-    /// CommandRunner cannot find out at which paths the host has the mounts.
+    /// Commands cannot determine the paths of the mounts on the host.
     HostPaths,
     /// The number of processes is bounded.
     Processes,
@@ -91,8 +91,8 @@ impl Guarantee {
         Self::Memory,
     ];
 
-    /// The guarantees that a sandbox requires by default, by whatever mechanism. Bounds and additional mechanisms are used if they
-    /// are available.
+    /// The guarantees that a sandbox requires by default, by any mechanism. Bounds and additional mechanisms are used
+    /// if they are available.
     pub const REQUIRED: &[Self] = &[
         Self::Seccomp,
         Self::NoNewPrivileges,

@@ -17,8 +17,8 @@ use crate::sandbox::commands::SandboxCommands;
 
 /// The files of a sandbox, and commands in it, which see them at the same paths.
 ///
-/// Outside of the mounts there are no files, and none can be created. Paths and names that are protected from commands are protected
-/// from file tools, too.
+/// There are no files outside of the mounts, and none can be created there. Paths and names that are protected from
+/// commands are protected from file tools, too.
 pub type OsSandboxBackend = WithShell<SandboxCommands>;
 
 impl OsSandbox {

@@ -30,9 +30,9 @@ impl SandboxCommands {
     /// Returns a shell that runs commands in `sandbox` with these settings.
     pub fn new(sandbox: OsSandbox, config: ShellConfig) -> Self {
         let writable = sandbox.setup.mounts.iter().find(|mount| mount.access == Access::ReadWrite);
-        let place = writable.map(|mount| (mount.files.clone(), mount.at.clone()));
+        let output_mount = writable.map(|mount| (mount.files.clone(), mount.at.clone()));
         let commands = CommandRunner::new(sandbox, config);
-        match place {
+        match output_mount {
             Some((files, outputs)) => Self { commands: Arc::new(commands.full_output_files(files)), outputs },
             None => Self { commands: Arc::new(commands), outputs: VfsPath::root() },
         }
@@ -54,7 +54,8 @@ async fn tidy(setup: Arc<Setup>) {
     let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
-/// Adds a problem for each new entry that commands left. If this one runs in the background, earlier ones left them.
+/// Adds a problem for each new entry that commands left. If this command runs in the background, earlier commands left
+/// them.
 async fn with_leftovers(cx: &OpContext, setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
     let cx = cx.clone();
     let problems = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers(&cx)).await;

@@ -18,20 +18,20 @@ use crate::helper::signals;
 /// Whether the process gives up the privileges of root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Privileges {
-    /// It keeps them: bubblewrap needs them, and drops them itself.
+    /// The process retains them, since bubblewrap needs them and drops them itself.
     #[default]
-    PathCover,
-    /// It drops them for good.
+    Retained,
+    /// The process drops them permanently.
     Dropped,
 }
 
 /// How the process handles termination signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TerminationSignals {
-    /// As every process.
+    /// By their default action.
     #[default]
     Default,
-    /// It ignores them; the helper restores the default.
+    /// The process ignores them; the helper restores the default action.
     Ignored,
 }
 
@@ -74,16 +74,16 @@ impl Confine {
 
 /// Bounds the processes and threads of the user, as far as the kernel enforces the limit.
 pub(crate) fn limit_processes(processes: u64) -> io::Result<()> {
-    let processes = Some(possible_processes(processes));
+    let processes = Some(effective_process_limit(processes));
     Ok(setrlimit(Resource::Nproc, Rlimit { current: processes, maximum: processes })?)
 }
 
 /// Returns the effective bound for `processes`: the limit of this process cannot be raised.
-pub(crate) fn possible_processes(processes: u64) -> u64 {
+pub(crate) fn effective_process_limit(processes: u64) -> u64 {
     getrlimit(Resource::Nproc).maximum.map_or(processes, |existing| existing.min(processes))
 }
 
-/// Drops all privileges of root. Since no new privileges can be gained, no program brings them back.
+/// Drops all privileges of root. Since no new privileges can be gained, no program restores them.
 fn drop_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     if !rustix::process::geteuid().is_root() {
@@ -94,7 +94,7 @@ fn drop_privileges() -> io::Result<()> {
         set_capabilities_secure_bits(CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED)?;
         for capability in (0..64).map(|number| CapabilitySet::from_bits_retain(1 << number)) {
             match remove_capability_from_bounding_set(capability) {
-                // The kernel knows fewer capabilities than fit the set.
+                // The kernel has fewer capabilities than the set has bits.
                 Ok(()) | Err(rustix::io::Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -105,7 +105,7 @@ fn drop_privileges() -> io::Result<()> {
     Ok(set_capabilities(None, nothing)?)
 }
 
-/// Whether this process may change its capability sets, as root of a container may not.
+/// Returns whether this process may change its capability sets; root of a container may not.
 fn may_change_privileges() -> io::Result<bool> {
     Ok(capabilities(None)?.effective.contains(CapabilitySet::SETPCAP | CapabilitySet::SETGID))
 }

@@ -1,4 +1,4 @@
-//! One way to run commands in a sandbox, before it is known what it enforces.
+//! Setup of a sandbox: one way to start commands, before the self-test shows what it enforces.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -32,6 +32,7 @@ pub(crate) enum SpawnMethod {
     Direct,
 }
 
+/// Everything that starting a command takes, and the mechanisms that are used.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) config: Arc<SandboxConfig>,
@@ -61,9 +62,9 @@ impl Setup {
         let landlock = landlock_for(config);
         // The kernel counts the processes of an ordinary user in a user namespace of its own separately.
         let processes = config.processes.filter(|_| groups.processes.is_err());
-        let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
+        let landlock_status = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
-        let namespaces = Namespaces::find(config, mounts, filters, known, processes, isolation, stamps)?;
+        let namespaces = Namespaces::find(config, mounts, filters, landlock_status, processes, isolation, stamps)?;
         let termination =
             if namespaces.landlock().is_ok() { TerminationSignals::Ignored } else { TerminationSignals::Default };
         let confine = Confine { groups: entries(&groups)?, termination, ..Confine::default() };
@@ -122,13 +123,13 @@ impl Setup {
     /// Describes everything in this setup on which the result of a self-test depends.
     pub(crate) fn description(&self) -> String {
         let config = self.config.as_ref().clone().self_test(SelfTest::default());
-        let way = match &self.method {
+        let method = match &self.method {
             SpawnMethod::Namespaces(namespaces) => namespaces.description(),
             SpawnMethod::Direct => "direct",
         };
         let mounts: Vec<_> = self.mounts.iter().map(|mount| (&mount.at, mount.access, mount.identity())).collect();
         let bounds = (&self.groups.memory, &self.groups.processes, &self.filter, &self.landlock);
-        format!("{config:?} {mounts:?} {way} {bounds:?}")
+        format!("{config:?} {mounts:?} {method} {bounds:?}")
     }
 
     /// Returns how to start `req`. `decoy` is a file for the self-test that Landlock does not let commands read.
@@ -152,7 +153,7 @@ impl Setup {
         };
         if launch.descriptors.iter().any(|&(_, number)| number >= cgroup::FIRST_ENTRY) {
             let message = "a command cannot be started with so many protected paths and mounts; protect a directory \
-                           that holds several of them, or show fewer mounts";
+                           that contains several of them, or show fewer mounts";
             return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&req.cwd));
         }
         launch.limits = self.config.limits;
@@ -182,10 +183,10 @@ impl Setup {
         vfs_search::run_blocking(&Handle::current(), move || {
             let SpawnMethod::Namespaces(namespaces) = &setup.method else { return Err(Error::of(ErrorKind::Internal)) };
             let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
-            let wanted = CommandSpec { command: &command, directory: cwd.as_str(), session, environment, decoy };
+            let spec = CommandSpec { command: &command, directory: cwd.as_str(), session, environment, decoy };
             // The self-test has a decoy of its own to cover.
             let entries = if decoy.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
-            namespaces.launch(&setup.config, &setup.mounts, &entries, wanted)
+            namespaces.launch(&setup.config, &setup.mounts, &entries, spec)
         })
         .await?
     }
@@ -219,13 +220,14 @@ impl Setup {
         if !self.scan_rules.finds_names() {
             return;
         }
-        // If the scan fails, that after the next command says why.
+        // If this scan fails, the one after the next command reports the reason.
         if let Ok(entries) = self.scan(cx) {
             self.leftovers.note_existing(&entries);
         }
     }
 
-    /// Returns a problem for each entry that commands left and that was not reported yet, or for a scan that failed.
+    /// Returns a problem for each entry that commands left and that has not been reported yet, or for a scan that
+    /// failed.
     pub(crate) fn new_leftovers(&self, cx: &OpContext) -> Vec<Problem> {
         if !self.scan_rules.finds_names() {
             return Vec::new();
@@ -259,7 +261,7 @@ fn entries(groups: &ControlGroups) -> Result<Vec<OwnedFd>, String> {
 
 fn check_used(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String> {
     let used = config.mechanisms.contains(&mechanism);
-    if used { Ok(()) } else { Err("the settings leave it out".to_owned()) }
+    if used { Ok(()) } else { Err("the settings exclude it".to_owned()) }
 }
 
 fn filter_for(config: &SandboxConfig, reach: Reach, stage: Stage) -> Result<seccompiler::BpfProgram, String> {

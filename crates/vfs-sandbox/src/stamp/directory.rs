@@ -1,7 +1,8 @@
-//! The directory of stamps: where it is, and whether it is safe to use.
+//! Directory of stamps: its possible locations, and the checks that it is safe to use.
 //!
-//! The places depend on nothing but the user, so that each process of the user hides the directory that any other uses.
-//! A variable such as `XDG_RUNTIME_DIR` is not read: a process without it would show what one with it trusts.
+//! The locations depend only on the user, so that each process of the user hides the directory that any other one uses.
+//! A variable such as `XDG_RUNTIME_DIR` is not read: a process without the variable would show commands the directory
+//! that a process with the variable trusts.
 #![expect(clippy::disallowed_methods, reason = "the directory of stamps is the host's")]
 
 use std::os::fd::OwnedFd;
@@ -14,11 +15,11 @@ use vfs_core::VfsPath;
 
 use super::mount_table::MountTable;
 
-/// The places of this user for the directory, each as the real path of the directory above it and a name; the first usable one
-/// is used.
-fn places() -> Vec<(PathBuf, String)> {
+/// Returns the possible locations of the directory for this user, each as the real path of its parent and its name. The
+/// first usable location is used.
+fn locations() -> Vec<(PathBuf, String)> {
     let user = geteuid().as_raw();
-    let places = match user {
+    let locations = match user {
         0 => vec![("/run".to_owned(), "vfs-sandbox".to_owned())],
         _ => vec![
             (format!("/run/user/{user}"), "vfs-sandbox".to_owned()),
@@ -26,19 +27,19 @@ fn places() -> Vec<(PathBuf, String)> {
         ],
     };
     let real = |(parent, name): (String, String)| (std::fs::canonicalize(&parent).unwrap_or(parent.into()), name);
-    places.into_iter().map(real).collect()
+    locations.into_iter().map(real).collect()
 }
 
-/// Opens the directory, which is made if it is missing; `None` if no place is safe.
+/// Opens the directory, after creating it if it is missing; `None` if no location is safe.
 pub(super) fn open() -> Option<OwnedFd> {
-    places().iter().find_map(|(parent, name)| open_in(parent, name))
+    locations().iter().find_map(|(parent, name)| open_in(parent, name))
 }
 
-/// Opens `name` in `parent`, if nobody but this user can change what it holds or put another directory in its place.
+/// Opens `name` in `parent`, if only root and this user can change its entries or replace it.
 pub(super) fn open_in(parent: &Path, name: &str) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let parent = open_path(parent, flags, Mode::empty()).ok()?;
-    keeps_entries(&fstat(&parent).ok()?).then_some(())?;
+    protects_entries(&fstat(&parent).ok()?).then_some(())?;
     match mkdirat(&parent, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(_) => return None,
@@ -47,8 +48,8 @@ pub(super) fn open_in(parent: &Path, name: &str) -> Option<OwnedFd> {
     is_private(&fstat(&directory).ok()?).then_some(directory)
 }
 
-/// Whether nobody but root and this user can rename what this user has in a directory.
-fn keeps_entries(directory: &Stat) -> bool {
+/// Returns whether only root and this user can rename the entries of this user in a directory.
+fn protects_entries(directory: &Stat) -> bool {
     let is_ours = [0, geteuid().as_raw()].contains(&directory.st_uid);
     is_ours && (directory.st_mode & 0o022 == 0 || directory.st_mode & libc::S_ISVTX != 0)
 }
@@ -57,24 +58,24 @@ fn is_private(directory: &Stat) -> bool {
     directory.st_uid == geteuid().as_raw() && directory.st_mode & 0o7777 == 0o700
 }
 
-/// What a directory of the host shows of the directory of stamps.
+/// Visibility of the directory of stamps below another directory of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Exposed {
-    /// The directory of stamps is, or would be, at these paths below it; mostly there are none.
+    /// The directory of stamps is, or would be, at these paths below the other directory; usually there are none.
     Below(Vec<VfsPath>),
-    /// It lies in the directory of stamps, or shows that one at a path that cannot be named.
+    /// The other directory is in the directory of stamps, or shows it at a path that cannot be expressed.
     Whole,
 }
 
-/// Returns what `directory` shows of the directory of stamps, also through other mounts of the same file system.
+/// Returns how the directory of stamps is visible below `directory`, also through other mounts of the same file system.
 pub(crate) fn exposed_below(directory: &Path) -> Exposed {
-    let places = places().into_iter().map(|(parent, name)| parent.join(name));
-    exposed_through(&MountTable::read(), places, directory)
+    let locations = locations().into_iter().map(|(parent, name)| parent.join(name));
+    exposed_through(&MountTable::read(), locations, directory)
 }
 
-fn exposed_through(mounts: &MountTable, places: impl Iterator<Item = PathBuf>, directory: &Path) -> Exposed {
+fn exposed_through(mounts: &MountTable, locations: impl Iterator<Item = PathBuf>, directory: &Path) -> Exposed {
     let mut below = Vec::new();
-    for path in places.flat_map(|place| mounts.paths_of(&place)) {
+    for path in locations.flat_map(|place| mounts.paths_of(&place)) {
         if directory.starts_with(&path) {
             return Exposed::Whole;
         }

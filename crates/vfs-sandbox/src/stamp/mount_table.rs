@@ -1,5 +1,5 @@
-//! The mounts of this process, and the paths at which they show one file.
-#![expect(clippy::disallowed_methods, reason = "the kernel's files are no backend's")]
+//! Table of the mounts of this process, for all paths at which a file is visible.
+#![expect(clippy::disallowed_methods, reason = "files of the kernel are in no backend")]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,7 +21,7 @@ struct MountEntry {
 pub(super) const FILE: &str = "/proc/thread-self/mountinfo";
 
 impl MountTable {
-    /// Reads the mounts. Where that is not possible, the table is empty.
+    /// Reads the mounts. If that fails, the table is empty.
     pub(super) fn read() -> Self {
         std::fs::read(FILE).map(|bytes| Self::parse(&bytes)).unwrap_or_default()
     }
@@ -35,12 +35,12 @@ impl MountTable {
         Self(bytes.split(|byte| *byte == b'\n').filter_map(entry).collect())
     }
 
-    /// Returns all paths of what is at `path`, or would be there: `path` itself first, then those through other mounts of the
-    /// same file system. A mount that another one covers counts as well.
+    /// Returns all paths of the file at `path`, which need not exist: `path` itself first, then those through other
+    /// mounts of the same file system. Mounts that are covered by other mounts count as well.
     pub(super) fn paths_of(&self, path: &Path) -> Vec<PathBuf> {
         let mut paths = vec![path.to_owned()];
         let around = self.0.iter().filter(|mount| path.starts_with(&mount.mount_point));
-        // Of two mounts at one place the later one is seen.
+        // Of two mounts at one path, the later one is visible.
         let Some(own) = around.max_by_key(|mount| mount.mount_point.components().count()) else { return paths };
         let Ok(relative) = path.strip_prefix(&own.mount_point) else { return paths };
         let inner = own.root.join(relative);
@@ -56,7 +56,8 @@ impl MountTable {
     }
 }
 
-/// The kernel writes a space, a tab, a line feed and a backslash as three octal digits after a backslash.
+/// Decodes a field: the kernel writes a space, a tab, a line feed and a backslash as three octal digits after a
+/// backslash.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

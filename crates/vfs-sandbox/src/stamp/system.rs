@@ -1,5 +1,5 @@
 //! Description of everything but the settings on which the result of a self-test depends.
-#![expect(clippy::disallowed_methods, reason = "the kernel's files are no backend's")]
+#![expect(clippy::disallowed_methods, reason = "files of the kernel are in no backend")]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use rustix::system::uname;
 
 use super::{FileVersion, mount_table};
 
-/// What `/proc` says of the credentials of this thread.
+/// Fields of `/proc/thread-self/status` with the credentials of this thread.
 const CREDENTIALS: [&str; 9] = ["Uid", "Gid", "Groups", "NoNewPrivs", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
 
 const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
@@ -33,12 +33,12 @@ const SECURITY: [&str; 15] = [
     "/proc/sys/user/max_uts_namespaces",
 ];
 
-/// The running program, which has the filter and the rules; the shell of commands; and, by their list, the libraries of
-/// bubblewrap.
+/// Files whose versions are described: the running program, which contains the filter and the rules; the shell of
+/// commands; and the list of the libraries that bubblewrap loads.
 const FILES: [&str; 3] = ["/proc/self/exe", "/bin/sh", "/etc/ld.so.cache"];
 
-/// Describes the system; `None` under a filter of system calls, whose effect the kernel does not tell, and where `/proc` lacks
-/// something.
+/// Returns a description of the system; `None` under a filter of system calls, whose effect the kernel does not reveal,
+/// or if `/proc` is incomplete.
 pub(super) fn describe() -> Option<String> {
     let status = fs::read_to_string("/proc/thread-self/status").ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);

@@ -12,11 +12,11 @@ use crate::config::{Protected, ProtectedName, Protection};
 /// A file that may differ from the one that was checked out.
 #[derive(Debug)]
 pub(super) struct ChangedFile {
-    /// Its path in the backend.
+    /// Path of the file in the backend.
     pub(super) path: VfsPath,
     /// The version that was checked out.
     pub(super) expected: Option<Version>,
-    /// Whether it is in the directory, according to a listing.
+    /// Whether the file is in the directory, according to a listing.
     pub(super) is_here: bool,
 }
 
@@ -68,7 +68,7 @@ impl Workspace {
             let here = here.remove(path);
             let differs = match &here {
                 Some(version) => version.as_ref() != Some(&baseline.local),
-                // A file in a directory that could not be listed need not be gone.
+                // A file in a directory that could not be listed may still exist.
                 None => !is_at_or_below(path, &unseen),
             };
             if differs {
@@ -78,29 +78,29 @@ impl Workspace {
         }
         different.extend(here.into_keys().map(|path| ChangedFile { path, expected: None, is_here: true }));
         different.sort_by(|one, other| one.path.cmp(&other.path));
-        self.keep_out(&mut different, problems)?;
+        self.exclude_protected(&mut different, problems)?;
         Ok(different)
     }
 
     /// Removes protected files, and adds a problem for each protected path.
-    fn keep_out(&self, different: &mut Vec<ChangedFile>, problems: &mut Vec<Problem>) -> Result<()> {
-        let mut kept_out = BTreeSet::new();
+    fn exclude_protected(&self, different: &mut Vec<ChangedFile>, problems: &mut Vec<Problem>) -> Result<()> {
+        let mut excluded = BTreeSet::new();
         for protected in &self.protected {
             let path = self.backend_path(&protected.path)?;
             let before = different.len();
             different.retain(|one| !one.path.starts_with(&path));
             if different.len() < before {
-                kept_out.insert(path);
+                excluded.insert(path);
             }
         }
-        different.retain(|one| match self.named(&one.path) {
+        different.retain(|one| match self.topmost_protected(&one.path) {
             Some(path) => {
-                kept_out.insert(path);
+                excluded.insert(path);
                 false
             }
             None => true,
         });
-        problems.extend(kept_out.into_iter().map(|path| {
+        problems.extend(excluded.into_iter().map(|path| {
             let message = "commands created or changed a protected path, which stays in the workspace; review it there, and \
                            write it yourself if that was intended";
             Problem::from(Error::new(ErrorKind::PolicyDenied, message).with_path(&path))
@@ -108,8 +108,9 @@ impl Workspace {
         Ok(())
     }
 
-    /// The topmost path, at or above `path` and below what was checked out, that has a protected name.
-    fn named(&self, path: &VfsPath) -> Option<VfsPath> {
+    /// Returns the topmost path, at or above `path` and below the directory that was checked out, that has a protected
+    /// name.
+    fn topmost_protected(&self, path: &VfsPath) -> Option<VfsPath> {
         let is_protected = |path: &VfsPath| {
             let name = path.name().unwrap_or_default().to_lowercase();
             self.protected_names.iter().any(|protected| protected.name.to_lowercase() == name)
@@ -118,8 +119,8 @@ impl Workspace {
         above.take_while(|above| *above != self.from).filter(is_protected).last()
     }
 
-    /// Reads a file on both sides. Only this decides whether it is gone from the directory: a listing can miss a file that is moved or
-    /// becomes unreadable meanwhile.
+    /// Reads a file on both sides. Only this read decides whether the file was removed from the directory: a listing
+    /// can miss a file that is moved or becomes unreadable meanwhile.
     pub(super) async fn read(&self, cx: &OpContext, one: &ChangedFile) -> Result<FileComparison> {
         let after = self.read_local(cx, &one.path).await?;
         if one.is_here && one.expected.is_some() && after.is_none() {
@@ -128,7 +129,7 @@ impl Workspace {
             return Err(Error::new(ErrorKind::Busy, message).with_path(&one.path));
         }
         let before = match &one.expected {
-            Some(version) => downloaded(&self.backend, cx, &one.path).await?.filter(|(_, now)| now == version),
+            Some(version) => download(&self.backend, cx, &one.path).await?.filter(|(_, now)| now == version),
             None => None,
         };
         Ok(FileComparison { before, after })
@@ -146,20 +147,21 @@ impl Workspace {
                 && real.components().any(|component| component.to_lowercase() == one.name.to_lowercase())
         };
         if self.protected.iter().any(is_hidden) || self.protected_names.iter().any(has_hidden_name) {
-            let message = "this link leads to what the sandbox hides, and stays in the workspace; remove the link";
+            let message =
+                "this link leads to a file that the sandbox hides, and stays in the workspace; remove the link";
             return Err(Error::new(ErrorKind::PolicyDenied, message));
         }
-        downloaded(&self.files, cx, &real).await
+        download(&self.files, cx, &real).await
     }
 }
 
-/// Whether `path` or one above it is one of `paths`.
+/// Returns whether `path` or one above it is one of `paths`.
 fn is_at_or_below(path: &VfsPath, paths: &BTreeSet<String>) -> bool {
     std::iter::successors(Some(path.clone()), VfsPath::parent).any(|above| paths.contains(above.as_str()))
 }
 
 /// Returns the content and version of a file; `None` if there is no such file.
-async fn downloaded(files: &impl Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {
+async fn download(files: &impl Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {
     let Some(file) = files.download_files(cx, vec![path.clone()]).await.pop() else { return Ok(None) };
     match (file.content, file.version, file.cause) {
         (Some(content), Some(version), _) => Ok(Some((content, version))),

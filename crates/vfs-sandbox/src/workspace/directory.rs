@@ -1,4 +1,4 @@
-//! Private directory of the host, removed whatever commands left in it.
+//! Private directory of the host that can be removed with any content that commands left in it.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -8,17 +8,17 @@ use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result};
 
-/// Maximum number of rounds of emptying, if commands still create entries.
-const MAX_ROUNDS: usize = 100;
+/// Maximum number of passes over the directory if commands still create entries.
+const MAX_PASSES: usize = 100;
 
-const HELD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A directory that is removed with its contents when this value is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateDirectory {
     path: PathBuf,
-    held: OwnedFd,
+    descriptor: OwnedFd,
     /// Whether the removal was attempted, so that it is attempted once.
     is_done: bool,
 }
@@ -26,21 +26,22 @@ pub(super) struct PrivateDirectory {
 impl PrivateDirectory {
     /// Creates a directory in `parent` that only this user may enter.
     pub(super) fn create(parent: &Path) -> Result<Self> {
-        let unmade = || Error::new(ErrorKind::Unavailable, "the directory of a workspace cannot be created");
+        let not_created = || Error::new(ErrorKind::Unavailable, "the directory of a workspace cannot be created");
         let made = tempfile::Builder::new().prefix("vfs-workspace-").tempdir_in(parent);
-        let made = made.map_err(|source| unmade().with_source(source))?;
-        let held = fs::open(made.path(), HELD, Mode::empty()).map_err(|errno| unmade().with_source(errno))?;
-        // `TempDir` would stop at the first directory without permissions, and recurses.
-        Ok(Self { path: made.keep(), held, is_done: false })
+        let made = made.map_err(|source| not_created().with_source(source))?;
+        let descriptor =
+            fs::open(made.path(), PATH_FLAGS, Mode::empty()).map_err(|errno| not_created().with_source(errno))?;
+        // `TempDir` is not used for the removal: it stops at the first directory without permissions, and recurses.
+        Ok(Self { path: made.keep(), descriptor, is_done: false })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the directory, and reports an error.
+    /// Removes the directory, and returns an error if that fails.
     pub(super) fn remove(mut self) -> Result<()> {
-        self.end().map_err(|errno| {
+        self.remove_all().map_err(|errno| {
             let kind = match errno {
                 Errno::ACCESS | Errno::PERM => ErrorKind::PermissionDenied,
                 Errno::BUSY => ErrorKind::Busy,
@@ -52,11 +53,11 @@ impl PrivateDirectory {
         })
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn remove_all(&mut self) -> io::Result<()> {
         self.is_done = true;
         // A running command may create entries meanwhile.
-        for _ in 0..MAX_ROUNDS {
-            self.empty()?;
+        for _ in 0..MAX_PASSES {
+            self.remove_entries()?;
             match fs::rmdir(&self.path) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {}
                 Err(Errno::NOENT) => return Ok(()),
@@ -66,19 +67,19 @@ impl PrivateDirectory {
         Err(Errno::BUSY)
     }
 
-    /// Removes as many of its entries as possible, and returns the first failure.
-    fn empty(&self) -> io::Result<()> {
-        grant(&self.held)?;
-        let top = fs::openat(&self.held, ".", LISTED, Mode::empty())?;
+    /// Removes as many entries as possible, and returns the first failure.
+    fn remove_entries(&self) -> io::Result<()> {
+        grant(&self.descriptor)?;
+        let top = fs::openat(&self.descriptor, ".", LIST_FLAGS, Mode::empty())?;
         let mut pending = PendingDirectories::default();
         pending.remove_entries(&top, &top)?;
         while let Some(name) = pending.names.pop() {
             let emptied =
-                fs::openat(&top, &name, LISTED, Mode::empty()).and_then(|dir| pending.remove_entries(&dir, &top));
+                fs::openat(&top, &name, LIST_FLAGS, Mode::empty()).and_then(|dir| pending.remove_entries(&dir, &top));
             match emptied.and_then(|()| fs::unlinkat(&top, &name, AtFlags::REMOVEDIR)) {
-                // The next round finds entries that were created meanwhile.
+                // The next pass finds entries that were created meanwhile.
                 Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
-                Err(errno) => pending.failed(errno),
+                Err(errno) => pending.record_failure(errno),
             }
         }
         pending.failure.map_or(Ok(()), Err)
@@ -88,8 +89,8 @@ impl PrivateDirectory {
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         if !self.is_done {
-            // There is nobody to report it to.
-            let _left = self.end();
+            // There is no caller to report an error to.
+            let _ = self.remove_all();
         }
     }
 }
@@ -105,7 +106,7 @@ struct PendingDirectories {
 impl PendingDirectories {
     /// Removes the entries of `dir`, except its directories, which are moved to `top`.
     fn remove_entries(&mut self, dir: &OwnedFd, top: &OwnedFd) -> io::Result<()> {
-        // All names first: a directory that changes while it is listed may be listed in part.
+        // Read all names first: the listing of a directory that changes meanwhile may be incomplete.
         let listed: Vec<_> = fs::Dir::read_from(dir)?.collect::<io::Result<_>>()?;
         for entry in listed {
             let name = entry.file_name();
@@ -118,7 +119,7 @@ impl PendingDirectories {
             };
             match removed {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => self.failed(errno),
+                Err(errno) => self.record_failure(errno),
             }
         }
         Ok(())
@@ -126,7 +127,7 @@ impl PendingDirectories {
 
     fn move_to_top(&mut self, dir: &OwnedFd, name: &CStr, top: &OwnedFd) -> io::Result<()> {
         // Moving a directory changes its `..`, which needs write permission.
-        grant(&fs::openat(dir, name, HELD, Mode::empty())?)?;
+        grant(&fs::openat(dir, name, PATH_FLAGS, Mode::empty())?)?;
         loop {
             self.last += 1;
             let new = format!("{:x}", self.last);
@@ -137,16 +138,16 @@ impl PendingDirectories {
         }
     }
 
-    fn failed(&mut self, errno: Errno) {
+    fn record_failure(&mut self, errno: Errno) {
         self.failure.get_or_insert(errno);
     }
 }
 
-/// Gives the owner of a directory all permissions on it.
-fn grant(held: &OwnedFd) -> io::Result<()> {
-    if Mode::from_raw_mode(fs::fstat(held)?.st_mode).contains(Mode::RWXU) {
+/// Grants the owner of a directory all permissions on it.
+fn grant(descriptor: &OwnedFd) -> io::Result<()> {
+    if Mode::from_raw_mode(fs::fstat(descriptor)?.st_mode).contains(Mode::RWXU) {
         return Ok(());
     }
     // An unlistable directory can only be opened as `O_PATH`, and such a descriptor is changed through its path in /proc.
-    fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)
+    fs::chmod(format!("/proc/self/fd/{}", descriptor.as_raw_fd()), Mode::RWXU)
 }

@@ -1,4 +1,4 @@
-//! What a command tries from inside. Each attack tells `done`, or by which error it failed.
+//! Attacks that a command attempts from inside. Each returns `done`, or the error with which it failed.
 
 mod files;
 mod kernel;
@@ -7,20 +7,20 @@ mod network;
 mod processes;
 mod protected;
 
-/// What an attacker knows of the world outside.
+/// Facts about the world outside that an attacker has.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// The directory that it may work in.
+    /// The working directory of the attacker.
     pub(crate) inside: String,
-    /// A directory that it may not; it holds `secret`.
+    /// A directory that the attacker may not access, with a file `secret`.
     pub(crate) outside: String,
     /// A process of the same user.
     pub(crate) victim: i32,
-    /// Where a server listens on 127.0.0.1, by TCP and by UDP.
+    /// Port of a server on 127.0.0.1, for TCP and UDP.
     pub(crate) port: u16,
-    /// Where one listens on ::1.
+    /// Port of a server on ::1.
     pub(crate) port_v6: u16,
-    /// The name of an abstract socket.
+    /// Name of an abstract socket.
     pub(crate) name: String,
 }
 
@@ -79,25 +79,25 @@ pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&Target) -> String,
     pub(crate) expected: ExpectedErrors,
-    /// The other settings of its sandbox.
+    /// Additional settings of the sandbox.
     pub(crate) setting: Setting,
 }
 
-/// What an attack needs to be set.
+/// Settings of the sandbox that an attack needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
     Usual,
-    /// At most so many processes.
+    /// Maximum number of processes.
     Processes(u64),
-    /// At most so many bytes of memory.
+    /// Maximum number of bytes of memory.
     Memory(u64),
-    /// At most so many bytes of each file, and of `/tmp`.
+    /// Maximum number of bytes of each file, and of `/tmp`.
     Disk(u64),
     /// A terminal.
     Terminal,
-    /// Unix sockets of its own.
+    /// Unix sockets.
     UnixSockets,
-    /// The same, and the network of the host, which abstract sockets belong to.
+    /// Unix sockets and the network of the host, to which abstract sockets belong.
     UnixSocketsAndNetwork,
 }
 

@@ -1,7 +1,7 @@
 //! Attempts to escape from the sandbox: each fails with the expected error, and changes nothing outside.
 //!
-//! Every attempt is made under all mechanisms together, and under each mechanism alone that has to prevent it. The attacking
-//! program is this test itself, started in the sandbox; it is also the helper that applies Landlock.
+//! Every attempt runs under all mechanisms together, and under each mechanism alone that has to prevent it. The
+//! attacking program is this test itself, started in the sandbox; it is also the helper that applies Landlock.
 #![allow(clippy::disallowed_methods, reason = "attacks go past every backend")]
 
 mod attacks;
@@ -26,7 +26,7 @@ use vfs_shell::{CommandRunner, Limits, ShellConfig};
 use crate::attacks::{Attack, Confinement, Setting, Target};
 use crate::world::{Shared, World};
 
-/// What is in the environment of the process that serves the sandbox, under the name `ESCAPE_PASSWORD`.
+/// Value of `ESCAPE_PASSWORD` in the environment of the process that opens the sandbox.
 const SECRET: &str = "a secret of the environment";
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
     if std::env::var_os("ESCAPE_PASSWORD").is_none() {
         let error = std::process::Command::new(own()).args(&arguments[1..]).env("ESCAPE_PASSWORD", SECRET).exec();
-        panic!("the test cannot be started anew: {error}");
+        panic!("the test cannot be restarted: {error}");
     }
     let _shared = Shared::make();
     let reports: BTreeMap<Confinement, Result<SandboxReport, String>> =
@@ -62,12 +62,12 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The attacker: tells what became of one attack.
+/// Runs one attack, in the sandbox, and prints its outcome.
 fn attack(arguments: &[String]) -> ExitCode {
     use std::io::Write as _;
-    let attack = attacks::all().into_iter().find(|attack| attack.name == arguments[0]).expect("a known attack");
+    let attack = attacks::all().into_iter().find(|attack| attack.name == arguments[0]).expect("an attack");
     let outcome = (attack.run)(&Target::parse(&arguments[1..]));
-    writeln!(std::io::stdout(), "outcome: {outcome}").expect("told");
+    writeln!(std::io::stdout(), "outcome: {outcome}").expect("written");
     ExitCode::SUCCESS
 }
 
@@ -107,17 +107,17 @@ fn report(confinement: Confinement) -> Result<SandboxReport, String> {
     checked.map_err(|error| error.to_string())
 }
 
-/// What was enforced is a part of what this test tells.
+/// Prints the report of a sandbox, which is a part of the result of this test.
 fn show(confinement: Confinement, report: &Result<SandboxReport, String>) {
     use std::io::Write as _;
-    let told = match report {
+    let text = match report {
         Ok(report) => report.to_string(),
         Err(error) => error.clone(),
     };
-    writeln!(std::io::stderr(), "{confinement:?}\n{told}").expect("told");
+    writeln!(std::io::stderr(), "{confinement:?}\n{text}").expect("written");
 }
 
-/// Why a trial cannot be made here.
+/// Returns why a trial cannot run on this system, if it cannot.
 fn missing(report: &Result<SandboxReport, String>, confinement: Confinement, setting: Setting) -> Option<String> {
     let report = match report {
         Ok(report) => report,
@@ -145,22 +145,22 @@ fn missing(report: &Result<SandboxReport, String>, confinement: Confinement, set
     (!missing.is_empty()).then(|| format!("this system does not enforce {}", missing.join(", ")))
 }
 
-/// Makes an attack, and looks at what came of it inside and outside.
+/// Runs an attack, and checks its outcome inside and the damage outside.
 fn fails(confinement: Confinement, attack: &Attack, reasons: &str) -> Result<(), Failed> {
     let mut world = World::make()?;
-    let (told, output) = runtime().block_on(made(confinement, attack, &world))?;
+    let (outcome, output) = runtime().block_on(run_attack(confinement, attack, &world))?;
     let damage = world.damage();
     if !damage.is_empty() {
         return Err(format!("outside: {}\n{output}", damage.join(", ")).into());
     }
-    if !reasons.split('|').any(|reason| reason == told) {
-        return Err(format!("the attack came to {told:?}, and was to fail by {reasons}\n{output}").into());
+    if !reasons.split('|').any(|reason| reason == outcome) {
+        return Err(format!("the outcome of the attack is {outcome:?}, and was to be {reasons}\n{output}").into());
     }
     Ok(())
 }
 
-/// What an attack came to, and all that was printed.
-async fn made(confinement: Confinement, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
+/// Runs an attack in a new sandbox, and returns its outcome and all output.
+async fn run_attack(confinement: Confinement, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
     let sandbox = OsSandbox::open(config(confinement, world, attack.setting)).await?;
     let commands = CommandRunner::new(sandbox, ShellConfig::new());
     let target = world.target();
@@ -171,7 +171,7 @@ async fn made(confinement: Confinement, attack: &Attack, world: &World) -> Resul
         request = request.terminal(TerminalSize::default());
     }
     let ended = commands.execute(&OpContext::new(), request).await?;
-    let told = ended.output.lines().find_map(|line| line.trim().strip_prefix("outcome: ").map(str::to_owned));
-    let told = told.unwrap_or_else(|| format!("exit {:?} signal {:?}", ended.exit_code, ended.signal));
-    Ok((told, ended.output))
+    let outcome = ended.output.lines().find_map(|line| line.trim().strip_prefix("outcome: ").map(str::to_owned));
+    let outcome = outcome.unwrap_or_else(|| format!("exit {:?} signal {:?}", ended.exit_code, ended.signal));
+    Ok((outcome, ended.output))
 }

@@ -1,24 +1,24 @@
-//! System calls as an attacker makes them: by number, with whatever arguments.
+//! System calls as an attacker makes them: by number, with any arguments.
 #![expect(unsafe_code, reason = "an attack is a system call that no library makes")]
 
 use std::ffi::CString;
 
-/// A call's result, or the name of its error.
+/// Makes a system call, and returns its result or the name of its error.
 pub(crate) fn call(number: i64, arguments: [usize; 6]) -> Result<i64, String> {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the kernel checks every argument. Pointers among them are to values that the callers hold over the call, and
-    // a call that makes another process is followed by nothing but system calls in it.
+    // SAFETY: the kernel checks every argument. Pointers among them are to values that outlive the call, and a new
+    // process makes only system calls.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if result < 0 { Err(errno()) } else { Ok(result) }
 }
 
-/// A call by the numbers and registers of 32 bits, which a process of 64 bits can make, too.
+/// Makes a system call by the 32-bit interface, which a 64-bit process can use, too.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn call_32_bit(number: u32, arguments: [u32; 3]) -> i32 {
     let [first, second, third] = arguments;
     let result: i32;
-    // SAFETY: the kernel checks every argument, of which none is a pointer; it changes no register but the result's and
-    // those that are named, and the first argument's register is given back as it was.
+    // SAFETY: the kernel checks every argument, and none is a pointer. It changes only the register of the result and
+    // the named registers, and `rbx` is restored.
     unsafe {
         std::arch::asm!(
             "xchg {first}, rbx",
@@ -34,10 +34,10 @@ pub(crate) fn call_32_bit(number: u32, arguments: [u32; 3]) -> i32 {
     result
 }
 
-/// The name of the last error.
+/// Returns the name of the last error.
 fn errno() -> String {
     let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    let name = NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| (*name).to_owned());
+    let name = NAMES.iter().find(|(other, _)| *other == code).map(|(_, name)| (*name).to_owned());
     name.unwrap_or_else(|| format!("errno {code}"))
 }
 
@@ -74,7 +74,7 @@ const NAMES: &[(i32, &str)] = &[
     (libc::EOPNOTSUPP, "EOPNOTSUPP"),
 ];
 
-/// What an attack came to: `done`, or why it failed.
+/// Returns the outcome of an attack: `done`, or the error with which it failed.
 pub(crate) fn outcome(result: Result<i64, String>) -> String {
     match result {
         Ok(_) => "done".to_owned(),
@@ -103,13 +103,13 @@ pub(crate) fn read(path: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Opens a file for writing, making it where it is not there, and writes to it.
+/// Opens a file for writing, creating it if it is missing, and writes to it.
 pub(crate) fn write(path: &str, content: &str) -> Result<i64, String> {
     let file = open(path, libc::O_WRONLY | libc::O_CREAT, 0o644)?;
     call(libc::SYS_write, [file as usize, content.as_ptr() as usize, content.len(), 0, 0, 0])
 }
 
-/// Runs `child` in a new process, and tells how that ended: its exit code, or `signal` with a number.
+/// Runs `child` in a new process, and returns how that ended: `exit` with its code, or `signal` with a number.
 pub(crate) fn in_child(child: impl FnOnce() -> i32) -> Result<String, String> {
     let process = call(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0])?;
     if process == 0 {

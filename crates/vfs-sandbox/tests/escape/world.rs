@@ -1,5 +1,5 @@
-//! What is outside of a sandbox, and whether it is still as it was.
-#![expect(clippy::disallowed_methods, reason = "the world outside is the host's own")]
+//! Files, servers and a process outside of a sandbox, and the check that attacks did not change them.
+#![expect(clippy::disallowed_methods, reason = "the world outside consists of files of the host")]
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use std::process::{Child, Command, Stdio};
 use crate::attacks::Target;
 use crate::system::call;
 
-/// The key of a piece of memory that processes of the host share.
+/// Key of a segment of memory that processes of the host share.
 pub(crate) const SHARED_KEY: i32 = 0x7666_7331;
 
-/// That piece of memory; it goes with this value.
+/// The segment of shared memory, removed with this value.
 pub(crate) struct Shared(i64);
 
 impl Shared {
@@ -32,7 +32,7 @@ impl Drop for Shared {
     }
 }
 
-/// A directory to work in, one beside it, servers and a process.
+/// The working directory of attacks, a directory beside it, servers and a process.
 pub(crate) struct World {
     directory: tempfile::TempDir,
     victim: Child,
@@ -40,7 +40,7 @@ pub(crate) struct World {
     tcp_v6: Option<TcpListener>,
     udp: UdpSocket,
     unix: UnixListener,
-    /// It is in the directory to work in.
+    /// A socket in the working directory.
     unix_inside: UnixListener,
     datagrams: UnixDatagram,
     abstract_name: String,
@@ -59,8 +59,8 @@ const FILES: &[(&str, &str)] = &[
     ("inside/deep/worktree/.git", "gitdir: ../repository/.git\n"),
     ("inside/deep/bare/HEAD", "ref: refs/heads/main\n"),
     ("inside/deep/bare/config", "[core]\n"),
-    ("inside/deep/bare/objects/kept", ""),
-    ("inside/deep/bare/refs/kept", ""),
+    ("inside/deep/bare/objects/file", ""),
+    ("inside/deep/bare/refs/file", ""),
 ];
 
 impl World {
@@ -78,7 +78,7 @@ impl World {
         let world = Self {
             victim: Command::new("sleep").arg("1000").stdout(Stdio::null()).process_group(0).spawn()?,
             tcp,
-            // A machine may have none.
+            // A machine may lack IPv6.
             tcp_v6: TcpListener::bind("[::1]:0").ok(),
             udp,
             unix: UnixListener::bind(directory.path().join("outside/socket"))?,
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// What is not as it was.
+    /// Returns descriptions of everything that an attack changed.
     pub(crate) fn damage(&mut self) -> Vec<String> {
         let mut damage = Vec::new();
         for (path, content) in FILES {
@@ -154,7 +154,7 @@ impl World {
         damage
     }
 
-    /// Files that were not there.
+    /// Returns descriptions of files that an attack created, and of modes that it changed.
     fn unexpected(&self) -> Vec<String> {
         let names = |directory: &str| -> Vec<String> {
             let entries = fs::read_dir(self.directory.path().join(directory)).into_iter().flatten().flatten();
@@ -188,7 +188,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // It may have been ended by what it was to survive.
+        // An attack may have ended the process.
         let _ = self.victim.kill();
         let _ = self.victim.wait();
     }

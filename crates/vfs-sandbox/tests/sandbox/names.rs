@@ -1,4 +1,4 @@
-//! Names that are protected at any depth, and what is told of those that commands make.
+//! Tests of names that are protected at any depth, and of the report of entries that commands create.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -26,7 +26,8 @@ fn fill(directory: &tempfile::TempDir, files: &[(&str, &str)]) -> std::io::Resul
     Ok(())
 }
 
-fn told(response: &ExecuteResponse) -> Vec<(&str, ErrorKind)> {
+/// Returns the paths and codes of the problems of a response.
+fn problems(response: &ExecuteResponse) -> Vec<(&str, ErrorKind)> {
     response.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect()
 }
 
@@ -35,7 +36,7 @@ pub(crate) async fn nested() -> Outcome {
     let files = [
         ("app/api/.env", "PASSWORD=x\n"),
         ("app/library/.git/config", "[core]\n"),
-        ("app/library/.git/hooks/kept", "kept\n"),
+        ("app/library/.git/hooks/existing", "hook\n"),
         ("app/worktree/.git", "gitdir: ../library/.git\n"),
         ("app/vault/key", "key\n"),
         ("app/plain", "plain\n"),
@@ -60,9 +61,9 @@ pub(crate) async fn nested() -> Outcome {
     ] {
         let ended = run(&sandbox, &format!("({command}) && echo done")).await?;
         assert_eq!(ended.stdout, "", "{command}: {ended:?}");
-        assert_eq!(told(&ended), [], "{command}");
+        assert_eq!(problems(&ended), [], "{command}");
     }
-    // Who starts below a cover is not beneath it.
+    // A command whose working directory is below a cover is covered, too.
     for (cwd, command, code) in [
         ("/workspace/app/library/.git", "echo x > hooks/pre-commit", 2),
         ("/workspace/app/library/.git/hooks", "echo x > pre-commit", 2),
@@ -92,7 +93,7 @@ pub(crate) async fn nested() -> Outcome {
     Ok(())
 }
 
-/// A repository that git finds without being told of it, and a nested one.
+/// Command that creates a bare repository, which git recognises by its shape, and a nested one.
 const LEAVE: &str = "mkdir -p build/bare/objects build/bare/refs build/clone/.git
     echo 'ref: refs/heads/main' > build/bare/HEAD
     echo '[core] fsmonitor = ./run' > build/bare/config
@@ -108,17 +109,21 @@ pub(crate) async fn reported() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(&directory, &[("old/HEAD", "x"), ("old/objects/x", ""), ("old/refs/x", ""), ("old/config", "")])?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    assert_eq!(told(&run(&sandbox, "true").await?), [], "what was there is no news");
+    assert_eq!(problems(&run(&sandbox, "true").await?), [], "existing entries are not reported");
     let left = run(&sandbox, LEAVE).await?;
-    assert_eq!(told(&left), LEFT);
+    assert_eq!(problems(&left), LEFT);
     assert!(left.problems[0].message.contains("safe.bareRepository=explicit"), "{:?}", left.problems[0]);
     let again =
         run(&sandbox, "echo x >> build/bare/config && echo done; cat build/clone/.env; echo x > old/config").await?;
-    assert_eq!((again.stdout.as_str(), told(&again)), ("", vec![]), "it is told once, and protected: {again:?}");
+    assert_eq!(
+        (again.stdout.as_str(), problems(&again)),
+        ("", vec![]),
+        "it is reported once, and protected: {again:?}"
+    );
     Ok(())
 }
 
-/// Something else at the path of what was there, or was reported, is news.
+/// A replacement of an entry that existed, or was reported, is reported.
 pub(crate) async fn replaced() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(&directory, &[("app/library/.git/config", "[core]\n")])?;
@@ -126,11 +131,11 @@ pub(crate) async fn replaced() -> Outcome {
     let evil = "mkdir -p app/library/.git; echo '[core] fsmonitor = ./run' > app/library/.git/config";
     let ended = run(&sandbox, &format!("mv app old; {evil}")).await?;
     let moved = ["/workspace/app/library/.git", "/workspace/old/library/.git"];
-    assert_eq!(told(&ended), moved.map(|path| (path, ErrorKind::PolicyDenied)));
-    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    assert_eq!(problems(&ended), moved.map(|path| (path, ErrorKind::PolicyDenied)));
+    assert_eq!(problems(&run(&sandbox, "true").await?), []);
     fs::remove_dir_all(directory.path().join("app"))?;
-    assert_eq!(told(&run(&sandbox, "true").await?), []);
-    assert_eq!(told(&run(&sandbox, evil).await?), [(moved[0], ErrorKind::PolicyDenied)]);
+    assert_eq!(problems(&run(&sandbox, "true").await?), []);
+    assert_eq!(problems(&run(&sandbox, evil).await?), [(moved[0], ErrorKind::PolicyDenied)]);
     Ok(())
 }
 
@@ -138,9 +143,9 @@ pub(crate) async fn root_repository() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
     let ended = run(&sandbox, "mkdir objects refs; echo 'ref: refs/heads/x' > HEAD; echo '[core]' > config").await?;
-    assert_eq!(told(&ended), [("/workspace", ErrorKind::PolicyDenied)]);
+    assert_eq!(problems(&ended), [("/workspace", ErrorKind::PolicyDenied)]);
     let ended = run(&sandbox, "echo more >> file; cat file").await?;
-    assert_eq!((ended.stdout.as_str(), told(&ended)), ("more\n", vec![]), "it is not covered: {ended:?}");
+    assert_eq!((ended.stdout.as_str(), problems(&ended)), ("more\n", vec![]), "it is not covered: {ended:?}");
     Ok(())
 }
 
@@ -158,9 +163,9 @@ async fn run_job(sandbox: &OsSandboxBackend, command: &str) -> vfs_core::Result<
 pub(crate) async fn jobs() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    // It may have left some of it when the first response is made.
+    // The job may have created some entries before its own response.
     let responses = [run_job(&sandbox, LEAVE).await?, run_job(&sandbox, "true").await?];
-    let mut left: Vec<_> = responses.iter().flat_map(told).collect();
+    let mut left: Vec<_> = responses.iter().flat_map(problems).collect();
     left.sort_unstable();
     assert_eq!(left, LEFT);
     Ok(())
@@ -173,7 +178,7 @@ pub(crate) async fn file_tools() -> Outcome {
     {
         sandbox.create_text(&format!("/workspace/bare/{path}"), content).await?;
     }
-    assert_eq!(told(&run(&sandbox, "true").await?), [("/workspace/bare", ErrorKind::PolicyDenied)]);
+    assert_eq!(problems(&run(&sandbox, "true").await?), [("/workspace/bare", ErrorKind::PolicyDenied)]);
     Ok(())
 }
 
@@ -182,13 +187,13 @@ pub(crate) async fn closed() -> Outcome {
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
     let left = run(&sandbox, "mkdir -p b/clone/.git; chmod 111 b").await?;
     fs::set_permissions(directory.path().join("b"), fs::Permissions::from_mode(0o755))?;
-    // Root looks into it nevertheless.
+    // Root can list the directory nevertheless.
     let path = if fs::read_dir("/root").is_ok() { "/workspace/b/clone/.git" } else { "/workspace/b" };
-    assert_eq!(told(&left), [(path, ErrorKind::PolicyDenied)], "{left:?}");
+    assert_eq!(problems(&left), [(path, ErrorKind::PolicyDenied)], "{left:?}");
     Ok(())
 }
 
-/// What a link leads to outside of its mount is not looked at, so that nothing is said of it.
+/// The target of a link outside of its mount is not examined, so that the report reveals nothing about it.
 pub(crate) async fn outward_links() -> Outcome {
     let outside = tempfile::tempdir()?;
     fill(&outside, &[("there", "")])?;
@@ -209,7 +214,7 @@ pub(crate) async fn outward_links() -> Outcome {
         ended.problems.iter().map(|problem| problem.message.replace(problem.path.as_str(), "")).collect();
     assert_eq!(messages.len(), 1, "{messages:?}");
     let ended = run(&sandbox, "echo x > e/missing").await?;
-    assert_eq!(told(&ended), [("/workspace/e/.env", ErrorKind::PolicyDenied)], "now it leads somewhere: {ended:?}");
+    assert_eq!(problems(&ended), [("/workspace/e/.env", ErrorKind::PolicyDenied)], "now it leads somewhere: {ended:?}");
     Ok(())
 }
 
@@ -225,11 +230,11 @@ pub(crate) async fn too_many_to_name() -> Outcome {
     let named = first.problems[..100].iter().chain(&second.problems);
     let named: std::collections::BTreeSet<_> = named.map(|problem| problem.path.as_str()).collect();
     assert_eq!(named.len(), 150);
-    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    assert_eq!(problems(&run(&sandbox, "true").await?), []);
     Ok(())
 }
 
-/// CommandRunner can read what is in a directory that is read-only, and connect to what is a socket there.
+/// Commands can read files in a read-only directory, and connect to sockets in it.
 pub(crate) async fn below_read_only() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(
@@ -249,7 +254,7 @@ pub(crate) async fn below_read_only() -> Outcome {
     let config = shown(&directory).protect_name("vendor", Protection::ReadOnly)?.unix_sockets(UnixSockets::Allow);
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended = run(&sandbox, "cat a/.git/x/.env vendor/x/.env; cat a/.git/x/config; echo x > a/.git/x/new").await?;
-    assert_eq!((ended.stdout.as_str(), told(&ended)), ("[core]\n", vec![]), "{ended:?}");
+    assert_eq!((ended.stdout.as_str(), problems(&ended)), ("[core]\n", vec![]), "{ended:?}");
     assert!(!directory.path().join("a/.git/x/new").exists());
     for socket in sockets {
         let answer = act_in(&sandbox, &[&format!("connect {socket}")]).await?;
@@ -262,13 +267,13 @@ pub(crate) async fn below_read_only() -> Outcome {
     Ok(())
 }
 
-/// Without namespaces nothing is covered, the protected paths of the mount included.
+/// Without namespaces nothing is covered, including the protected paths of the mount.
 pub(crate) async fn without_namespaces() -> Outcome {
     let directory = tempfile::tempdir()?;
     let config = SandboxConfig::in_place(directory.path())?.only([Mechanism::Landlock, Mechanism::Seccomp]);
     let config = config.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
     if OsSandbox::check(config.clone()).await?.missing().next().is_some() {
-        // An older kernel, whose report says so.
+        // The kernel is too old, as its report says.
         return Ok(());
     }
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
@@ -279,7 +284,7 @@ pub(crate) async fn without_namespaces() -> Outcome {
     let left = run("mkdir .git; echo '[core]' > .git/config; echo x > .env; mkdir a; echo x > a/.env").await?;
     let expected = [".env", ".git", "a/.env"].map(|name| format!("{root}/{name}"));
     assert_eq!(left.problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), expected, "{left:?}");
-    assert_eq!(told(&run("true").await?), []);
+    assert_eq!(problems(&run("true").await?), []);
     Ok(())
 }
 
@@ -290,7 +295,7 @@ pub(crate) async fn streamed() -> Outcome {
     let shell = sandbox.as_streaming_shell().ok_or("a sandbox streams")?;
     let events: Vec<_> = shell.execute_stream(OpContext::new(), request).collect().await;
     let Some(Ok(ExecuteEvent::Exit(ended))) = events.last() else { return Err("it does not end".into()) };
-    assert_eq!(told(ended), LEFT);
+    assert_eq!(problems(ended), LEFT);
     Ok(())
 }
 
@@ -301,17 +306,17 @@ pub(crate) async fn links() -> Outcome {
     symlink("settings", directory.path().join("a/.env"))?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
     let ended = run(&sandbox, "cat b/.env").await?;
-    assert_eq!(ended.stdout, "", "what it leads to is hidden: {ended:?}");
-    assert_eq!(told(&ended), [("/workspace/a/.env", ErrorKind::PolicyDenied)]);
+    assert_eq!(ended.stdout, "", "its target is hidden: {ended:?}");
+    assert_eq!(problems(&ended), [("/workspace/a/.env", ErrorKind::PolicyDenied)]);
     assert!(ended.problems[0].message.contains("protect the path that it leads to"), "{:?}", ended.problems[0]);
-    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    assert_eq!(problems(&run(&sandbox, "true").await?), []);
     Ok(())
 }
 
 pub(crate) async fn bounded() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(&directory, &[("a/1", ""), ("a/2", ""), ("b/.env", "PASSWORD=x\n")])?;
-    // The two that stand for what is missing count, too.
+    // The two placeholders count, too.
     let sandbox = OsSandbox::open(config(&directory).max_scanned_entries(7)).await?.into_backend()?;
     assert_eq!(run(&sandbox, "cat b/.env; true").await?.stdout, "");
     let sandbox = OsSandbox::open(config(&directory).max_scanned_entries(4)).await?.into_backend()?;
@@ -321,21 +326,21 @@ pub(crate) async fn bounded() -> Outcome {
     Ok(())
 }
 
-/// Where the helper is not used, nothing deep in a tree is covered, which has to be asked for; it is reported all the same.
+/// Without the helper, nothing deep in a tree is covered, which the settings have to allow; entries are still reported.
 pub(crate) async fn without_helper() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(&directory, &[("old/.git/config", "")])?;
     let config = SandboxConfig::new(directory.path()).helper(Helper::Unused);
-    let refused = OsSandbox::open(config.clone()).await.expect_err("that is less than is required");
+    let refused = OsSandbox::open(config.clone()).await.expect_err("required guarantees are missing");
     assert!(refused.message().contains("protected_names: "), "{refused}");
     let sandbox =
         OsSandbox::open(config.require([Guarantee::Namespaces, Guarantee::UnixSockets])).await?.into_backend()?;
-    assert_eq!(told(&run(&sandbox, "true").await?), [], "what was there is no news");
-    assert_eq!(told(&run(&sandbox, LEAVE).await?), LEFT);
+    assert_eq!(problems(&run(&sandbox, "true").await?), [], "existing entries are not reported");
+    assert_eq!(problems(&run(&sandbox, LEAVE).await?), LEFT);
     Ok(())
 }
 
-/// Whoever owns a directory can open it to himself, also where this process could not look into it.
+/// The owner of a directory can change its mode, even if this process cannot list it.
 pub(crate) async fn unlistable() -> Outcome {
     for mode in [0o000, 0o111, 0o444] {
         let directory = tempfile::tempdir()?;
@@ -377,6 +382,6 @@ pub(crate) async fn several_mounts() -> Outcome {
     let config = config(&one).mount(Mount::read_only(VfsPath::parse("/data")?, other.path()));
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended = run(&sandbox, "cat a/.env /data/b/.env; cat /data/b/.git/config").await?;
-    assert_eq!((ended.stdout.as_str(), told(&ended)), ("[core]\n", vec![]), "{ended:?}");
+    assert_eq!((ended.stdout.as_str(), problems(&ended)), ("[core]\n", vec![]), "{ended:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a sandbox is opened with, or not.
+//! Tests of opening a sandbox: refused settings, missing mechanisms and reports.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,14 +35,18 @@ pub(crate) async fn nested() -> Outcome {
     Ok(())
 }
 
-/// A process with a lower hard limit runs one of these trials.
+/// Runs one of these trials in a process with a lower hard limit.
 pub(crate) async fn lower_bound() -> Outcome {
     let trial = "sandbox::files_and_commands_see_the_same_paths";
     let started =
         std::process::Command::new("prlimit").args(["--nproc=700:700"]).arg(own()).args(["--exact", trial]).output();
     let Ok(ended) = started else { return Ok(()) };
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && !said.contains("1 ignored"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        ended.status.success() && !stdout.contains("1 ignored"),
+        "{stdout}{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     Ok(())
 }
 
@@ -100,7 +104,7 @@ pub(crate) async fn without_helper() -> Outcome {
     let sandbox = sandbox.into_backend()?;
     let request = ExecuteRequest::new("echo \"$GIVEN\"; ls /proc/self/fd | wc -l").cwd(VfsPath::parse("/workspace")?);
     let ended = sandbox.shell().execute(&OpContext::new(), request.env("GIVEN", "a = b\nc")).await?;
-    // The three standard ones, and the directory that is listed.
+    // The three standard descriptors, and that of the listed directory.
     assert_eq!(ended.stdout, "a = b\nc\n4\n", "{ended:?}");
     Ok(())
 }
@@ -108,11 +112,11 @@ pub(crate) async fn without_helper() -> Outcome {
 pub(crate) async fn without_namespaces() -> Outcome {
     let directory = tempfile::tempdir()?;
     let config = SandboxConfig::in_place(directory.path())?.only([Mechanism::Landlock, Mechanism::Seccomp]);
-    let refused = OsSandbox::open(config.clone()).await.expect_err("that is less than is required");
+    let refused = OsSandbox::open(config.clone()).await.expect_err("required guarantees are missing");
     assert!(refused.message().contains("private_tmp: "), "{refused}");
     let report = OsSandbox::check(config.clone()).await?;
     if Guarantee::WITHOUT_NAMESPACES.iter().any(|guarantee| !report.enforces(*guarantee)) {
-        // An older kernel, which says so.
+        // The kernel is too old, as its report says.
         return Ok(());
     }
     let sandbox =
@@ -131,7 +135,7 @@ pub(crate) async fn reports() -> Outcome {
     let report = OsSandbox::check(config(&directory)).await?;
     let json = serde_json::to_string(&report)?;
     assert_eq!(serde_json::from_str::<SandboxReport>(&json)?, report);
-    let host_paths = &report.result(Guarantee::HostPaths).ok_or("it is known")?.enforcement;
+    let host_paths = &report.result(Guarantee::HostPaths).ok_or("a result")?.enforcement;
     assert!(matches!(host_paths, Enforcement::Missing(why) if why.contains("/proc/self/mountinfo")), "{host_paths:?}");
     assert!(report.missing().next().is_none(), "that is not required: {report}");
     let table = report.to_string();

@@ -1,4 +1,4 @@
-//! The way of an overlay's files through a sandbox.
+//! Tests of workspaces whose backend is an overlay, with commands in a sandbox.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -59,25 +59,25 @@ pub(crate) async fn overlay() -> Outcome {
 pub(crate) async fn conflicts() -> Outcome {
     let cx = OpContext::new();
     let files = Arc::new(MemoryBackend::new());
-    for name in ["/both", "/here", "/gone"] {
+    for name in ["/both", "/here", "/deleted"] {
         files.create_text(name, "before\n").await?;
     }
     let mut workspace =
         Workspace::checkout(&cx, Arc::<MemoryBackend>::clone(&files) as _, VfsPath::root(), std::env::temp_dir())
             .await?;
-    for name in ["both", "here", "gone", "new"] {
+    for name in ["both", "here", "deleted", "new"] {
         fs::write(workspace.directory().join(name), "inside\n")?;
     }
     symlink("/etc/passwd", workspace.directory().join("out"))?;
     files.edit_text("/both", "before", "outside").await?;
-    files.delete_file("/gone").await?;
+    files.delete_file("/deleted").await?;
     files.create_text("/new", "outside\n").await?;
     for collected in [workspace.changes(&cx).await?, workspace.collect(&cx).await?] {
         let changed: Vec<_> = collected.changes.changes.iter().map(|change| change.path.as_str()).collect();
         assert_eq!(changed, ["/here"]);
         let mut conflicts: Vec<_> = collected.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
         conflicts.sort_unstable();
-        assert_eq!(conflicts, ["/both", "/gone", "/new"]);
+        assert_eq!(conflicts, ["/both", "/deleted", "/new"]);
         assert_eq!(collected.problems.len(), 1, "{:?}", collected.problems);
         assert_eq!(collected.problems[0].path, "/out");
     }

@@ -1,4 +1,4 @@
-//! Placeholders for missing protected paths: they go with the last command, on FUSE too, and git lists none.
+//! Tests of placeholders for missing protected paths: their removal, also on FUSE, and git, which lists none.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,8 @@ use vfs_sandbox::{Helper, OsSandbox, OsSandboxBackend, SandboxConfig};
 
 use super::{Outcome, config, names, own, run, until};
 
-/// Does something on the host while a command runs, which has its placeholders by then.
+/// Does `work` on the host while a command runs, after its placeholders were created, and returns the output of the
+/// command.
 async fn beside_a_command(
     sandbox: &OsSandboxBackend,
     directory: &tempfile::TempDir,
@@ -41,7 +42,7 @@ pub(crate) async fn last_command() -> Outcome {
         run(&one, "true").await?;
         assert_eq!(names(&directory)?, [""; 0]);
     }
-    // As one ends, a command of the other still has its covers.
+    // When a command of one sandbox ends, a command of the other still has its covers.
     let printed = beside_a_command(&one, &directory, "mkdir .git 2>/dev/null || ls -A", async || {
         for sandbox in [&other, &one] {
             run(sandbox, "true").await?;
@@ -70,7 +71,7 @@ pub(crate) async fn git() -> Outcome {
 
 pub(crate) async fn fuse() -> Outcome {
     placeholders_go(&FuseMount::new(&[])?).await?;
-    // As file systems have them that keep no modes.
+    // Some file systems do not store modes.
     placeholders_go(&FuseMount::new(&["--perms=0755"])?).await
 }
 
@@ -88,7 +89,7 @@ async fn placeholders_go(mount: &FuseMount) -> Outcome {
     Ok(())
 }
 
-/// A directory through `bindfs`, which keeps no sticky bit.
+/// A mount of `bindfs`, which does not store the sticky bit.
 #[derive(Debug)]
 pub(crate) struct FuseMount {
     at: PathBuf,
@@ -96,9 +97,11 @@ pub(crate) struct FuseMount {
 }
 
 impl FuseMount {
+    /// Mounts a new directory.
+    ///
     /// # Errors
     ///
-    /// Those of mounting: there is no `bindfs`, or this process may not use FUSE.
+    /// Errors of mounting, if `bindfs` is missing or this process may not use FUSE.
     pub(crate) fn new(options: &[&str]) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         let [source, at] = ["source", "mount"].map(|name| directory.path().join(name));
@@ -121,7 +124,7 @@ fn unmount(at: &Path) -> io::Result<Output> {
     checked(Command::new("fusermount3").args(["-u", "-z"]).arg(at))
 }
 
-/// Runs a program, which has to succeed.
+/// Runs a program, and returns an error if it fails.
 fn checked(command: &mut Command) -> io::Result<Output> {
     let output = command.output().map_err(|error| io::Error::other(format!("{command:?}: {error}")))?;
     if output.status.success() {

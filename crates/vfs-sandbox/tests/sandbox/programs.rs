@@ -1,4 +1,4 @@
-//! The programs that a sandbox itself runs.
+//! Tests of the programs that a sandbox itself runs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -61,34 +61,34 @@ pub(crate) async fn own_helper() -> Outcome {
     Ok(())
 }
 
-/// A bubblewrap that covers by path, and is fast enough for whoever exchanges what it is to cover.
+/// Replaces a protected directory between its check and the cover, by a bubblewrap that binds by path.
 pub(crate) async fn exchanged() -> Outcome {
     let (directory, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let (kept, other) = (directory.path().join("kept"), directory.path().join("other"));
-    fs::create_dir(&kept)?;
+    let (target, other) = (directory.path().join("target"), directory.path().join("other"));
+    fs::create_dir(&target)?;
     fs::create_dir(&other)?;
     let (bubblewrap, now) = (elsewhere.path().join("bwrap"), elsewhere.path().join("now"));
     let text = format!(
         "if [ \"$1\" = --help ]; then /usr/bin/bwrap --help 2>&1 | grep -v bind-fd; exit; fi\n\
-         if [ -e '{now}' ]; then /bin/mv '{kept}' '{kept}.moved' && /bin/mv '{other}' '{kept}'; fi\n\
+         if [ -e '{now}' ]; then /bin/mv '{target}' '{target}.moved' && /bin/mv '{other}' '{target}'; fi\n\
          exec /usr/bin/bwrap \"$@\"",
         now = now.display(),
-        kept = kept.display(),
+        target = target.display(),
         other = other.display(),
     );
     program(&bubblewrap, &text)?;
     if !fs::exists("/usr/bin/bwrap")? {
         return Ok(());
     }
-    let config = config(&directory).bubblewrap(&bubblewrap).protect("kept", Protection::ReadOnly)?;
+    let config = config(&directory).bubblewrap(&bubblewrap).protect("target", Protection::ReadOnly)?;
     let report = OsSandbox::check(config.clone().helper(Helper::Unused)).await?;
     assert!(!report.enforces(Guarantee::ProtectedPaths), "{report}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
-    let ended = run(&sandbox, "touch kept/x || echo kept").await?;
-    assert_eq!(ended.stdout, "kept\n", "{ended:?}");
+    let ended = run(&sandbox, "touch target/x || echo target").await?;
+    assert_eq!(ended.stdout, "target\n", "{ended:?}");
     fs::write(&now, "")?;
     let ended = run(&sandbox, "echo ran").await?;
     assert_eq!((ended.exit_code, ended.stdout.as_str()), (Some(126), ""), "{ended:?}");
-    assert!(ended.stderr.contains("/workspace/kept was replaced"), "{ended:?}");
+    assert!(ended.stderr.contains("/workspace/target was replaced"), "{ended:?}");
     Ok(())
 }

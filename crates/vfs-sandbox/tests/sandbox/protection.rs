@@ -1,4 +1,4 @@
-//! What is protected in a mount, while commands try to get at it.
+//! Tests of protected paths, while commands try to access them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -72,7 +72,7 @@ pub(crate) async fn missing() -> Outcome {
         let ended = run(&sandbox, &format!("{command} && echo done")).await?;
         assert_eq!(ended.stdout, "", "{command}: {ended:?}");
     }
-    // What is not protected can be made beside it.
+    // Unprotected entries can be created beside protected ones.
     let ended = run(&sandbox, "cat .git/config; echo x > there/other; echo x > some/deep/other; rmdir new").await?;
     assert!(ended.stderr.contains("No such file"), "{ended:?}");
     assert_eq!(names(&directory)?, ["some", "there"]);
@@ -85,17 +85,17 @@ pub(crate) async fn planted() -> Outcome {
     let directory = tempfile::tempdir()?;
     symlink("/etc/passwd", directory.path().join(".env"))?;
     let less = SandboxConfig::in_place(directory.path())?.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
-    let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("it would be held by less");
+    let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("a weaker sandbox would be used");
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let at = directory.path().join(".env");
     assert_eq!(refused.path(), at.to_str(), "{refused}");
     Ok(())
 }
 
-/// A command lets links lead into what is protected and out again, while file tools go through them.
+/// A command swaps links between protected and other targets, while file tools follow them.
 pub(crate) async fn swapped() -> Outcome {
     let directory = tempfile::tempdir()?;
-    for (name, content) in [(".git/hooks/kept", "kept\n"), (".env", "PASSWORD\n"), ("d/kept", "kept\n")] {
+    for (name, content) in [(".git/hooks/existing", "hook\n"), (".env", "PASSWORD\n"), ("d/existing", "file\n")] {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().ok_or("it has one")?)?;
         fs::write(file, content)?;
@@ -109,7 +109,7 @@ pub(crate) async fn swapped() -> Outcome {
     let race = async {
         until("it has started", || Ok(directory.path().join("started").exists())).await?;
         let (mut written, mut refused) = (0_u32, 0_u32);
-        // It goes on until both have been met.
+        // Continue until writes have both succeeded and failed.
         for round in 0..200_000 {
             if round >= 2_000 && written > 0 && refused > 0 {
                 break;
@@ -126,7 +126,7 @@ pub(crate) async fn swapped() -> Outcome {
         assert!(written > 0 && refused > 0, "nothing was raced: {written} written, {refused} refused");
         Ok::<_, Failed>(())
     };
-    // Longer than thousands of files take on the slowest disk.
+    // More time than thousands of files need on the slowest disk.
     let request = ExecuteRequest::new(swaps).cwd(VfsPath::parse("/workspace")?).timeout(20 * HANG_TIMEOUT);
     let (cx, shell) = (OpContext::new(), sandbox.shell());
     let (ended, raced) = futures::future::join(shell.execute(&cx, request), race).await;

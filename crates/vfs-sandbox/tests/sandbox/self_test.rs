@@ -1,4 +1,4 @@
-//! When the self-test runs, and who can reach the stamps that record it.
+//! Tests of when the self-test runs, and of access to the stamps that record it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use vfs_sandbox::{Guarantee, Helper, Mount, OsSandbox, SandboxConfig, SelfTest};
 
 use super::{Outcome, own, run};
 
-/// A bubblewrap that notes each of its starts.
+/// A bubblewrap that records each start.
 struct CountedBubblewrap {
     directory: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl CountedBubblewrap {
     }
 }
 
-/// Whether this process is under a filter, with which nothing is recorded.
+/// Returns whether this process is under a filter of system calls, so that no stamps are used.
 fn is_filtered() -> std::io::Result<bool> {
     Ok(!fs::read_to_string("/proc/self/status")?.contains("\nSeccomp:\t0\n"))
 }
@@ -49,7 +49,7 @@ pub(crate) async fn recorded() -> Outcome {
     let (bubblewrap, directory) = (CountedBubblewrap::new()?, tempfile::tempdir()?);
     let config = || SandboxConfig::new(directory.path()).helper(Helper::At(own())).bubblewrap(bubblewrap.program());
     let first = OsSandbox::open(config()).await?;
-    // Once for its options, and once for the self-test.
+    // Bubblewrap starts once for its options, and once for the self-test.
     assert_eq!(bubblewrap.take_starts(), 2);
     if is_filtered()? {
         return Ok(());
@@ -81,7 +81,7 @@ pub(crate) async fn failed() -> Outcome {
     Ok(())
 }
 
-/// The directories that may hold stamps of this user, each as a parent and a name.
+/// Returns the directories that may contain stamps of this user, each as a parent and a name.
 fn places() -> Vec<(PathBuf, String)> {
     match rustix::process::geteuid().as_raw() {
         0 => vec![("/run".into(), "vfs-sandbox".to_owned())],
@@ -105,14 +105,14 @@ pub(crate) async fn hidden() -> Outcome {
         let refused = OsSandbox::open(SandboxConfig::new(beside.path()).tool(&parent)).await.expect_err("it is shown");
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
     }
-    // The root of the host has bubblewrap in it, which commands could change.
+    // The root of the host contains bubblewrap, which commands could change.
     let root = Mount::read_only(VfsPath::parse("/workspace")?, "/");
     let refused = OsSandbox::open(SandboxConfig::with_mount(root).unprotected()).await.expect_err("all is shown");
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     Ok(())
 }
 
-/// A command that is shown `directory` tries to read, forge and replace the stamps at `name` below it.
+/// Runs commands that see `directory` and try to read, forge and replace the stamps at `name` below it.
 async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome {
     let at = VfsPath::parse("/workspace")?;
     let mount = match access {
@@ -150,10 +150,10 @@ async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome 
     Ok(())
 }
 
-/// The variable that has the path of another mount of a directory with stamps.
+/// Variable with the path of another mount of a directory with stamps.
 const ALIAS: &str = "VFS_TEST_STAMPS_ALIAS";
 
-/// A process that has the parent directory mounted a second time runs this trial again.
+/// Runs this trial again in a process for which the parent directory is mounted a second time.
 pub(crate) async fn hidden_alias() -> Outcome {
     let (parent, name) = places().swap_remove(0);
     if let Some(alias) = std::env::var_os(ALIAS) {

@@ -1,4 +1,4 @@
-//! What a sandbox shows: mounts, directories, the environment, and what is left when a command is over.
+//! Tests of what commands see: mounts, directories and the environment; and of processes that they leave.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,8 +20,8 @@ pub(crate) async fn same_paths() -> Outcome {
     assert_eq!(fs::read_to_string(directory.path().join("made"))?, "made\n");
     let refused = sandbox.create_text("/elsewhere", "x").await.expect_err("nothing is there");
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied, "{refused}");
-    let kept = ExecuteRequest::new("echo all").cwd(VfsPath::parse("/workspace")?).keep_full_output();
-    let path = sandbox.shell().execute(&OpContext::new(), kept).await?.full_output.expect("a file");
+    let request = ExecuteRequest::new("echo all").cwd(VfsPath::parse("/workspace")?).keep_full_output();
+    let path = sandbox.shell().execute(&OpContext::new(), request).await?.full_output.expect("a file");
     assert_eq!(sandbox.read_text(path.as_str()).await?, "all\n", "{path}");
     Ok(())
 }
@@ -80,7 +80,8 @@ pub(crate) async fn directories() -> Outcome {
     Ok(())
 }
 
-/// A library that is not there is complained about by every program that is started with its name, and so tells which are.
+/// Every program that starts with a missing library in `LD_PRELOAD` prints an error, which shows the programs that
+/// receive it.
 pub(crate) async fn environment() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox =
@@ -99,9 +100,9 @@ pub(crate) async fn environment() -> Outcome {
 pub(crate) async fn leftovers() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    // The call waits for the end of what it killed, but only for a moment, which may be too short on a busy machine.
+    // The call waits for the processes that it killed, but only briefly, which may be too short on a busy machine.
     for attempt in 0..20 {
-        // Its arguments are how it is known outside, where it has another number.
+        // Outside, the process has another number and is identified by its arguments.
         let seconds = format!("1000.{}{attempt}", std::process::id());
         let command = format!("setsid sleep {seconds} & until [ -e seen ]; do sleep 0.01; done; rm seen; echo out");
         let runs = || -> std::io::Result<bool> {
@@ -119,7 +120,7 @@ pub(crate) async fn leftovers() -> Outcome {
         if !runs()? {
             return Ok(());
         }
-        until("it is gone", || Ok(!runs()?)).await?;
+        until("the process has ended", || Ok(!runs()?)).await?;
     }
-    Err("the call ends before it is gone".into())
+    Err("the call returns before the process has ended".into())
 }

@@ -1,4 +1,4 @@
-//! Unix sockets: those of the host, and those of a command.
+//! Tests of unix sockets of the host and of commands.
 
 use std::io::Write as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,10 +8,10 @@ use vfs_sandbox::{Guarantee, OsSandbox, SandboxConfig, UnixSockets};
 
 use super::{Outcome, config, own, run};
 
-/// What makes this program do something with sockets, inside of a sandbox.
+/// Option with which this program uses sockets, in a sandbox.
 pub(crate) const OPTION: &str = "--socket";
 
-/// Does what the arguments say, and prints what came of it.
+/// Performs the action that the arguments name, and prints its outcome.
 pub(crate) fn act(arguments: &[String]) -> ExitCode {
     let [action, path] = arguments else { return ExitCode::FAILURE };
     let done = match action.as_str() {
@@ -25,11 +25,11 @@ pub(crate) fn act(arguments: &[String]) -> ExitCode {
         }),
         _ => return ExitCode::FAILURE,
     };
-    let told = match done {
+    let outcome = match done {
         Ok(()) => "done".to_owned(),
         Err(error) => format!("{:?}", error.kind()),
     };
-    writeln!(std::io::stdout(), "{action}: {told}").expect("told");
+    writeln!(std::io::stdout(), "{action}: {outcome}").expect("written");
     ExitCode::SUCCESS
 }
 
@@ -50,8 +50,8 @@ pub(crate) async fn denied() -> Outcome {
     let sandbox = OsSandbox::open(shown(&directory)).await?;
     assert!(sandbox.report().enforces(Guarantee::UnixSockets), "{}", sandbox.report());
     let sandbox = sandbox.into_backend()?;
-    let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
-    assert_eq!(told, "connect: PermissionDenied\nserve: PermissionDenied\npair: done\n");
+    let output = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    assert_eq!(output, "connect: PermissionDenied\nserve: PermissionDenied\npair: done\n");
     assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
     Ok(())
 }
@@ -64,8 +64,8 @@ pub(crate) async fn many() -> Outcome {
         drop(UnixListener::bind(directory.path().join(format!("{number}")))?);
     }
     std::fs::create_dir_all(directory.path().join("zzz/.git"))?;
-    let told = run(&sandbox, "touch zzz/.git/config || echo kept").await?.output;
-    assert!(told.ends_with("kept\n"), "{told}");
+    let output = run(&sandbox, "touch zzz/.git/config || echo refused").await?.output;
+    assert!(output.ends_with("refused\n"), "{output}");
     Ok(())
 }
 
@@ -77,14 +77,16 @@ pub(crate) async fn allowed() -> Outcome {
     let config = shown(&directory).unix_sockets(UnixSockets::Allow);
     // The report says that the host can create a socket later, unless the kernel forbids connecting to it.
     let report = OsSandbox::check(config.clone()).await?;
-    let result = report.result(Guarantee::UnixSockets).ok_or("it is known")?;
+    let result = report.result(Guarantee::UnixSockets).ok_or("a result")?;
     assert!(!result.required && (report.enforces(Guarantee::UnixSockets) || report.to_string().contains("Linux 7.1")));
     let denied = OsSandbox::check(config.clone().unix_sockets(UnixSockets::Deny)).await?;
     assert!(denied.result(Guarantee::UnixSockets).is_some_and(|result| result.required), "{denied}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
-    let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
-    assert!(["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].iter().any(|line| told.starts_with(line)));
-    assert!(told.ends_with("serve: done\npair: done\n"), "{told}");
+    let output = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    assert!(
+        ["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].iter().any(|line| output.starts_with(line))
+    );
+    assert!(output.ends_with("serve: done\npair: done\n"), "{output}");
     assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
     Ok(())
 }

@@ -22,7 +22,8 @@ use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
 /// Longer than a tick of any file system's clock.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long a test waits for files to become older than that. This bounds a hang and says nothing about speed.
+/// Maximum time that a test waits for files to become older than that. It bounds a hang, and is no expectation of
+/// speed.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a directory, and a cache that trusts the file system of temporary files.
@@ -198,18 +199,18 @@ fn nothing_is_cached_if_disabled_or_unsafe() {
     fs::write(root.path().join("file"), "text\n").expect("it writes");
     let young = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
     let stays = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(Duration::ZERO));
-    let known = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
+    let on_any_age = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
     for config in [
         config(root.path(), &memory),
         config(root.path(), &young),
         config(root.path(), &stays).mounts(Mounts::Stay),
         // The kernel generates the content of such files for each read.
-        LocalConfig::new("/proc/sys/kernel/random").search_memory(known.clone()),
+        LocalConfig::new("/proc/sys/kernel/random").search_memory(on_any_age.clone()),
     ] {
         let files = opened(config);
         (0..4).for_each(|_| drop(grep(&files, "missing")));
     }
-    assert_eq!([memory, young, stays, known].map(|memory| memory.files()), [0, 0, 0, 0]);
+    assert_eq!([memory, young, stays, on_any_age].map(|memory| memory.files()), [0, 0, 0, 0]);
 }
 
 #[test]
@@ -236,16 +237,16 @@ fn cache_respects_its_limit_and_evicts_unused_directories() {
         assert!(start.elapsed() < HANG_TIMEOUT, "{} bytes are remembered", memory.bytes());
         search("/old");
     }
-    let most = BOUND + (8 << 10);
-    assert!(memory.bytes() < most, "{}", memory.bytes());
-    let known = |directory: &str| {
-        let held = fs::File::open(root.path().join(directory)).expect("it opens");
-        let remembered = memory.get(&Metadata::from_fd(held.as_fd()).expect("it is there"));
-        remembered.map_or(0, |directory| directory.sketch_count())
+    let max_bytes = BOUND + (8 << 10);
+    assert!(memory.bytes() < max_bytes, "{}", memory.bytes());
+    let sketch_count = |directory: &str| {
+        let opened = fs::File::open(root.path().join(directory)).expect("it opens");
+        let cached = memory.get(&Metadata::from_fd(opened.as_fd()).expect("it is there"));
+        cached.map_or(0, |directory| directory.sketch_count())
     };
-    assert_eq!(known("new"), 0);
+    assert_eq!(sketch_count("new"), 0);
     (0..4 * MAX_UNUSED_SEARCHES).for_each(|_| search("/new"));
-    assert!(memory.bytes() < most, "{}", memory.bytes());
-    assert_eq!(known("old"), 0);
-    assert!(known("new") > 5);
+    assert!(memory.bytes() < max_bytes, "{}", memory.bytes());
+    assert_eq!(sketch_count("old"), 0);
+    assert!(sketch_count("new") > 5);
 }

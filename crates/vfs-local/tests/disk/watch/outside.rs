@@ -8,7 +8,7 @@ use vfs_core::BackendExt;
 use vfs_core::watch::{Change, WatchRequest};
 use vfs_local::{Mounts, Resolution};
 
-use super::{made_or_gone, removed};
+use super::{created_without_version, removed};
 use crate::permissions::{as_ordinary_user, set_mode};
 use crate::{Disk, path};
 
@@ -27,7 +27,7 @@ fn files_are_made_written_renamed_and_removed() {
         disk.put("old", "new");
         assert_eq!(watch.merged(), [disk.changed("/old")]);
 
-        // A log is written to for as long as its program runs.
+        // A program may keep a log open and write to it.
         let mut log = fs::OpenOptions::new().append(true).open(at("f")).expect("it opens");
         log.write_all(b"line").expect("it writes");
         assert_eq!(watch.merged(), [disk.changed("/f")]);
@@ -48,32 +48,36 @@ fn files_are_made_written_renamed_and_removed() {
 }
 
 #[test]
-fn new_directories_are_told_with_all_that_was_made_in_them() {
+fn new_directories_are_reported_with_all_their_entries() {
     let disk = Disk::with(|config| config.mounts(Mounts::Stay));
     let mut watch = disk.watch_all();
     for round in 0..50 {
-        // Made faster than any of it can be watched.
+        // These are created faster than they can be watched.
         disk.put(&format!("{round}/a/b/c/f"), "x");
         disk.put(&format!("{round}/a/g"), "x");
     }
-    let told = watch.merged();
+    let reported = watch.merged();
     for round in 0..50 {
         for name in ["", "/a", "/a/b", "/a/b/c"] {
-            let expected = made_or_gone(&format!("{round}{name}"));
-            assert_eq!(told.iter().filter(|change| **change == expected).count(), 1, "{expected:?} in {told:?}");
+            let expected = created_without_version(&format!("{round}{name}"));
+            assert_eq!(
+                reported.iter().filter(|change| **change == expected).count(),
+                1,
+                "{expected:?} in {reported:?}"
+            );
         }
         for name in ["/a/b/c/f", "/a/g"] {
             let name = format!("/{round}{name}");
-            assert!(told.iter().any(|change| *change == disk.created(&name)), "{name} in {told:?}");
+            assert!(reported.iter().any(|change| *change == disk.created(&name)), "{name} in {reported:?}");
         }
     }
-    assert_eq!(told.len(), 300, "nothing is told twice");
+    assert_eq!(reported.len(), 300, "nothing is reported twice");
     disk.put("7/a/b/c/f", "changed");
     assert_eq!(watch.merged(), [disk.changed("/7/a/b/c/f")]);
 }
 
 #[test]
-fn renames_across_the_root_are_told_from_inside() {
+fn renames_across_the_root_are_reported_as_creations_and_removals() {
     let disk = Disk::new();
     let inside = |name: &str| disk.root().join(name);
     let outside = |name: &str| disk.tree.path().join("outside").join(name);
@@ -82,7 +86,10 @@ fn renames_across_the_root_are_told_from_inside() {
     let mut watch = disk.watch_all();
 
     fs::rename(outside("d"), inside("d")).expect("it renames");
-    assert_eq!(watch.changes(), [made_or_gone("/d"), made_or_gone("/d/e"), disk.created("/d/e/f")]);
+    assert_eq!(
+        watch.changes(),
+        [created_without_version("/d"), created_without_version("/d/e"), disk.created("/d/e/f")]
+    );
     fs::rename(inside("d/e/f"), outside("f")).expect("it renames");
     assert_eq!(watch.changes(), [removed("/d/e/f")]);
     fs::rename(outside("f"), inside("g")).expect("it renames");
@@ -114,17 +121,17 @@ fn files_and_directories_that_are_swapped_are_both_there_afterwards() {
         let root = fs::File::open(disk.root()).expect("it opens");
         rustix::fs::renameat_with(&root, a, &root, b, rustix::fs::RenameFlags::EXCHANGE).expect("they are swapped");
     }
-    let told = watch.changes();
-    // The kernel tells of two renames. The first is told as one, with the version that is there now.
-    assert!(told.contains(&disk.renamed("/f", "/g")) && told.contains(&disk.changed("/f")), "{told:?}");
-    assert!(told.contains(&disk.created("/d/two")) && told.contains(&disk.created("/e/one")), "{told:?}");
+    let reported = watch.changes();
+    // The kernel reports two renames. The first is reported as a rename, with the current version.
+    assert!(reported.contains(&disk.renamed("/f", "/g")) && reported.contains(&disk.changed("/f")), "{reported:?}");
+    assert!(reported.contains(&disk.created("/d/two")) && reported.contains(&disk.created("/e/one")), "{reported:?}");
     disk.put("d/two", "x");
     disk.put("e/one", "x");
     assert_eq!(watch.merged(), [disk.changed("/d/two"), disk.changed("/e/one")]);
 }
 
 #[test]
-fn a_tree_that_is_removed_is_told_and_may_come_again() {
+fn a_removed_tree_is_reported_and_may_be_created_again() {
     let disk = Disk::new();
     let mut watch = disk.watch_all();
     for _ in 0..3 {
@@ -132,10 +139,10 @@ fn a_tree_that_is_removed_is_told_and_may_come_again() {
         disk.put("d/g", "x");
         assert_eq!(watch.merged().len(), 4);
         fs::remove_dir_all(disk.root().join("d")).expect("it goes");
-        let mut told = watch.changes();
-        assert_eq!(told.pop(), Some(removed("/d")));
-        told.sort_by_key(|change| format!("{change:?}"));
-        assert_eq!(told, [removed("/d/e"), removed("/d/e/f"), removed("/d/g")]);
+        let mut reported = watch.changes();
+        assert_eq!(reported.pop(), Some(removed("/d")));
+        reported.sort_by_key(|change| format!("{change:?}"));
+        assert_eq!(reported, [removed("/d/e"), removed("/d/e/f"), removed("/d/g")]);
     }
 }
 
@@ -146,7 +153,7 @@ fn the_root_itself_may_be_moved_and_removed() {
     let moved = disk.tree.path().join("moved");
     fs::rename(disk.root(), &moved).expect("it renames");
     fs::create_dir(moved.join("d")).expect("directories are made");
-    assert_eq!(watch.next().change, made_or_gone("/d"));
+    assert_eq!(watch.next().change, created_without_version("/d"));
     fs::create_dir(disk.root()).expect("directories are made");
     disk.put("not-ours", "");
     fs::remove_dir_all(&moved).expect("it goes");
@@ -165,18 +172,18 @@ fn no_link_is_watched_through() {
     let mut watch = disk.watch_all();
     disk.link("../outside", "out-too");
     disk.link("nowhere", "dangling");
-    let told = watch.changes();
-    assert_eq!(told, [made_or_gone("/out-too"), made_or_gone("/dangling")]);
+    let reported = watch.changes();
+    assert_eq!(reported, [created_without_version("/out-too"), created_without_version("/dangling")]);
 
     let outside = disk.tree.path().join("outside");
     fs::write(outside.join("new"), "").expect("it writes");
     fs::remove_file(outside.join("new")).expect("it goes");
     disk.put("in/f", "y");
     assert_eq!(watch.merged(), [disk.changed("/real/f")]);
-    // A directory gives way to a link of its name.
+    // A link replaces a directory.
     fs::remove_dir_all(disk.root().join("real")).expect("it goes");
     disk.link("../outside", "real");
-    assert_eq!(watch.changes(), [removed("/real/f"), removed("/real"), made_or_gone("/real")]);
+    assert_eq!(watch.changes(), [removed("/real/f"), removed("/real"), created_without_version("/real")]);
     fs::write(outside.join("new"), "").expect("it writes");
     fs::remove_file(outside.join("new")).expect("it goes");
     assert_eq!(watch.changes(), []);
@@ -196,13 +203,13 @@ fn directories_swapped_for_links_while_they_are_made_are_never_watched_outside()
         fs::write(outside.join("unseen"), "").expect("it writes");
         fs::remove_file(outside.join("unseen")).expect("it goes");
     }
-    let told = watch.changes();
-    assert!(told.iter().all(|change| !format!("{change:?}").contains("unseen")), "{told:?}");
-    assert!(told.iter().all(|change| !format!("{change:?}").contains("secret")), "{told:?}");
+    let reported = watch.changes();
+    assert!(reported.iter().all(|change| !format!("{change:?}").contains("unseen")), "{reported:?}");
+    assert!(reported.iter().all(|change| !format!("{change:?}").contains("secret")), "{reported:?}");
 }
 
 #[test]
-fn names_that_are_not_utf8_are_passed_over() {
+fn names_that_are_not_utf8_are_skipped() {
     use std::os::unix::ffi::OsStrExt;
     let disk = Disk::new();
     let bad = disk.root().join(std::ffi::OsStr::from_bytes(b"bad-\xff"));
@@ -211,21 +218,21 @@ fn names_that_are_not_utf8_are_passed_over() {
     fs::write(bad.join("f"), "").expect("it writes");
     assert_eq!(watch.changes(), []);
     fs::rename(&bad, disk.root().join("good")).expect("it renames");
-    assert_eq!(watch.changes(), [made_or_gone("/good"), disk.created("/good/f")]);
+    assert_eq!(watch.changes(), [created_without_version("/good"), disk.created("/good/f")]);
     fs::rename(disk.root().join("good"), &bad).expect("it renames");
     fs::write(bad.join("f"), "x").expect("it writes");
     assert_eq!(watch.changes(), [removed("/good")]);
 }
 
 #[test]
-fn a_subscriber_of_a_part_sees_renames_across_its_border_from_its_side() {
+fn a_subscriber_of_a_part_sees_renames_across_its_border_as_creations_and_removals() {
     let disk = Disk::new();
     disk.put("in/a", "");
     disk.put("out/d/f", "");
     let mut whole = disk.watch_all();
     let mut part = disk.watch(WatchRequest::new(path("/in")));
     fs::rename(disk.root().join("out/d"), disk.root().join("in/d")).expect("it renames");
-    assert_eq!(part.next().change, made_or_gone("/in/d"));
+    assert_eq!(part.next().change, created_without_version("/in/d"));
     assert_eq!(whole.next().change, Change::Renamed { from: path("/out/d"), to: path("/in/d"), version: None });
     fs::rename(disk.root().join("in/a"), disk.root().join("a")).expect("it renames");
     assert_eq!(part.next().change, removed("/in/a"));
@@ -234,7 +241,7 @@ fn a_subscriber_of_a_part_sees_renames_across_its_border_from_its_side() {
 }
 
 #[test]
-fn what_may_not_be_read_is_passed_over() {
+fn unreadable_directories_are_skipped() {
     let disk = Disk::new();
     disk.put("closed/f", "x");
     disk.put("open/f", "x");
@@ -246,6 +253,6 @@ fn what_may_not_be_read_is_passed_over() {
         let mut watch = disk.watch_all();
         disk.put("open/g", "x");
         fs::create_dir(disk.root().join("new")).expect("directories are made");
-        assert_eq!(watch.merged(), [disk.created("/open/g"), made_or_gone("/new")]);
+        assert_eq!(watch.merged(), [disk.created("/open/g"), created_without_version("/new")]);
     });
 }

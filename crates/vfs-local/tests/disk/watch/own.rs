@@ -10,7 +10,7 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend};
 
-use super::{made_or_gone, next_item, removed};
+use super::{created_without_version, next_item, removed};
 use crate::{Disk, path};
 
 #[test]
@@ -31,14 +31,20 @@ fn each_operation_is_one_event_and_no_temporary_name_is_seen() {
         block_on(files.edit(&cx, EditRequest::new(path("/f"), "three", "x").dry_run())).expect("it could be edited");
         assert_eq!(watch.changes(), []);
         block_on(files.create_text("/d/e/g", "g")).expect("it writes");
-        assert_eq!(watch.changes(), [made_or_gone("/d"), made_or_gone("/d/e"), disk.created("/d/e/g")]);
+        assert_eq!(
+            watch.changes(),
+            [created_without_version("/d"), created_without_version("/d/e"), disk.created("/d/e/g")]
+        );
 
         block_on(files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "u")]));
         assert_eq!(watch.changes(), [disk.created("/u")]);
         block_on(files.copy(&cx, CopyRequest::new(path("/f"), path("/u")).overwrite())).expect("it copies");
         assert_eq!(watch.changes(), [disk.changed("/u")]);
         block_on(files.copy(&cx, CopyRequest::new(path("/d"), path("/c")))).expect("it copies");
-        assert_eq!(watch.changes(), [made_or_gone("/c"), made_or_gone("/c/e"), disk.created("/c/e/g")]);
+        assert_eq!(
+            watch.changes(),
+            [created_without_version("/c"), created_without_version("/c/e"), disk.created("/c/e/g")]
+        );
 
         block_on(files.rename(&cx, RenameRequest::new(path("/f"), path("/h")))).expect("it renames");
         assert_eq!(watch.changes(), [disk.renamed("/f", "/h")]);
@@ -57,7 +63,7 @@ fn each_operation_is_one_event_and_no_temporary_name_is_seen() {
 }
 
 #[test]
-fn many_writers_are_told_in_the_order_of_their_versions_to_all() {
+fn changes_of_many_writers_are_reported_in_the_order_of_their_versions() {
     let disk = Disk::new();
     let (mut first, mut second) = (disk.watch_all(), disk.watch_all());
     std::thread::scope(|scope| {
@@ -70,13 +76,16 @@ fn many_writers_are_told_in_the_order_of_their_versions_to_all() {
             });
         }
     });
-    let told = first.changes();
+    let reported = first.changes();
     let mut also = second.changes();
     also.retain(|change| !format!("{change:?}").contains("mark-"));
-    assert_eq!(told, also);
-    assert!(told.iter().all(|change| !matches!(change, Change::Renamed { .. } | Change::Removed { .. })), "{told:?}");
+    assert_eq!(reported, also);
+    assert!(
+        reported.iter().all(|change| !matches!(change, Change::Renamed { .. } | Change::Removed { .. })),
+        "{reported:?}"
+    );
     for name in ["/f", "/g"] {
-        let versions = told.iter().filter_map(|change| match change {
+        let versions = reported.iter().filter_map(|change| match change {
             Change::Created { path, version } | Change::Changed { path, version } if path.as_str() == name => {
                 version.clone()
             }
@@ -85,13 +94,13 @@ fn many_writers_are_told_in_the_order_of_their_versions_to_all() {
         let versions: Vec<_> = versions.collect();
         let mut distinct = versions.clone();
         distinct.dedup();
-        assert_eq!(distinct, versions, "nothing is told twice");
+        assert_eq!(distinct, versions, "nothing is reported twice");
         assert_eq!(versions.last(), disk.version(name).as_ref());
     }
 }
 
 #[test]
-fn a_cursor_gives_exactly_what_was_missed_while_somebody_watches() {
+fn a_cursor_returns_exactly_the_missed_changes_while_a_watcher_runs() {
     let disk = Disk::new();
     let mut watch = disk.watch_all();
     let mut cursors = Vec::new();
@@ -130,14 +139,14 @@ fn a_part_that_was_not_followed_before_has_no_older_cursors() {
 }
 
 #[test]
-fn a_path_is_watched_before_there_is_anything_and_after_it_is_gone() {
+fn a_path_is_watched_before_it_exists_and_after_its_removal() {
     let disk = Disk::new();
     let mut file = disk.watch(WatchRequest::new(path("/d/e/f")));
     let mut directory = disk.watch(WatchRequest::new(path("/d/e")));
     for _ in 0..3 {
         block_on(disk.files.create_text("/d/e/f", "x")).expect("it writes");
         assert_eq!(file.next().change, disk.created("/d/e/f"));
-        assert_eq!(directory.next().change, made_or_gone("/d/e"));
+        assert_eq!(directory.next().change, created_without_version("/d/e"));
         assert_eq!(directory.next().change, disk.created("/d/e/f"));
         block_on(disk.files.create_text("/d/e/g", "x")).expect("it writes");
         assert_eq!(directory.next().change, disk.created("/d/e/g"));
@@ -183,20 +192,20 @@ fn the_whole_host_is_refused_and_a_part_of_it_is_watched() {
     let mut events = watch(at.to_str().expect("it is UTF-8"));
     std::fs::create_dir(at.join("d")).expect("directories are made");
     let event = next_item(&mut events).expect("it goes on").expect("no error");
-    assert_eq!(event.change, made_or_gone(at.join("d").to_str().expect("it is UTF-8")));
+    assert_eq!(event.change, created_without_version(at.join("d").to_str().expect("it is UTF-8")));
 }
 
 #[test]
-fn a_stream_ends_when_it_is_cancelled_and_frees_what_it_held_when_it_is_dropped() {
+fn a_stream_ends_when_it_is_cancelled_and_releases_its_context_when_it_is_dropped() {
     let disk = Disk::new();
-    let held = Arc::new(());
-    let left: Weak<()> = Arc::downgrade(&held);
-    let cx = OpContext::new().with_extension(held);
+    let extension = Arc::new(());
+    let left: Weak<()> = Arc::downgrade(&extension);
+    let cx = OpContext::new().with_extension(extension);
     let mut events = disk.files.as_watch().expect("it has a feed").watch(cx.clone(), WatchRequest::default());
     let waiting = std::thread::spawn(move || (block_on(events.next()), block_on(events.next()).is_none(), events));
     cx.cancel_token().cancel();
     let (error, is_over, events) = waiting.join().expect("it returns");
-    assert_eq!(error.expect("it is told").expect_err("it is over").kind(), ErrorKind::Cancelled);
+    assert_eq!(error.expect("an item").expect_err("it is over").kind(), ErrorKind::Cancelled);
     assert!(is_over);
     drop(cx);
     assert_eq!(left.strong_count(), 1);

@@ -1,4 +1,4 @@
-//! Many changes at once: a subscriber that applies all events ends with the actual tree.
+//! Test of many changes at once: a subscriber that applies all events ends with the actual tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use vfs_core::{Backend, BackendExt, LsRequest, OpContext, RenameRequest, Version
 
 use crate::{Disk, path};
 
-/// What a subscriber takes to be there: versions of files, and none for directories.
+/// The tree according to the events: versions of files, and none for directories.
 type Model = BTreeMap<String, Option<Version>>;
 
 fn remove(model: &mut Model, at: &str) -> Vec<(String, Option<Version>)> {
     let below = format!("{at}/");
-    let gone: Vec<_> = model.keys().filter(|path| *path == at || path.starts_with(&below)).cloned().collect();
-    gone.into_iter().filter_map(|path| model.remove_entry(&path)).collect()
+    let removed: Vec<_> = model.keys().filter(|path| *path == at || path.starts_with(&below)).cloned().collect();
+    removed.into_iter().filter_map(|path| model.remove_entry(&path)).collect()
 }
 
-fn follow(model: &mut Model, change: &Change) {
+fn apply(model: &mut Model, change: &Change) {
     match change.clone() {
         Change::Created { path, version } | Change::Changed { path, version } => {
             model.insert(path.to_string(), version);
@@ -27,25 +27,25 @@ fn follow(model: &mut Model, change: &Change) {
         Change::Removed { path } => drop(remove(model, path.as_str())),
         Change::Renamed { from, to, version } => {
             remove(model, to.as_str());
-            for (path, known) in remove(model, from.as_str()) {
+            for (path, version) in remove(model, from.as_str()) {
                 let path = path.replacen(from.as_str(), to.as_str(), 1);
-                model.insert(path, known);
+                model.insert(path, version);
             }
             if version.is_some() {
                 model.insert(to.to_string(), version);
             }
         }
-        other => panic!("{other:?} loses what the model knows"),
+        other => panic!("{other:?} invalidates the model"),
     }
 }
 
-fn what_is_there(disk: &Disk) -> Model {
+fn actual_tree(disk: &Disk) -> Model {
     let listed = block_on(disk.files.ls(&OpContext::new(), LsRequest::new(path("/")).recursive())).expect("it lists");
     assert!(listed.problems.is_empty(), "{listed:?}");
     listed.entries.into_iter().map(|entry| (entry.path.to_string(), entry.version)).collect()
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudorandom numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -54,7 +54,7 @@ impl Numbers {
         (self.0 >> 33) as usize % end
     }
 
-    /// One of few places, so that they meet.
+    /// Returns one of few paths, so that operations collide.
     fn place(&mut self, top: &str) -> String {
         let names = ["a", "b", "c"];
         let depth = 1 + self.below(4);
@@ -67,7 +67,7 @@ impl Numbers {
     }
 }
 
-/// Does something or other; what cannot be done is left.
+/// Performs a random operation, and ignores failures.
 fn disturb(disk: &Disk, numbers: &mut Numbers, top: &str) {
     let (one, other) = (numbers.place(top), numbers.place(top));
     let on_host = |place: &str| disk.root().join(place.trim_start_matches('/'));
@@ -92,14 +92,14 @@ fn disturb(disk: &Disk, numbers: &mut Numbers, top: &str) {
 }
 
 #[test]
-fn whoever_follows_the_events_knows_what_is_there() {
+fn a_subscriber_that_applies_all_events_has_the_actual_tree() {
     for seed in 0..12 {
         let disk = Disk::new();
         for top in ["w", "x", "y", "z"] {
             fs::create_dir(disk.root().join(top)).expect("directories are made");
         }
         let mut watch = disk.watch_all();
-        let mut model = what_is_there(&disk);
+        let mut model = actual_tree(&disk);
         let mut numbers = Numbers(seed);
         for _ in 0..10 {
             std::thread::scope(|scope| {
@@ -111,8 +111,8 @@ fn whoever_follows_the_events_knows_what_is_there() {
             });
             let changes = watch.changes();
             assert!(!format!("{changes:?}").contains(".vfs-tmp-"), "{changes:?}");
-            changes.iter().for_each(|change| follow(&mut model, change));
-            let there = what_is_there(&disk);
+            changes.iter().for_each(|change| apply(&mut model, change));
+            let there = actual_tree(&disk);
             let differs = |one: &Model, other: &Model| {
                 let only = one.iter().filter(|(path, version)| other.get(*path) != Some(*version));
                 only.map(|(path, version)| format!("{path} {version:?}")).collect::<Vec<_>>()
@@ -120,7 +120,7 @@ fn whoever_follows_the_events_knows_what_is_there() {
             let (too_much, missing) = (differs(&model, &there), differs(&there, &model));
             assert!(
                 model == there,
-                "seed {seed}\ntold {too_much:#?}\nthere {missing:#?}\nby {:#?}",
+                "seed {seed}\nreported {too_much:#?}\nthere {missing:#?}\nby {:#?}",
                 changes.iter().map(|change| format!("{change:?}")).collect::<Vec<_>>()
             );
         }

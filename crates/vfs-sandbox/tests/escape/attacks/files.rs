@@ -5,11 +5,11 @@ use super::Setting::Usual;
 use super::{ExpectedErrors, Row, Target};
 use crate::system::{HERE, call, open, outcome, read, text, write};
 
-/// What is not mounted is not there; what Landlock does not allow may not be opened.
+/// Expected errors for files that are not mounted, or that Landlock does not allow to open.
 const OUT_OF_SIGHT: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES"), (WithoutNamespaces, "EACCES")];
 
-/// The same for what would have to be made or changed in a directory that only namespaces show, and show read-only.
+/// Expected errors for changes in a directory that is visible only in namespaces, as read-only.
 const UNTOUCHABLE: ExpectedErrors = &[
     (All, "EROFS|EACCES|ENOENT"),
     (Namespaces, "EROFS|EACCES|ENOENT"),
@@ -143,18 +143,20 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Nothing that namespaces show read-only can be changed in them; else the filter denies it, or only says that it is
-/// done.
+/// Expected errors for changes through a descriptor: namespaces show the file as read-only; without them, the filter
+/// denies the call or reports success without effect.
 const BY_DESCRIPTOR: ExpectedErrors =
     &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM"), (WithoutNamespaces, "EPERM|ignored")];
 
 const UNTOUCHABLE_LINK: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|EXDEV"), (WithoutNamespaces, "EACCES|EXDEV")];
 
-/// The directory above is one that bubblewrap made for the mount: what is written there is in memory, and nowhere else.
+/// Expected errors for writes beside the mount. In namespaces, bubblewrap creates the parent directory in memory, so
+/// they are harmless.
 const BESIDE: ExpectedErrors = &[(Landlock, "EACCES"), (WithoutNamespaces, "EACCES")];
 
-/// A process namespace shows no process whose root or directory is the host's; else Landlock hides them.
+/// Expected errors for links of processes: a process namespace shows no process whose root or directory is that of the
+/// host; otherwise Landlock denies access.
 const PROCESS_LINKS: ExpectedErrors = &[
     (All, "ENOENT|EACCES|EPERM"),
     (Namespaces, "ENOENT|EACCES|EPERM"),
@@ -198,7 +200,7 @@ fn write_through_link(target: &Target) -> String {
     outcome(write("into", "x"))
 }
 
-/// Landlock lets anything be opened as a place, and nothing be opened from there.
+/// Landlock allows to open any path as `O_PATH`, but no file relative to it.
 fn by_path_descriptor(target: &Target) -> String {
     let place = match open(&target.outside, libc::O_PATH | libc::O_DIRECTORY, 0) {
         Ok(place) => place,
@@ -257,7 +259,7 @@ fn change_attributes(target: &Target) -> String {
     outcome(call(libc::SYS_setxattr, [path.as_ptr() as usize, name.as_ptr() as usize, name.as_ptr() as usize, 1, 0, 0]))
 }
 
-/// Changes what a file has beside its content, which may be opened to be read; what is said to be done may not be.
+/// Changes the metadata of a file that is open for reading, and checks whether a reported success had an effect.
 fn by_open_file(number: i64) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let path = shared_file();
@@ -293,12 +295,12 @@ fn attribute(number: i64) -> String {
     outcome(call(number, [file, name.as_ptr() as usize, value.as_ptr() as usize, 1, 0, 0]))
 }
 
-/// A file that every sandbox of this test shows, to be read only: the program that attacks.
+/// Returns a file that every sandbox of this test shows as read-only: the attacking program.
 fn shared_file() -> String {
     std::env::args().next().expect("a program has a name")
 }
 
-/// Tries all processes that are to be seen, the victim, the first and the parent among them.
+/// Tries all visible processes, and the victim, the first process and the parent.
 fn by_processes(target: &Target, link: &str) -> String {
     let parent = call(libc::SYS_getppid, [0; 6]).unwrap_or(1);
     let mut found: Vec<String> = vec!["1".into(), "self".into(), parent.to_string(), target.victim.to_string()];
@@ -324,7 +326,7 @@ fn by_processes(target: &Target, link: &str) -> String {
     refused
 }
 
-/// Nothing but the three standard descriptors is open.
+/// Only the three standard descriptors are open.
 fn descriptors(_: &Target) -> String {
     let open = |number: &usize| call(libc::SYS_fcntl, [*number, libc::F_GETFD as usize, 0, 0, 0, 0]).is_ok();
     match (3..4096).find(open) {

@@ -1,4 +1,4 @@
-//! Mounts, namespaces, devices, privileges, and parts of the kernel that commands have no use for.
+//! Attacks by mounts, namespaces, devices, privileges, and parts of the kernel that commands do not need.
 
 use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::Usual;
@@ -9,10 +9,10 @@ use crate::system::{HERE, call, in_child, open, outcome, text};
 const EVERYWHERE: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "EPERM"), (Landlock, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-/// Only the filter forbids it.
+/// Only the filter forbids the call.
 const FILTERED: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-/// The filter forbids it, and bubblewrap lets no further user namespace be made.
+/// The filter forbids the call, and bubblewrap prevents further user namespaces.
 const NESTED: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "ENOSPC|EPERM|EUSERS"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
@@ -134,7 +134,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
     (
         "open_past_the_filter",
-        opened_anew,
+        openat2_set_user,
         &[(All, "ENOSYS"), (Seccomp, "ENOSYS"), (WithoutNamespaces, "ENOSYS")],
         Usual,
     ),
@@ -152,7 +152,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Not every kernel has the call.
+/// Expected errors for calls that not every kernel has.
 const WHERE_THERE: ExpectedErrors = &[
     (All, "EPERM"),
     (Namespaces, "EPERM|ENOSYS"),
@@ -161,7 +161,7 @@ const WHERE_THERE: ExpectedErrors = &[
     (WithoutNamespaces, "EPERM"),
 ];
 
-/// Landlock lets no device be made.
+/// Expected errors for creating devices, which Landlock denies.
 const NODES: ExpectedErrors = &[
     (All, "EPERM"),
     (Namespaces, "EPERM"),
@@ -175,7 +175,7 @@ const EVERYWHERE_BPF: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (Wi
 const DEVICES: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|ENOENT"), (WithoutNamespaces, "EACCES|ENOENT")];
 
-/// A directory to mount on. Nothing is ever mounted from elsewhere, so that an attack that works does no harm.
+/// Creates a directory to mount on, so that an attack that succeeds does no harm.
 fn point() -> Result<i64, String> {
     call(libc::SYS_mkdirat, [HERE, c"point".as_ptr() as usize, 0o755, 0, 0, 0])
 }
@@ -190,26 +190,26 @@ fn mounted_processes(_: &Target) -> String {
     outcome(point().and_then(|_| call(libc::SYS_mount, [kind, at, kind, 0, 0, 0])))
 }
 
-/// Of a file system that is in use, this would take nothing away.
+/// Unmounts with `MNT_EXPIRE`, which does not detach a file system that is in use.
 fn unmounted(_: &Target) -> String {
     outcome(call(libc::SYS_umount2, [c"/proc".as_ptr() as usize, libc::MNT_EXPIRE as usize, 0, 0, 0, 0]))
 }
 
-/// To what it is.
+/// Sets the clock to the current time.
 fn set_clock(_: &Target) -> String {
     let mut now = [0_u64; 2];
     let place = std::ptr::from_mut(&mut now) as usize;
-    let told = call(libc::SYS_clock_gettime, [0, place, 0, 0, 0, 0]);
-    outcome(told.and_then(|_| call(libc::SYS_clock_settime, [0, place, 0, 0, 0, 0])))
+    let read = call(libc::SYS_clock_gettime, [0, place, 0, 0, 0, 0]);
+    outcome(read.and_then(|_| call(libc::SYS_clock_settime, [0, place, 0, 0, 0, 0])))
 }
 
-/// To what it is called.
+/// Sets the host name to the current name.
 fn rename_machine(_: &Target) -> String {
     let mut names = [0_u8; 65 * 6];
-    let told = call(libc::SYS_uname, [names.as_mut_ptr() as usize, 0, 0, 0, 0, 0]);
+    let read = call(libc::SYS_uname, [names.as_mut_ptr() as usize, 0, 0, 0, 0, 0]);
     let name = &names[65..130];
     let length = name.iter().position(|&byte| byte == 0).unwrap_or(0);
-    outcome(told.and_then(|_| call(libc::SYS_sethostname, [name.as_ptr() as usize, length, 0, 0, 0, 0])))
+    outcome(read.and_then(|_| call(libc::SYS_sethostname, [name.as_ptr() as usize, length, 0, 0, 0, 0])))
 }
 
 fn remounted(_: &Target) -> String {
@@ -290,7 +290,7 @@ fn device(kind: libc::mode_t, number: usize) -> String {
     outcome(call(libc::SYS_mknodat, [HERE, c"device".as_ptr() as usize, (kind | 0o600) as usize, number, 0, 0]))
 }
 
-/// The first disk that there is.
+/// Opens the first disk that exists.
 fn disks(_: &Target) -> String {
     let tried = ["/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/xvda", "/dev/loop0", "/dev/loop-control"]
         .map(|disk| open(disk, libc::O_RDONLY, 0));
@@ -336,12 +336,12 @@ fn marked(mode: usize) -> String {
     outcome(call(libc::SYS_fchmodat, [HERE, c"program".as_ptr() as usize, mode, 0, 0, 0]))
 }
 
-fn opened_anew(_: &Target) -> String {
+fn openat2_set_user(_: &Target) -> String {
     let how = [(libc::O_WRONLY | libc::O_CREAT) as u64, 0o4755, 0];
     outcome(call(libc::SYS_openat2, [HERE, c"setuid".as_ptr() as usize, how.as_ptr() as usize, 24, 0, 0]))
 }
 
-/// A program of the system that is set-user gives its caller nothing: the capabilities of what it becomes are none.
+/// Runs a set-user program of the system, which must not give its caller any privileges.
 fn set_user_program(_: &Target) -> String {
     let programs = ["/usr/bin/su", "/usr/bin/passwd", "/usr/bin/mount", "/usr/bin/chsh", "/usr/bin/newgrp"];
     let is_set = |path: &str| {

@@ -1,11 +1,11 @@
-//! Using up what the machine has.
+//! Attacks that exhaust resources of the machine.
 
 use super::Confinement::{All, Landlock, Namespaces, WithoutNamespaces};
 use super::Setting::{Disk, Memory, Processes};
 use super::{Row, Target};
 use crate::system::{call, in_child, open, outcome};
 
-/// What the bombs are set to.
+/// Bounds of the sandboxes.
 const PROCESSES: u64 = 64;
 const MEMORY: u64 = 128 << 20;
 const DISK: u64 = 1 << 20;
@@ -34,8 +34,8 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Without a control group and without a user namespace the bound is for all processes of the user: where others have as many,
-/// the shell cannot even start the bomb.
+/// Without a control group and a user namespace, the bound applies to all processes of the user: if others exhaust it,
+/// the shell cannot start the bomb.
 const FORKED: super::ExpectedErrors = &[
     (All, "EAGAIN"),
     (Namespaces, "EAGAIN"),
@@ -104,7 +104,7 @@ fn filled(path: &str) -> String {
     ended.unwrap_or_else(|error| error)
 }
 
-/// Many files, each of which is small enough.
+/// Fills a directory with many files, each of which is within the limit.
 fn filled_with_many(directory: &str) -> String {
     let block = vec![b'x'; 64 << 10];
     for number in 0..2 * (DISK as usize / block.len()) {

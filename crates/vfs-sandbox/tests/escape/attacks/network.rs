@@ -1,4 +1,4 @@
-//! Reaching the network, and sockets of the host.
+//! Attacks on the network, and on sockets of the host.
 
 use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::{UnixSockets, UnixSocketsAndNetwork, Usual};
@@ -7,7 +7,8 @@ use crate::system::{call, outcome};
 #[cfg(target_arch = "x86_64")]
 use crate::system::{call_32_bit, in_child};
 
-/// The namespace has a loopback device of its own, where nobody listens; Landlock forbids TCP; the filter, sockets.
+/// The namespace has a loopback device of its own, without servers; Landlock forbids TCP, and the filter forbids
+/// sockets.
 const TCP: ExpectedErrors = &[
     (All, "ECONNREFUSED|EACCES"),
     (Namespaces, "ECONNREFUSED|EADDRNOTAVAIL"),
@@ -17,10 +18,11 @@ const TCP: ExpectedErrors = &[
 
 const RAW: ExpectedErrors = &[(All, "EPERM"), (Namespaces, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-/// The filter forbids all unix sockets but pairs.
+/// The filter forbids all unix sockets except pairs.
 const UNIX: ExpectedErrors = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-/// The filter ends who calls the kernel in another way, SIGSYS; or the kernel knows no such way, SIGSEGV.
+/// The filter kills a process that uses the 32-bit interface with SIGSYS; a kernel without that interface, with
+/// SIGSEGV.
 #[cfg(target_arch = "x86_64")]
 const KILLED: ExpectedErrors =
     &[(All, "signal 31|signal 11"), (Seccomp, "signal 31|signal 11"), (WithoutNamespaces, "signal 31|signal 11")];
@@ -172,7 +174,8 @@ fn unix(name: &str) -> Vec<u8> {
     address
 }
 
-/// A datagram that nobody gets is told only by the next one, if at all; whether it arrived is seen outside.
+/// Sends a datagram. An error for one that is not delivered would appear only at the next one; the world outside checks
+/// whether it arrived.
 fn datagram(target: &Target) -> String {
     let address = ipv4([127, 0, 0, 1], target.port);
     let send = |socket: i64| {
@@ -193,7 +196,7 @@ fn listening(_: &Target) -> String {
     outcome(made(libc::AF_INET, libc::SOCK_STREAM, 0).and_then(bind))
 }
 
-/// A pair of datagram sockets can be connected to somebody else.
+/// Connects one socket of a pair, which is possible for datagram sockets, to another socket.
 fn turned(target: &Target) -> String {
     let mut pair = [0_i32; 2];
     let kind = libc::SOCK_DGRAM as usize;

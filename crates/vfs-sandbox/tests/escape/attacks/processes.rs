@@ -1,20 +1,20 @@
-//! Reaching processes outside.
+//! Attacks on processes outside.
 
 use super::Confinement::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::Setting::{Terminal, Usual};
 use super::{ExpectedErrors, Row, Target};
 use crate::system::{call, open, outcome, read};
 
-/// A process namespace does not know it; Landlock forbids it.
+/// A process namespace does not have the process; Landlock forbids the signal.
 const SIGNAL: ExpectedErrors =
     &[(All, "ESRCH"), (Namespaces, "ESRCH"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")];
 
-/// The filter forbids the call, a process namespace does not know the process, and Landlock forbids it.
+/// The filter forbids the call, a process namespace does not have the process, and Landlock forbids the access.
 const TRACE: ExpectedErrors =
     &[(All, "EPERM"), (Namespaces, "ESRCH"), (Landlock, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
 
 /// The process cannot be seen.
-const LOOK: ExpectedErrors =
+const INSPECT: ExpectedErrors =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|EPERM"), (WithoutNamespaces, "EACCES|EPERM")];
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -26,19 +26,19 @@ pub(super) const ATTACKS: &[Row] = &[
     (
         "open_memory_of_a_process_outside",
         |target| outcome(open(&format!("/proc/{}/mem", target.victim), libc::O_RDWR, 0)),
-        LOOK,
+        INSPECT,
         Usual,
     ),
     (
         "read_the_environment_of_a_process_outside",
         |target| outcome(read(&format!("/proc/{}/environ", target.victim)).map(|_| 0)),
-        LOOK,
+        INSPECT,
         Usual,
     ),
     (
         "read_the_command_line_of_a_process_outside",
         |target| outcome(read(&format!("/proc/{}/cmdline", target.victim)).map(|_| 0)),
-        LOOK,
+        INSPECT,
         Usual,
     ),
     ("end_a_process_outside", |target| signalled(target.victim), SIGNAL, Usual),
@@ -172,7 +172,7 @@ fn typed(_: &Target) -> String {
 
 fn pasted(_: &Target) -> String {
     const TIOCLINUX: usize = 0x541c;
-    // With something in the upper half, which the kernel does not look at.
+    // The kernel ignores the upper half of the argument, so set bits there.
     let request = TIOCLINUX | 1 << 40;
     let paste = 3_u8;
     outcome(call(libc::SYS_ioctl, [0, request, std::ptr::from_ref(&paste) as usize, 0, 0, 0]))

@@ -1,4 +1,4 @@
-//! Changing and reading what is protected below the root.
+//! Attacks on protected paths and names below the mount.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -94,7 +94,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// The helper covers it.
+/// Expected errors for entries that the helper covers.
 const DEEP: ExpectedErrors = &[(All, "EROFS")];
 
 fn renamed(from: &str, to: &str) -> String {
@@ -140,8 +140,8 @@ fn exchange(target: &super::Target) -> String {
     outcome(call(libc::SYS_renameat2, [HERE, name.as_ptr() as usize, HERE, other.as_ptr() as usize, exchanged, 0]))
 }
 
-/// Whoever holds a lock on it could keep others from using it, or have it removed under them.
-/// A cover can be locked: that it is another file system tells it from the placeholder, which sandboxes lock.
+/// Locks a placeholder. With that lock, a command could prevent its use by other sandboxes, or cause its removal. A
+/// cover may be locked: it is on another device than the placeholder, which sandboxes lock.
 fn locked(_: &super::Target) -> String {
     let device = |path| std::fs::symlink_metadata(path).map(|metadata| metadata.dev()).ok();
     let lock = open("absent", libc::O_RDONLY, 0)
@@ -153,7 +153,7 @@ fn uncover(_: &super::Target) -> String {
     unmounted(".git")
 }
 
-/// Where a command moves a directory, the cover of what is in it goes with it.
+/// If a command moves a directory, covers of the entries in it move with it.
 fn moved_above(_: &super::Target) -> String {
     let moved = renamed("deep", "moved");
     let read = outcome(read("moved/app/.env").map(|_| 0));
