@@ -49,8 +49,8 @@ pub(super) fn connect(config: &SqliteConfig) -> SqliteResult<Connection> {
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(Error::new(
             ErrorKind::PermissionDenied,
-            "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to it and \
-             to the directory it is in; allow that",
+            "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to the \
+             file and its directory; allow writing to both",
         )
         .with_generic_model_message()
         .into());
@@ -80,7 +80,7 @@ fn explain_open_failure(path: &Path, error: rusqlite::Error) -> SqliteError {
     let (kind, message) = match std::fs::metadata(parent) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (
             ErrorKind::InvalidArgument,
-            "the directory that the SQLite file of the store is to be in does not exist; make it first",
+            "the directory of the SQLite file of the store does not exist; create the directory first",
         ),
         Ok(found) if !found.is_dir() => {
             (ErrorKind::InvalidArgument, "the SQLite file of the store would be below a file; name another path")
@@ -90,7 +90,7 @@ fn explain_open_failure(path: &Path, error: rusqlite::Error) -> SqliteError {
         }
         _ => (
             ErrorKind::PermissionDenied,
-            "this user may not open the SQLite file of the store, or make it in its directory; allow it",
+            "this user may not open or create the SQLite file of the store; allow access to the file and its directory",
         ),
     };
     Error::new(kind, message).with_generic_model_message().with_source(error).into()

@@ -84,19 +84,17 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
             (K::InvalidArgument, "the file of the store is not a SQLite database, or is encrypted; name another file")
         }
         Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
-        Some(Code::DiskFull) => {
-            (K::StorageFull, "the disk that the SQLite file of the store is on is full; free some space")
-        }
+        Some(Code::DiskFull) => (K::StorageFull, "the disk of the SQLite file of the store is full; free some space"),
         Some(Code::ReadOnly | Code::PermissionDenied | Code::AuthorizationForStatementDenied) => (
             K::PermissionDenied,
-            "the SQLite file of the store cannot be written by this user; allow writing to it and to the directory it is in",
+            "this user may not write to the SQLite file of the store; allow writing to the file and its directory",
         ),
         Some(Code::CannotOpen) => (
             K::Unavailable,
             "the SQLite file of the store cannot be opened; check that it is a file, and that not too many files are open",
         ),
         Some(Code::SystemIoFailure) => {
-            (K::Unavailable, "the disk that the SQLite file of the store is on failed; see the cause")
+            (K::Unavailable, "the disk of the SQLite file of the store failed; see the cause")
         }
         Some(Code::OutOfMemory) => (K::Unavailable, "SQLite is out of memory; try again later"),
         Some(Code::TooBig) => (K::TooLarge, "the value is larger than SQLite can store"),

@@ -222,7 +222,7 @@ impl Verifier<'_> {
         while let Some(row) = rows.next()? {
             let id = row.get(0)?;
             if !self.ids.contains(&id) {
-                self.add_problem(None, None, format!("there is content of a file {id} that is not there"));
+                self.add_problem(None, None, format!("there is content of a file {id} that does not exist"));
             }
         }
         let mut removed = connection.prepare("SELECT id FROM removed")?;
@@ -237,7 +237,7 @@ impl Verifier<'_> {
         let mut left: Vec<i64> = self.index.keys().copied().collect();
         left.sort_unstable();
         for id in left {
-            self.add_problem(None, None, format!("the search index has a file {id} that is not there"));
+            self.add_problem(None, None, format!("the search index has an entry of a file {id} that does not exist"));
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Verifier<'_> {
         }
         let left: Vec<i64> = self.namespaces.keys().copied().collect();
         for id in left {
-            self.add_problem(None, None, format!("there are files in a namespace {id} that is not there"));
+            self.add_problem(None, None, format!("there are files in a namespace {id} that does not exist"));
         }
         Ok(())
     }
