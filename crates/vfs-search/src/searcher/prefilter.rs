@@ -66,8 +66,7 @@ fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutco
 /// Maximum size of a small file in bytes. Its sketch is built at once: opening the file costs about as much.
 const SMALL_FILE_BYTES: u64 = 16 << 10;
 
-/// Of the bytes of longer files, one in this many is added to sketches, which costs about three times as much as
-/// searching.
+/// One in this many bytes of longer files is added to sketches, which costs about three times as much as searching.
 const LEARN_SHARE: u64 = 8;
 
 /// Number of bytes of longer files that are added to sketches beyond [`LEARN_SHARE`], so that a few such files are not
