@@ -25,7 +25,7 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// A lock of a file, held until it is dropped or the process ends.
+/// A lock of a file, released when it is dropped or the process ends.
 #[derive(Debug)]
 pub struct FileLock {
     _file: OwnedFd,

@@ -258,7 +258,7 @@ impl Root {
         }
     }
 
-    /// As [`Root::open_child`], but never enters another file system, whatever the setting.
+    /// As [`Root::open_child`], but never enters another file system, regardless of the settings.
     pub(crate) fn open_child_on_same_mount(
         &self,
         dir: BorrowedFd<'_>,

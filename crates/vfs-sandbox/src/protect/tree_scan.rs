@@ -1,29 +1,24 @@
 //! Bounded walk of the mounts for entries to cover in a command, and for those that commands left.
 
+mod budget;
+mod rules;
+
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::Errno;
-use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::config::{GIT, Protection, SandboxConfig};
+pub(crate) use self::budget::ScanBudget;
+use self::budget::refused;
+use self::rules::RepositoryShape;
+pub(crate) use self::rules::ScanRules;
+use crate::config::Protection;
 use crate::protect::open_mount::OpenMount;
-
-/// The names that a scan searches for, the paths that it skips, and its bound.
-#[derive(Debug)]
-pub(crate) struct ScanRules {
-    /// Names in lower case, with their protection.
-    names: BTreeMap<String, Protection>,
-    /// Protected paths, which are covered by themselves.
-    paths: BTreeMap<String, Protection>,
-    /// Components of the longest of these paths.
-    path_depth: usize,
-    max_entries: u64,
-}
 
 /// Reason for which a scan returns an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,106 +58,8 @@ impl ScanEntry {
     }
 }
 
-impl ScanRules {
-    /// Returns the rules for a sandbox that covers protected paths separately.
-    pub(crate) fn new(config: &SandboxConfig) -> Self {
-        let paths = config.protected.iter();
-        Self {
-            paths: paths.map(|protected| (protected.path.as_str().to_owned(), protected.protection)).collect(),
-            path_depth: config.protected.iter().map(|protected| protected.path.components().count()).max().unwrap_or(0),
-            ..Self::without_paths(config)
-        }
-    }
-
-    /// Returns the rules for a sandbox that covers no protected paths, so that protected names at such paths are found, too.
-    pub(crate) fn without_paths(config: &SandboxConfig) -> Self {
-        let names = config.protected_names.iter();
-        Self {
-            names: names.map(|protected| (protected.name.to_lowercase(), protected.protection)).collect(),
-            paths: BTreeMap::new(),
-            path_depth: 0,
-            max_entries: config.max_scanned_entries,
-        }
-    }
-
-    /// Returns whether a scan finds entries that are reported when a command leaves them.
-    pub(crate) fn finds_names(&self) -> bool {
-        !self.names.is_empty()
-    }
-
-    /// Returns whether a scan looks for repositories by their shape.
-    fn finds_repositories(&self) -> bool {
-        self.names.contains_key(GIT)
-    }
-
-    fn protection(&self, name: &[u8]) -> Option<Protection> {
-        // A file system may fold case, so names that differ only in case count as equal.
-        std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
-    }
-
-    /// Returns the protection of an entry by its path.
-    fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
-        if above.depth >= self.path_depth {
-            return None;
-        }
-        let path = above.path_of(name);
-        std::str::from_utf8(&path).ok().and_then(|path| self.paths.get(path)).copied()
-    }
-}
-
-/// Maximum depth of a directory that is listed. Paths at this depth are far longer than a system call accepts.
-const MAX_DEPTH: usize = 4_096;
-
-/// Maximum total length of the paths that are found, in bytes. A path can be as long as the tree is deep.
-const MAX_PATH_BYTES: usize = 64 << 20;
-
-/// Number of entries after which cancellation is checked.
-const CHECK_INTERVAL: u64 = 4_096;
-
 /// Maximum number of directories that one scan keeps open, beside the mount, to open those below them.
 const OPEN_CAPACITY: usize = 32;
-
-/// Remaining bounds of a scan of all mounts, and the context of its call.
-#[derive(Debug)]
-pub(crate) struct ScanBudget<'a> {
-    entries: u64,
-    path_bytes: usize,
-    depth: usize,
-    cx: &'a OpContext,
-}
-
-impl<'a> ScanBudget<'a> {
-    pub(crate) fn new(rules: &ScanRules, cx: &'a OpContext) -> Self {
-        Self { entries: rules.max_entries, path_bytes: MAX_PATH_BYTES, depth: MAX_DEPTH, cx }
-    }
-
-    fn take_entry(&mut self) -> Result<()> {
-        if self.entries.is_multiple_of(CHECK_INTERVAL) {
-            self.cx.check()?;
-        }
-        self.entries = self.entries.checked_sub(1).ok_or_else(|| {
-            refused(
-                "there are more entries than are searched for protected names and sockets before a command starts; mount a \
-                 smaller directory, remove unneeded files from outside of the sandbox, or raise max_scanned_entries",
-            )
-        })?;
-        Ok(())
-    }
-
-    fn take_path(&mut self, bytes: usize) -> Result<()> {
-        self.path_bytes = self.path_bytes.checked_sub(bytes).ok_or_else(|| {
-            refused(
-                "the paths of protected names and sockets have more bytes in total than can be covered before a command \
-                 starts; remove some from outside of the sandbox, where they are not covered",
-            )
-        })?;
-        Ok(())
-    }
-}
-
-fn refused(message: &'static str) -> Error {
-    Error::new(ErrorKind::QuotaExceeded, message)
-}
 
 impl OpenMount {
     /// Returns the entries below this mount that `rules` search for. A directory is followed directly by the entries in
@@ -171,7 +68,7 @@ impl OpenMount {
     /// # Errors
     ///
     /// `quota_exceeded` if `budget` is exhausted or directories are nested too deep; `unavailable` if an entry cannot be examined;
-    /// and those of [`OpContext::check`].
+    /// and those of [`OpContext::check`](vfs_core::OpContext::check).
     pub(crate) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanEntry>> {
         let unsearched = |errno: Errno, path: &[u8]| {
             let message = "a directory cannot be searched for protected names and sockets";
@@ -248,6 +145,17 @@ impl DirNode {
     /// Returns the path of the entry of this name.
     fn path_of(&self, name: &[u8]) -> Vec<u8> {
         [&*self.path(), b"/", name].concat()
+    }
+}
+
+impl ScanRules {
+    /// Returns the protection of an entry by its path.
+    fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
+        if above.depth >= self.path_depth {
+            return None;
+        }
+        let path = above.path_of(name);
+        std::str::from_utf8(&path).ok().and_then(|path| self.paths.get(path)).copied()
     }
 }
 
@@ -416,36 +324,16 @@ impl Scan<'_, '_> {
     }
 }
 
-/// Entries by which git recognises a repository: `HEAD`, with `objects` and `refs` or with the path of a repository
-/// that has these.
-#[derive(Debug, Default)]
-struct RepositoryShape {
-    head: bool,
-    objects: bool,
-    refs: bool,
-    common_directory: bool,
-}
-
-impl RepositoryShape {
-    fn add(&mut self, name: &[u8]) {
-        // A file system may fold case.
-        self.head |= name.eq_ignore_ascii_case(b"HEAD");
-        self.objects |= name.eq_ignore_ascii_case(b"objects");
-        self.refs |= name.eq_ignore_ascii_case(b"refs");
-        self.common_directory |= name.eq_ignore_ascii_case(b"commondir");
-    }
-
-    fn is_repository(&self) -> bool {
-        self.head && (self.common_directory || (self.objects && self.refs))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use super::*;
     use rustix::fs::{CWD, mkdirat, symlinkat};
+    use vfs_core::OpContext;
+
+    use super::budget::CHECK_INTERVAL;
+    use super::*;
+    use crate::config::SandboxConfig;
 
     /// Returns a mount with these files; a name that ends with `/` is a directory.
     async fn mount(names: &[&str]) -> (tempfile::TempDir, SandboxConfig, OpenMount) {
