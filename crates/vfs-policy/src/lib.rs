@@ -1,4 +1,4 @@
-//! Access policies: rules about operations by actor and path, enforced in the library and not in a prompt.
+//! Access policies: rules on operations by actor and path, enforced by the library.
 //!
 //! A [`PolicyHook`] decides; [`RuleSet`] is the built-in one, read from TOML or JSON. The [`Policy`] layer consults it
 //! before every operation: about the requested paths and their real locations with all links followed, about all

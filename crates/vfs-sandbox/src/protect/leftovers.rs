@@ -1,4 +1,4 @@
-//! Report of entries that commands left in the mounts and that could make a program of the host run code.
+//! Report of entries that commands left, and that could make a program of the host run code.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

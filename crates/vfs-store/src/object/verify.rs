@@ -1,4 +1,4 @@
-//! Verification of all objects of a bucket, including those that are missing in the listings of namespaces.
+//! Verification of all objects of a bucket, also of those that no namespace lists.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};

@@ -1,4 +1,4 @@
-//! Complete staged files, and their atomic publication under a new name or in place of an existing file.
+//! Complete staged files, and their atomic publication under a name.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
