@@ -103,7 +103,7 @@ type Exception = (&'static [&'static str], &'static str);
 
 /// What a stat tells of an object, a listing does not.
 const LISTED_TIMES: Exception = (
-    &["entries_say_what_stat_says"],
+    &["entries_agree_with_stat"],
     "a listing of a bucket tells when the service got an object, and not when the file was made and changed",
 );
 

@@ -84,7 +84,7 @@ fn a_dot_that_a_glob_spells_includes_the_name() {
 }
 
 #[test]
-fn spelled_dots_alone_match_hidden_names() {
+fn only_literal_dots_match_hidden_names() {
     let files = ["/.a/.b/x", "/.a/.x", "/.a/x", "/.env", "/.env.d/y", "/a.env", "/d/.a/x", "/d/.env", "/d/e/x", "/x"];
     let tree = TestTree::new(files.map(|path| (path, "")));
     for (pattern, expected, hidden) in [

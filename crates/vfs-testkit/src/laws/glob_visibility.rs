@@ -8,12 +8,12 @@ use crate::target::Target;
 
 laws! { "glob" in Semantics:
     "V1" Nothing hidden_entries_are_left_out_and_counted in Storage,
-    "V1" Nothing a_dot_that_a_glob_spells_asks_for_the_name,
+    "V1" Nothing a_literal_dot_in_a_glob_requests_the_hidden_name,
     "V2" Nothing ignored_entries_are_left_out_and_counted in Storage,
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
     "V5" Nothing grep_sees_what_glob_sees,
-    "V8" Nothing spelled_dots_alone_match_hidden_names,
+    "V8" Nothing only_literal_dots_match_hidden_names,
     "V7" Nothing a_gitignore_that_excludes_every_name_counts_in_a_repository_only,
     "V6" Nothing only_what_the_pattern_can_reach_is_visited in Storage,
 }
@@ -29,7 +29,7 @@ async fn hidden_entries_are_left_out_and_counted(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_dot_that_a_glob_spells_asks_for_the_name(t: &Target) -> LawResult {
+async fn a_literal_dot_in_a_glob_requests_the_hidden_name(t: &Target) -> LawResult {
     t.put("/.gitignore", "*.secret\n").await?;
     t.put_each(&["/.env", "/.env.secret", "/.git/config", "/.github/a.yml", "/.github/.ci/b.yml", "/.venv/.env"])
         .await?;
@@ -94,7 +94,7 @@ async fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only(t: &Ta
     Ok(())
 }
 
-async fn spelled_dots_alone_match_hidden_names(t: &Target) -> LawResult {
+async fn only_literal_dots_match_hidden_names(t: &Target) -> LawResult {
     t.put("/.gitignore", "!.wanted\n").await?;
     t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.wanted", "/d/.a/x", "/d/e/x", "/x"]).await?;
     let everywhere = ["/.a/.b/x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"];

@@ -8,7 +8,7 @@ shell_laws! { "input":
     "XI1" has() by_default_there_is_nothing_to_read,
     "XI2" has() a_command_reads_what_it_is_given in Wrapper,
     "XI3" has() a_megabyte_goes_in_and_out,
-    "XI4" has() what_a_command_does_not_read_is_no_error,
+    "XI4" has() input_that_a_command_does_not_read_is_no_error,
     "XI5" has(Processes) a_command_may_read_and_print_at_once,
 }
 
@@ -49,7 +49,7 @@ async fn a_megabyte_goes_in_and_out(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawResult {
+async fn input_that_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawResult {
     let text = lines((1 << 20) / 12);
     for (command, code, printed) in [
         ("true", 0, ""),

@@ -15,12 +15,12 @@ use crate::laws::LawResult;
 shell_laws! { "streaming":
     "XS1" has(Streaming) the_last_item_is_the_exit_and_the_only_one in Smoke,
     "XS2" has(Streaming) the_first_output_comes_while_the_command_runs in Wrapper,
-    "XS3" has(Streaming) all_of_it_together_is_what_the_command_printed,
-    "XS4" has(Streaming) what_is_printed_first_comes_first,
+    "XS3" has(Streaming) all_items_together_are_the_output_of_the_command,
+    "XS4" has(Streaming) items_are_in_the_order_of_printing,
     "XS5" has(Streaming) no_character_is_cut_between_items,
-    "XS6" has(Streaming) what_was_printed_comes_before_a_timeout_is_told,
+    "XS6" has(Streaming) output_comes_before_the_timeout,
     "XS7" has(Streaming) a_cancelled_stream_ends_with_an_error in Wrapper,
-    "XS8" has(Streaming) what_cannot_be_run_is_an_error_and_nothing_else in Wrapper,
+    "XS8" has(Streaming) an_invalid_command_is_an_error_and_nothing_else in Wrapper,
     "XS9" has(Streaming) a_stream_that_is_not_polled_runs_nothing in Wrapper,
     "XS10" has(Streaming, Processes) dropping_the_stream_ends_every_process in Wrapper,
     "XS11" has(Streaming, Processes) cancelling_the_stream_ends_every_process,
@@ -151,7 +151,7 @@ async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawRe
     Ok(())
 }
 
-async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawResult {
+async fn all_items_together_are_the_output_of_the_command(t: &ShellTarget) -> LawResult {
     t.files.put("/much", lines(20_000)).await?;
     t.files.put("/bytes", &b"a\0b\xff\xfec\r\n\xe2\x82"[..]).await?;
     for command in [
@@ -173,7 +173,7 @@ async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawR
 }
 
 /// The command continues only when its output so far was received.
-async fn what_is_printed_first_comes_first(t: &ShellTarget) -> LawResult {
+async fn items_are_in_the_order_of_printing(t: &ShellTarget) -> LawResult {
     let step = |n: u32, to: &str| format!("echo {n} {to}; until test -e go{n}; do sleep 0.05; done;");
     let command: String = (0..6).map(|n| step(n, if n % 2 == 0 { "" } else { ">&2" })).collect();
     let mut reading = t.reads(&command);
@@ -198,7 +198,7 @@ async fn no_character_is_cut_between_items(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_was_printed_comes_before_a_timeout_is_told(t: &ShellTarget) -> LawResult {
+async fn output_comes_before_the_timeout(t: &ShellTarget) -> LawResult {
     let request = t.command("echo before; sleep 60; echo after");
     for time in TIMES {
         if t.stream_timed_out(&request, time).await?.is_some_and(|came| came.stdout == "before\n") {
@@ -223,7 +223,7 @@ async fn a_cancelled_stream_ends_with_an_error(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_cannot_be_run_is_an_error_and_nothing_else(t: &ShellTarget) -> LawResult {
+async fn an_invalid_command_is_an_error_and_nothing_else(t: &ShellTarget) -> LawResult {
     for request in impossible(t) {
         assert_eq!(t.stream(cx(), request).fails(ErrorKind::InvalidArgument).await, "");
     }

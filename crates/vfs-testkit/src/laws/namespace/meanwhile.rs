@@ -18,9 +18,9 @@ namespace_laws! {
     "NS25" a_change_of_the_source_during_a_move_is_not_lost,
     "NS25" a_file_that_is_made_in_the_source_during_a_move_is_not_lost,
     "NS25" a_change_of_the_target_during_a_move_is_not_lost,
-    "NS26" a_move_that_is_dropped_at_any_step_is_whole_or_not_there,
-    "NS26" a_move_that_is_dropped_after_any_time_is_whole_or_not_there,
-    "NS26" a_move_that_is_cancelled_at_any_step_is_whole_or_not_there,
+    "NS26" a_move_that_is_dropped_at_any_step_is_complete_or_absent,
+    "NS26" a_move_that_is_dropped_after_any_time_is_complete_or_absent,
+    "NS26" a_move_that_is_cancelled_at_any_step_is_complete_or_absent,
 }
 
 const MEANWHILE: &str = "meanwhile\n";
@@ -146,15 +146,15 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
     Ok(())
 }
 
-async fn a_move_that_is_dropped_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_dropped_at_any_step_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     left_at_each_step(n, true).await
 }
 
-async fn a_move_that_is_cancelled_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_cancelled_at_any_step_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     left_at_each_step(n, false).await
 }
 
-async fn a_move_that_is_dropped_after_any_time_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_dropped_after_any_time_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     for case in &CASES {
         let whole = [case.unmoved(), case.moved()];
         for polls in 0..60 {

@@ -9,10 +9,10 @@ use crate::namespaces::NamespaceFactory;
 namespace_laws! {
     "NS20" a_file_moves_across_mounts,
     "NS20" a_directory_moves_across_mounts_with_everything_below_it,
-    "NS20" a_copy_across_mounts_has_a_life_of_its_own,
+    "NS20" a_copy_across_mounts_is_independent,
     "NS20" a_directory_is_copied_across_mounts_with_everything_below_it,
     "NS20" within_a_mount_a_file_moves_as_in_the_backend,
-    "NS21" a_target_in_another_mount_is_kept_by_default,
+    "NS21" an_existing_target_in_another_mount_is_not_replaced_by_default,
     "NS21" overwrite_replaces_a_file_in_another_mount,
     "NS21" overwrite_does_not_mix_files_and_directories_of_mounts,
     "NS22" a_missing_source_of_a_move_across_mounts_is_not_found,
@@ -69,7 +69,7 @@ async fn a_directory_moves_across_mounts_with_everything_below_it(n: &NamespaceF
     Ok(())
 }
 
-async fn a_copy_across_mounts_has_a_life_of_its_own(n: &NamespaceFactory) -> LawResult {
+async fn a_copy_across_mounts_is_independent(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/m"]);
     files.put("/a", "one\n").await?;
     let result = files.copy(copy("/a", "/m/new/b")).await?;
@@ -104,7 +104,7 @@ async fn within_a_mount_a_file_moves_as_in_the_backend(n: &NamespaceFactory) -> 
     Ok(())
 }
 
-async fn a_target_in_another_mount_is_kept_by_default(n: &NamespaceFactory) -> LawResult {
+async fn an_existing_target_in_another_mount_is_not_replaced_by_default(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/d/x", "/m/b", "/m/e/y"]).await?;
     let before = files.files().await?;
