@@ -46,7 +46,7 @@ pub(crate) fn clear(schema: Option<Schema>) {
 async fn sqlite() -> Result<StoreTarget> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let store = SqliteStore::open(SqliteConfig::new(directory.path().join("files.db"))).await?;
-    Ok(StoreTarget::new(store).holding(directory))
+    Ok(StoreTarget::new(store).with_guard(directory))
 }
 
 async fn redis(url: String) -> Result<StoreTarget> {
@@ -77,7 +77,7 @@ where
         };
         let files = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
         let target = Target::new(Arc::new(files)).with_longest_path(capabilities.max_path.min(VfsPath::MAX_LEN));
-        target.holding((opened, Held(Some(runtime))))
+        target.with_guard((opened, Held(Some(runtime))))
     });
     vfs_testkit::trials(factory.tier(tier))
 }
@@ -101,10 +101,10 @@ where
 /// Laws that cannot hold, by a part of their names, and why.
 type Exception = (&'static [&'static str], &'static str);
 
-/// What a stat tells of an object, a listing does not.
+/// Laws that compare the times of `stat` with those of a listing.
 const LISTED_TIMES: Exception = (
     &["entries_agree_with_stat"],
-    "a listing of a bucket tells when the service got an object, and not when the file was made and changed",
+    "a listing of a bucket has the time at which the service received an object, not the times of the file",
 );
 
 fn except(trials: Vec<Trial>, exceptions: &'static [Exception]) -> Vec<Trial> {

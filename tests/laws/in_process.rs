@@ -29,7 +29,7 @@ pub(crate) async fn s3s_fs() -> Result<StoreTarget> {
             });
         }
     });
-    let target = opened("laws", &format!("http://{address}")).await?.holding(root);
+    let target = opened("laws", &format!("http://{address}")).await?.with_guard(root);
     let except = |target: StoreTarget, (laws, reason): &(&[&'static str], &'static str)| {
         laws.iter().fold(target, |target, law| target.except(law, reason))
     };

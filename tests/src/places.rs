@@ -58,7 +58,7 @@ impl Place {
             (_, None) => backend(LocalProcess::new(), root.path()),
         };
         let links = HostLinks { root: root.path().into(), at: VfsPath::root() };
-        Target::new(backend).with_host_marker("vfs-laws-").with_links(Arc::new(links)).holding((root, tools))
+        Target::new(backend).with_host_marker("vfs-laws-").with_links(Arc::new(links)).with_guard((root, tools))
     }
 
     /// Which laws concern it: all places share their scripts, other tools decide what the place decides, and behind SSH are

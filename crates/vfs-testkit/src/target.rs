@@ -70,7 +70,7 @@ impl Target {
         self
     }
 
-    /// Says that paths can have only so many bytes, because the backend's own are longer.
+    /// Sets the maximum number of bytes of a path, because the backend's own paths are longer.
     #[must_use]
     pub fn with_longest_path(mut self, bytes: usize) -> Self {
         self.longest_path = bytes;
@@ -79,7 +79,7 @@ impl Target {
 
     /// Keeps `guard`, such as a temporary directory, for as long as the target lives.
     #[must_use]
-    pub fn holding(mut self, guard: impl Any + Send + Sync) -> Self {
+    pub fn with_guard(mut self, guard: impl Any + Send + Sync) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }

@@ -206,7 +206,7 @@ async fn a_recorded_change_is_visible(t: &StoreTarget) -> LawResult {
         for (sequence, record) in records_after(&*t.store, &home(), seen, 10).await? {
             seen = sequence.0;
             let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} is not a change of this law") };
-            t.assert_same(&t.head(path.as_str()).await?.expect("the record says so"), &stored, "recorded");
+            t.assert_same(&t.head(path.as_str()).await?.expect("the record is of a value"), &stored, "recorded");
         }
     }
     task.await.expect("the task did not panic")

@@ -10,7 +10,7 @@ use super::steps::{done, key, moment, path, value};
 store_laws! { "times":
     "ST1" Nothing a_time_is_stored_to_the_microsecond,
     "ST2" Nothing only_fractions_of_a_microsecond_may_be_lost,
-    "ST3" KeptTimes a_listing_has_both_times,
+    "ST3" StoredTimes a_listing_has_both_times,
     "ST4" Nothing a_value_has_the_times_of_its_last_change,
 }
 

@@ -54,7 +54,7 @@ async fn a_directory_is_deleted_with_everything_below_it_and_nothing_else(t: &Ta
     let result = t.delete(DeleteRequest::new(t.path("/d")).recursive()).await?;
     assert_eq!((result.path, result.files), (t.path("/d"), 3));
     assert_eq!(t.tree().await?, ["/d-x", "/d.txt", "/dx", "/dx/a", "/e"]);
-    assert_eq!(t.delete(DeleteRequest::new(t.path("/e")).recursive()).await?.files, 1, "a file goes, too");
+    assert_eq!(t.delete(DeleteRequest::new(t.path("/e")).recursive()).await?.files, 1, "a file is deleted, too");
     Ok(())
 }
 
@@ -120,9 +120,9 @@ async fn a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost
         t.delete(DeleteRequest::new(t.path(&format!("{directory}/first")))).await?;
         let file = format!("{directory}/second");
         let remove = t.delete(DeleteRequest::new(t.path(&directory)).only_empty());
-        let (removed, written) = join(remove, t.put(&file, "kept")).await;
+        let (removed, written) = join(remove, t.put(&file, "keep")).await;
         written?;
-        assert_eq!(t.text(&file).await?, "kept", "round {round}: {removed:?}");
+        assert_eq!(t.text(&file).await?, "keep", "round {round}: {removed:?}");
         if removed.is_err() {
             t.refused_as(removed, &[ErrorKind::NotEmpty, ErrorKind::NotFound]);
         }

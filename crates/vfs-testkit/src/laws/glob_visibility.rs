@@ -51,7 +51,7 @@ async fn a_literal_dot_in_a_glob_requests_the_hidden_name(t: &Target) -> LawResu
         assert_eq!(searched, expected, "{pattern}");
     }
     let result = t.glob(GlobRequest::new(".v*")).await?;
-    assert_eq!((result.entries.len(), result.skipped.hidden), (0, 7), "what is in `.venv` was not looked at");
+    assert_eq!((result.entries.len(), result.skipped.hidden), (0, 7), "the content of `.venv` was not visited");
     let result = t.glob(GlobRequest::new(".v*").kinds(EntryKinds::Directories)).await?;
     assert_eq!(t.names(&result.entries), ["/.venv"]);
     Ok(())
@@ -95,8 +95,8 @@ async fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only(t: &Ta
 }
 
 async fn only_literal_dots_match_hidden_names(t: &Target) -> LawResult {
-    t.put("/.gitignore", "!.wanted\n").await?;
-    t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.wanted", "/d/.a/x", "/d/e/x", "/x"]).await?;
+    t.put("/.gitignore", "!.listed\n").await?;
+    t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.listed", "/d/.a/x", "/d/e/x", "/x"]).await?;
     let everywhere = ["/.a/.b/x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"];
     for (pattern, expected) in [
         ("*", &everywhere[..]),
@@ -159,6 +159,6 @@ async fn only_what_the_pattern_can_reach_is_visited(t: &Target) -> LawResult {
         .await?;
     let result = t.glob(GlobRequest::new("src/net/*.rs")).await?;
     assert_eq!(t.names(&result.entries), ["/src/net/tcp.rs"]);
-    assert!(result.skipped.hidden <= 1, "what lies elsewhere was not looked at: {:?}", result.skipped);
+    assert!(result.skipped.hidden <= 1, "entries elsewhere were not visited: {:?}", result.skipped);
     Ok(())
 }

@@ -61,7 +61,7 @@ async fn an_edit_or_write_keeps_the_link_a_link(t: &Target) -> LawResult {
 }
 
 async fn delete_and_rename_take_the_link_and_not_its_target(t: &Target) -> LawResult {
-    t.put("/d/file", "kept\n").await?;
+    t.put("/d/file", "keep\n").await?;
     let maker = link(t, "/a", "d/file");
     link(t, "/b", "d");
     t.rename(RenameRequest::new(t.path("/a"), t.path("/moved"))).await?;
@@ -69,7 +69,7 @@ async fn delete_and_rename_take_the_link_and_not_its_target(t: &Target) -> LawRe
     t.delete(DeleteRequest::new(t.path("/moved"))).await?;
     t.delete(DeleteRequest::new(t.path("/b"))).await?;
     assert_eq!(t.tree().await?, ["/d", "/d/file"]);
-    assert_eq!(t.text("/d/file").await?, "kept\n");
+    assert_eq!(t.text("/d/file").await?, "keep\n");
     Ok(())
 }
 

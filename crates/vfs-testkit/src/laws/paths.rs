@@ -93,7 +93,7 @@ async fn the_root_exists_in_an_empty_backend(t: &Target) -> LawResult {
 
 async fn the_root_is_not_removed_moved_or_written(t: &Target) -> LawResult {
     use ErrorKind::{AlreadyExists, InvalidArgument, IsADirectory};
-    t.put("/a", "kept\n").await?;
+    t.put("/a", "keep\n").await?;
     let root = VfsPath::root;
     t.refused(t.delete(DeleteRequest::new(root())).await, InvalidArgument);
     t.refused(t.delete(DeleteRequest::new(root()).recursive()).await, InvalidArgument);
@@ -108,7 +108,7 @@ async fn the_root_is_not_removed_moved_or_written(t: &Target) -> LawResult {
     }
     t.refused(t.edit(EditRequest::new(root(), "a", "b")).await, IsADirectory);
     t.refused(t.read(ReadRequest::new(root())).await, IsADirectory);
-    assert_eq!(t.text("/a").await?, "kept\n");
+    assert_eq!(t.text("/a").await?, "keep\n");
     assert_eq!(t.tree().await?, ["/a"]);
     Ok(())
 }

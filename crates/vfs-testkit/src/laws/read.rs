@@ -122,7 +122,7 @@ async fn binary_content_comes_as_bytes_with_its_type(t: &Target) -> LawResult {
         ("/a.png", png, "image/png"),
         ("/named-wrongly.txt", png, "image/png"),
         ("/a.zip", b"PK\x03\x04\x14\0\0\0\x08\0\0\0", "application/zip"),
-        ("/a.bin", b"\0\x01\x02\x03nothing known\0\xff", "application/octet-stream"),
+        ("/a.bin", b"\0\x01\x02\x03nothing found\0\xff", "application/octet-stream"),
     ] {
         t.put(path, bytes.to_vec()).await?;
         let result = t.read(ReadRequest::new(t.path(path))).await?;

@@ -121,7 +121,7 @@ async fn a_range_and_lines_at_once_are_refused(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// Reads all of a file in steps of at most `max_bytes`, going on as each result says.
+/// Reads all of a file in steps of at most `max_bytes`, each of which continues where the previous result ended.
 async fn read_on(t: &Target, path: &str, max_bytes: u64) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let mut request = ReadRequest::new(t.path(path)).max_bytes(max_bytes);
@@ -136,7 +136,7 @@ async fn read_on(t: &Target, path: &str, max_bytes: u64) -> Result<Vec<u8>> {
             (Some(byte), _) => next.bytes(byte, None),
             (None, Some(line)) => next.offset(line),
         };
-        assert!(result.truncated.is_some(), "there is more, so the result says why it ends");
+        assert!(result.truncated.is_some(), "there is more, so the result has the reason for its end");
         assert!(!bytes.is_empty(), "each step gets further");
     }
 }

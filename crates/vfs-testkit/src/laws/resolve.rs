@@ -53,7 +53,7 @@ async fn a_missing_path_resolves_to_itself(t: &Target) -> LawResult {
     }
     t.delete(DeleteRequest::new(t.path("/d/x"))).await?;
     is_at(t, "/d/x", "/d/x").await?;
-    assert!(!t.has("/missing").await?, "asking makes nothing");
+    assert!(!t.has("/missing").await?, "resolving makes nothing");
     Ok(())
 }
 

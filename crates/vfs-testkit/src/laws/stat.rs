@@ -86,14 +86,14 @@ async fn below_a_file_there_is_no_directory(t: &Target) -> LawResult {
 
 async fn a_directory_is_not_a_file(t: &Target) -> LawResult {
     use ErrorKind::IsADirectory;
-    t.put("/d/kept", "x").await?;
+    t.put("/d/keep", "x").await?;
     t.refused(t.read(ReadRequest::new(t.path("/d"))).await, IsADirectory);
     t.refused(t.edit(EditRequest::new(t.path("/d"), "a", "b")).await, IsADirectory);
-    let version = t.stat("/d/kept").await?.version.expect("a file has a version");
+    let version = t.stat("/d/keep").await?.version.expect("a file has a version");
     for mode in [WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion(version)] {
         t.refused(t.write(WriteRequest::new(t.path("/d"), "x").mode(mode)).await, IsADirectory);
     }
-    assert_eq!(t.tree().await?, ["/d", "/d/kept"]);
+    assert_eq!(t.tree().await?, ["/d", "/d/keep"]);
     Ok(())
 }
 

@@ -44,7 +44,7 @@ impl Target {
         Ok(self.write(request).await?.version)
     }
 
-    /// Writes small files, each holding its own path and a line end.
+    /// Writes small files, each with its own path and a line end as content.
     pub(crate) async fn put_each(&self, paths: &[&str]) -> Result<()> {
         for path in paths {
             self.put(path, format!("{path}\n")).await?;

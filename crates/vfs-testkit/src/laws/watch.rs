@@ -131,7 +131,7 @@ impl Feed<'_> {
     async fn assert_ends(mut self, kind: ErrorKind, path: &str) {
         let error = loop {
             let next = ends("waiting for the end of a feed", self.events.next()).await;
-            if let Err(error) = next.expect("it says why it ends") {
+            if let Err(error) = next.expect("the last item has the reason for the end") {
                 break error;
             }
         };
@@ -264,7 +264,7 @@ async fn a_feed_reports_changes_at_and_below_its_path(t: &Target) -> LawResult {
 }
 
 async fn a_rename_across_the_border_of_a_feed_is_reported_from_its_side(t: &Target) -> LawResult {
-    t.put_each(&["/dir/kept", "/out"]).await?;
+    t.put_each(&["/dir/keep", "/out"]).await?;
     let mut feed = t.watch_path("/dir");
     t.rename(RenameRequest::new(t.path("/out"), t.path("/dir/in"))).await?;
     feed.expect(t.created("/dir/in", &t.stat("/dir/in").await?.version.expect("a file has one"))).await?;

@@ -47,7 +47,7 @@ fn compare<T: Debug, E: PartialEq + Debug>(
     match (actual, expected) {
         (Ok(actual), Ok(expected)) => assert_eq!(seen(actual), expected, "{what}"),
         (Err(error), Err(faults)) => assert!(faults.contains(&error.kind()), "{what}: {error:?}, not {faults:?}"),
-        (actual, expected) => panic!("{what}: {actual:?}, but the reference says {expected:?}"),
+        (actual, expected) => panic!("{what}: {actual:?}, but the reference has {expected:?}"),
     }
 }
 

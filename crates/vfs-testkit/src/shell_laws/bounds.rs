@@ -140,7 +140,7 @@ async fn the_greatest_limit_keeps_all(t: &ShellTarget) -> LawResult {
 
 /// Returns the content of the file of all output.
 async fn full_output(t: &ShellTarget, ended: &ExecuteResponse) -> vfs_core::Result<Vec<u8>> {
-    let path = ended.full_output.clone().expect("it says which file has all of it");
+    let path = ended.full_output.clone().expect("the answer names the file with all output");
     assert!(path.starts_with(&t.files.base), "{path} is a file of the backend");
     let mut answers = t.files.backend.download_files(&cx(), vec![path]).await;
     let answer = answers.pop().expect("an answer for each path");

@@ -108,7 +108,7 @@ enum StopCause {
     Dropping,
 }
 
-/// Runs `command`, which says by the file `started` that all its processes are there, brings it to its end, and asserts that
+/// Runs `command`, which makes the file `started` once all its processes run, brings it to its end, and asserts that
 /// all of them end.
 async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
     let (cx, request) = (cx(), t.command(format!("{HOLD_PREFIX} {command}")));

@@ -23,7 +23,7 @@ const PLAIN: (&str, &str) = ("VFS_LAWS_PLAIN", "for all to see");
 /// Another variable of the environment, which no command may see.
 const SECRET: &str = "not-for-commands-4711";
 
-/// The names of variables that hold it.
+/// The names of variables that contain it.
 const SECRETS: [&str; 8] = [
     "VFS_LAWS_API_KEY",
     "VFS_LAWS_ACCESS_TOKEN",
@@ -45,7 +45,7 @@ pub fn plant_environment() {
     if is_planted() {
         return;
     }
-    let program = std::env::current_exe().expect("a program knows its file");
+    let program = std::env::current_exe().expect("the path of the running program is available");
     let again = Command::new(program)
         .args(std::env::args_os().skip(1))
         .env(PLAIN.0, PLAIN.1)

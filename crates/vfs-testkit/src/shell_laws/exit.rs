@@ -33,7 +33,7 @@ async fn a_missing_program_is_127(t: &ShellTarget) -> LawResult {
     for command in missing {
         let ended = t.run(command).await?;
         assert_eq!(ended.exit_code, Some(127), "{command}: {ended:?}");
-        assert!(ended.stderr.contains("no-such-program"), "the shell says what is missing: {ended:?}");
+        assert!(ended.stderr.contains("no-such-program"), "the shell names the missing program: {ended:?}");
     }
     Ok(())
 }

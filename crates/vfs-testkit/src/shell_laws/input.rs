@@ -27,9 +27,9 @@ async fn a_command_reads_what_it_is_given(t: &ShellTarget) -> LawResult {
         let ended = t.execute(t.command("cat").stdin(text)).await?;
         assert_success(&ended);
         assert_eq!(ended.stdout, text);
-        let ended = t.execute(t.command("cat >kept").stdin(text)).await?;
+        let ended = t.execute(t.command("cat >input").stdin(text)).await?;
         assert_success(&ended);
-        assert_eq!(t.files.bytes("/kept").await?, text.as_bytes());
+        assert_eq!(t.files.bytes("/input").await?, text.as_bytes());
     }
     let ended = t.execute(t.command("read first; echo \"got $first\"; cat").stdin("one\ntwo\nthree\n")).await?;
     assert_eq!(ended.stdout, "got one\ntwo\nthree\n");
@@ -42,10 +42,10 @@ async fn a_megabyte_goes_in_and_out(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("cat").stdin(text.clone()).max_output_bytes(2 << 20)).await?;
     assert_success(&ended);
     assert!(ended.stdout == text, "{} of {} bytes", ended.stdout.len(), text.len());
-    let ended = t.execute(t.command("cat >kept; wc -c <kept | tr -d ' '").stdin(text.clone())).await?;
+    let ended = t.execute(t.command("cat >input; wc -c <input | tr -d ' '").stdin(text.clone())).await?;
     assert_success(&ended);
     assert_eq!(ended.stdout, format!("{}\n", text.len()));
-    assert!(t.files.bytes("/kept").await? == text.as_bytes(), "what is kept is what was given");
+    assert!(t.files.bytes("/input").await? == text.as_bytes(), "the file has the input of the command");
     Ok(())
 }
 

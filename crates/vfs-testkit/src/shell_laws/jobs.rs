@@ -64,7 +64,7 @@ impl ShellTarget {
             let next = self.poll(JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(10))).await?;
             assert!(next.cursor >= cursor, "a cursor does not go back");
             let is_news = next.cursor > cursor || next.exit.is_some();
-            assert!(is_news || next.output.is_empty(), "the cursor goes with the output: {next:?}");
+            assert!(is_news || next.output.is_empty(), "the cursor advances with the output: {next:?}");
             cursor = next.cursor;
             text.push_str(&next.output);
             missed += next.missed_bytes;
@@ -309,7 +309,7 @@ async fn discarded_output_is_counted(t: &ShellTarget) -> LawResult {
     let id = t.job("cat huge; echo end").await?;
     until("it has ended", async || Ok(t.listed(&id).await?.exit.is_some())).await?;
     let (output, missed, _) = t.drain(&id, 0).await?;
-    assert_eq!(missed as usize + output.len(), text.len() + 4, "{missed} bytes are gone");
+    assert_eq!(missed as usize + output.len(), text.len() + 4, "{missed} bytes are missed");
     assert!(output.ends_with("line 1048575\nend\n"), "the last part is retained");
     Ok(())
 }

@@ -98,7 +98,7 @@ impl Reading<'_> {
                     came.exit = exit;
                     break;
                 }
-                other => panic!("an unknown kind of item: {other:?}"),
+                other => panic!("an unexpected kind of item: {other:?}"),
             }
         }
         assert!(self.item().await.is_none(), "nothing comes after the exit");
@@ -168,7 +168,7 @@ async fn all_items_together_are_the_output_of_the_command(t: &ShellTarget) -> La
         assert_eq!((came.exit.exit_code, came.exit.output_bytes), (ended.exit_code, ended.output_bytes), "{command}");
     }
     let came = t.stream(cx(), t.command("cat").stdin(lines(50_000))).all().await?;
-    assert!(came.stdout == lines(50_000), "what goes in comes out");
+    assert!(came.stdout == lines(50_000), "the output is the input");
     Ok(())
 }
 
@@ -314,7 +314,7 @@ async fn much_output_comes_whole(t: &ShellTarget) -> LawResult {
                 assert_eq!((exit.exit_code, exit.output_bytes), (Some(0), bytes as u64 + 4));
                 break;
             }
-            other => panic!("an unknown kind of item: {other:?}"),
+            other => panic!("an unexpected kind of item: {other:?}"),
         }
     }
     assert_eq!((bytes, strange), (100_000_001, 0));

@@ -46,7 +46,7 @@ pub enum ShellFeature {
     Order,
     /// Commands find the files at the backend's own paths.
     SamePaths,
-    /// Commands can make symbolic links, and the backend knows them.
+    /// Commands can make symbolic links, and the backend supports them.
     Links,
 }
 
@@ -77,8 +77,8 @@ impl ShellFeature {
             ShellFeature::Processes => "its commands are no processes",
             ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
             ShellFeature::Signals => "it does not report signals",
-            ShellFeature::Order => "it knows both outputs only apart",
-            ShellFeature::SamePaths => "commands know the files under other paths",
+            ShellFeature::Order => "it returns both outputs only separately",
+            ShellFeature::SamePaths => "commands see the files under other paths",
             ShellFeature::Links => "there are no links here",
         }
     }
@@ -94,8 +94,8 @@ impl ShellFeature {
             ShellFeature::Processes => "its commands are processes",
             ShellFeature::Sessions => "it reaches other sessions",
             ShellFeature::Signals => "it reports signals",
-            ShellFeature::Order => "it knows the order of outputs",
-            ShellFeature::SamePaths => "commands know the backend's paths",
+            ShellFeature::Order => "it returns both outputs in their order",
+            ShellFeature::SamePaths => "commands see the backend's paths",
             ShellFeature::Links => "there are links here",
         }
     }
@@ -115,7 +115,7 @@ impl ShellTarget {
         self
     }
 
-    /// Leaves the law `number` out, for a `reason` that lies in the place where commands run and not in the shell.
+    /// Excludes the law `number`, for a `reason` that is due to the place where commands run and not to the shell.
     #[must_use]
     pub fn except(mut self, number: &'static str, reason: &'static str) -> Self {
         self.exceptions.push((number, reason));
@@ -209,7 +209,7 @@ impl ShellFactory {
         Self { absent: self.absent, tier: self.tier, ..Self::new(name, make) }
     }
 
-    /// Says that there are none here, and why.
+    /// Marks these shells as absent, for a `reason` that every trial shows.
     #[must_use]
     pub fn absent(mut self, reason: impl Into<String>) -> Self {
         self.absent = Some(reason.into());

@@ -105,8 +105,9 @@ fn target(fault: Fault) -> ShellTarget {
     let place = if fault == Fault::RunsElsewhere { open(&elsewhere) } else { files.clone() };
     let shell = BrokenShell::new(LocalShellBackend::with_files(place, ShellConfig::new()), fault);
     let backend = WithShell::new("broken", std::sync::Arc::new(files), shell);
-    let target = Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").holding((root, elsewhere));
-    // The host's commands know the files by the host's paths.
+    let target =
+        Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").with_guard((root, elsewhere));
+    // The host's commands see the files at the host's paths.
     let target = ShellTarget::new(target).without(&[ShellFeature::SamePaths]);
     match fault {
         Fault::DropsWhatItCannot => {

@@ -38,7 +38,7 @@ async fn a_file_moves_across_mounts(n: &NamespaceFactory) -> LawResult {
         let result = files.rename(rename(from, to)).await?;
         assert_eq!((result.from, result.to, result.replaced), (path(from), path(to), false));
         assert_eq!(files.bytes(to).await?, &content[..]);
-        assert!(!files.has(from).await?, "{from} is gone");
+        assert!(!files.has(from).await?, "{from} no longer exists");
         assert_eq!(files.found("*").await?, [to]);
     }
     assert_eq!(default.tree().await?, ["/b"]);
@@ -54,18 +54,18 @@ async fn a_directory_moves_across_mounts_with_everything_below_it(n: &NamespaceF
     let Parts { files, default, mounts } = n.parts(&["/m", "/o"]);
     default.put("/.gitignore", "*\n!*/\n").await?;
     files.put_each(&TREE).await?;
-    files.put_each(&["/d-x", "/m/kept"]).await?;
+    files.put_each(&["/d-x", "/m/keep"]).await?;
     let result = files.rename(rename("/d", "/m/new/d")).await?;
     assert_eq!((result.from, result.to, result.replaced), (path("/d"), path("/m/new/d"), false));
     assert_eq!(default.tree().await?, ["/.gitignore", "/d-x"]);
-    let moved = ["/kept", "/new", "/new/d", "/new/d/.hidden", "/new/d/a", "/new/d/b", "/new/d/b/c", "/new/d/b/e"];
+    let moved = ["/keep", "/new", "/new/d", "/new/d/.hidden", "/new/d/a", "/new/d/b", "/new/d/b/c", "/new/d/b/e"];
     assert_eq!(mounts[0].tree().await?[..8], moved);
     for at in TREE {
         assert_eq!(files.text(&format!("/m/new{at}")).await?, format!("{at}\n"));
     }
     files.rename(rename("/m/new/d", "/o/d")).await?;
     assert_eq!(mounts[1].files().await?.into_keys().collect::<Vec<_>>(), TREE);
-    assert_eq!(mounts[0].files().await?.into_keys().collect::<Vec<_>>(), ["/kept"]);
+    assert_eq!(mounts[0].files().await?.into_keys().collect::<Vec<_>>(), ["/keep"]);
     Ok(())
 }
 

@@ -71,13 +71,13 @@ async fn directories_above_a_mount_exist(n: &NamespaceFactory) -> LawResult {
 /// Files in the default backend, some of them where something is mounted; one is even in the place of a mount.
 async fn shadowed(n: &NamespaceFactory) -> Result<Parts> {
     let parts = n.parts(&["/m", "/file/m"]);
-    parts.default.put_each(&["/m/lost", "/m/d/lost", "/file", "/mx/kept", "/kept"]).await?;
+    parts.default.put_each(&["/m/lost", "/m/d/lost", "/file", "/mx/keep", "/keep"]).await?;
     parts.mounts[0].put_each(&["/d/x", "/y"]).await?;
     parts.mounts[1].put_each(&["/z"]).await?;
     Ok(parts)
 }
 
-const SHOWN: [&str; 5] = ["/file/m/z", "/kept", "/m/d/x", "/m/y", "/mx/kept"];
+const SHOWN: [&str; 5] = ["/file/m/z", "/keep", "/m/d/x", "/m/y", "/mx/keep"];
 
 async fn a_mount_shadows_the_files_beneath_it(n: &NamespaceFactory) -> LawResult {
     let Parts { files, default, .. } = shadowed(n).await?;
@@ -86,7 +86,7 @@ async fn a_mount_shadows_the_files_beneath_it(n: &NamespaceFactory) -> LawResult
         files.refused(files.read(ReadRequest::new(path(at))).await, ErrorKind::NotFound);
         assert_eq!(files.download_error(at).await.map(|error| error.kind()), Some(ErrorKind::NotFound));
     }
-    assert_eq!(files.level("/").await?, ["/file", "/kept", "/m", "/mx"]);
+    assert_eq!(files.level("/").await?, ["/file", "/keep", "/m", "/mx"]);
     assert_eq!(files.level("/m").await?, ["/m/d", "/m/y"]);
     assert_eq!(files.files().await?.into_keys().collect::<Vec<_>>(), SHOWN);
     assert!(files.stat("/file").await?.is_dir, "it is on the way to a mount");
