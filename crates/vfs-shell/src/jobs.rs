@@ -237,7 +237,7 @@ impl BackgroundJob {
         }
     }
 
-    /// Terminates all processes of the job and waits until they are gone.
+    /// Terminates all processes of the job and waits until they have exited.
     pub(crate) async fn stop(&self, cx: &OpContext) -> Result<()> {
         let mut updates = self.updates.subscribe();
         self.stop.cancel();

@@ -47,7 +47,7 @@ impl OverlayBackend {
     /// * Directories that were deleted in the overlay and have no file left are removed, too. Links that were deleted in the
     ///   overlay are removed last, since they cannot be restored; links in the way of a write are removed right before the first
     ///   write.
-    /// * During the commit, the old contents of all changed files are held in memory, for a rollback.
+    /// * During the commit, the old contents of all changed files are buffered in memory for a rollback.
     ///
     /// # Errors
     ///
