@@ -23,7 +23,7 @@ pub(crate) async fn s3s_fs() -> Result<StoreTarget> {
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             let service = service.clone();
-            // A connection that breaks is its client's to tell of.
+            // If a connection breaks, its client reports the error.
             tokio::spawn(async move {
                 let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service).await;
             });

@@ -1,4 +1,4 @@
-//! What every search promises, however many workers it has and whoever else searches.
+//! Guarantees of every search, with any number of workers and beside other searches.
 
 mod dropped;
 mod fair;

@@ -83,7 +83,7 @@ pub(crate) fn run(backends: &[Arc<dyn Backend>], end: End, seed: u64, tally: &mu
             }
         }
     });
-    // Waits for what dropped calls are still at on the blocking pool; it was told to stop.
+    // Waits for the work of dropped calls on the blocking pool, which was requested to stop.
     drop(runtime);
     while !Pool::global().stats().is_idle() {
         std::thread::yield_now();
@@ -114,7 +114,7 @@ fn most(a: Usage, b: Usage) -> Usage {
     }
 }
 
-/// What one task does: calls of random operations on a random backend, some of them kept from their end.
+/// Calls random operations on a random backend, and interrupts some of them.
 async fn work(backends: Vec<Arc<dyn Backend>>, mut random: Rng, end: End) -> Tally {
     let mut tally = Tally::default();
     let mut calls = 0;

@@ -1,4 +1,4 @@
-//! A tree that is hard on whoever merges the results of parallel searches into order.
+//! A tree with entries whose results are hard to merge into order in a parallel search.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -20,12 +20,12 @@ pub struct Usage {
 impl Usage {
     /// What it takes now.
     pub fn now() -> Self {
-        let status = fs::read_to_string("/proc/self/status").expect("the kernel tells of this process");
+        let status = fs::read_to_string("/proc/self/status").expect("the kernel provides the status");
         let field = |name: &str| -> u64 {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field is there");
             line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("it is a number")
         };
-        let descriptors = fs::read_dir("/proc/self/fd").expect("the kernel tells of descriptors").count() as u64;
+        let descriptors = fs::read_dir("/proc/self/fd").expect("the kernel lists the descriptors").count() as u64;
         Self {
             resident: field("VmRSS:") << 10,
             anonymous: field("RssAnon:") << 10,

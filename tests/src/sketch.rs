@@ -1,4 +1,4 @@
-//! Trees for searches that count what is asked of them, and that can hold it up.
+//! Trees for searches that count their calls and can delay them.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -160,8 +160,8 @@ fn only_the_local_backend_reaches_a_file_system() {
         }
         for dependency in normal_dependencies(&package) {
             let may_reach = ON_THE_SYSTEM.contains(&name) || ON_ONE_THING.contains(&(name, dependency));
-            let is_kept_away = SYSTEM.contains(&dependency) && !may_reach;
-            assert!(!DISK.contains(&dependency) && !is_kept_away, "{name} must not depend on {dependency}");
+            let is_forbidden = SYSTEM.contains(&dependency) && !may_reach;
+            assert!(!DISK.contains(&dependency) && !is_forbidden, "{name} must not depend on {dependency}");
         }
     }
 }
