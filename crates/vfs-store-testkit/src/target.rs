@@ -66,7 +66,7 @@ impl StoreTarget {
         self
     }
 
-    /// Keeps `guard`, such as a temporary directory or a server, for as long as the target lives.
+    /// Drops `guard`, such as a temporary directory or a server, together with the target.
     #[must_use]
     pub fn with_guard(mut self, guard: impl Any + Send + Sync) -> Self {
         self.guard = Some(Arc::new(guard));

@@ -44,7 +44,7 @@ impl fmt::Display for StrictBackend {
     }
 }
 
-/// Whether an error of `kind` may be about no path: about a pattern or another argument, or about the call as a whole.
+/// Returns whether an error of `kind` may be about no path: about a pattern or another argument, or about the call as a whole.
 fn may_lack_a_path(kind: ErrorKind) -> bool {
     use ErrorKind::{Cancelled, InvalidArgument, InvalidPattern, Timeout};
     matches!(kind, Cancelled | InvalidArgument | InvalidPattern | Timeout)

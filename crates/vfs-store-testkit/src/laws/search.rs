@@ -103,7 +103,7 @@ async fn a_needle_in_a_large_value_is_found(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Only a reader can tell whether content with a NUL or invalid UTF-8 is text in another encoding or binary.
+/// Only a reader can determine whether content with a NUL or invalid UTF-8 is text in another encoding or binary.
 async fn content_that_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
     let utf_16: Vec<u8> = "\u{feff}needle\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let binary = [

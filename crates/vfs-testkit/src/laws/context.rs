@@ -110,7 +110,7 @@ async fn put_haystack(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// A search that takes minutes in every engine: the pattern has no literal, thousands of its states are alive at each byte,
+/// Returns a search that takes minutes in every engine: the pattern has no literal, thousands of its states are alive at each byte,
 /// and nothing matches. A line takes a fraction of a second.
 fn slow_search(t: &Target) -> GrepRequest {
     GrepRequest::regex("a[ab]{8000}[c-z]").path(t.base.clone())

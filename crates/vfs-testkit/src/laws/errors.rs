@@ -15,7 +15,7 @@ laws! { "errors" in Wrapper:
     "X4" Nothing a_failure_in_json_has_its_code_path_and_message,
 }
 
-/// One failure of each operation at `path`, which is missing, and at a file and a directory.
+/// Returns one failure of each operation at `path`, which is missing, and at a file and a directory.
 async fn failures(t: &Target, path: &VfsPath) -> Vec<Error> {
     let path = || path.clone();
     [

@@ -188,7 +188,7 @@ async fn a_regex_that_is_slow_in_one_line_leaves_other_searches_alone(t: &Target
     Ok(())
 }
 
-/// Whether searches that begin after a slow one end before it, or `regex` is refused.
+/// Returns whether searches that begin after a slow one end before it, or `regex` is refused.
 ///
 /// The order of these events does not depend on the speed of the machine, as both sides slow down together.
 async fn others_end_before_a_slow_search(t: &Target, regex: &str) -> Result<bool> {

@@ -84,7 +84,7 @@ fn ordinary_names() -> Vec<String> {
     names
 }
 
-/// A file of every ordinary name in `/d`, whose content is its own name after a word that all have.
+/// Puts a file of every ordinary name in `/d`, whose content is its own name after a word that all have.
 async fn put_ordinary(t: &Target) -> Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     for name in ordinary_names() {

@@ -75,7 +75,7 @@ fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result
     Ok(())
 }
 
-/// Everything below `start` in a tree that is opened there, by path.
+/// Returns everything below `start` in a tree that is opened there, by path.
 async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Entry>> {
     let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {

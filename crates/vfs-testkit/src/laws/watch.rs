@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// Whether a change is of a directory: its name is, in these laws, one that begins so.
+/// Returns whether a change is of a directory, whose name in these laws has a prefix of its own.
 fn is_of_a_directory(change: &Change) -> bool {
     match change {
         Change::Created { path, .. } | Change::Removed { path } => {

@@ -131,7 +131,7 @@ async fn nothing_but_the_files_is_left_in_a_listing(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// A moment of a time long past, with as many microseconds.
+/// Returns a moment in the distant past with a fraction of `microseconds`.
 fn long_ago(microseconds: u32) -> DateTime<Utc> {
     DateTime::from_timestamp(981_173_106, microseconds * 1_000 + 999).expect("it is a time")
 }
@@ -145,7 +145,7 @@ async fn assert_modified_at(t: &Target, name: &str, at: DateTime<Utc>) -> LawRes
     Ok(())
 }
 
-/// In every mode, and by an upload; the next write has its own time again.
+/// The time is set in every mode, and by an upload; the next write has its own time again.
 async fn a_write_sets_the_time_that_it_is_given(t: &Target) -> LawResult {
     let write = |content: &'static str, mode| WriteRequest::new(t.path("/d/a.txt"), content).mode(mode);
     t.write(write("one", WriteMode::CreateNew).modified_at(long_ago(123_456))).await?;

@@ -50,7 +50,7 @@ impl Reference {
         if above.is_empty() { vec![ErrorKind::NotFound] } else { above }
     }
 
-    /// The bytes of the file at `path`.
+    /// Returns the bytes of the file at `path`.
     pub(super) fn file(&self, path: &str) -> Result<&Vec<u8>, Faults> {
         match self.files.get(path) {
             Some(content) => Ok(content),
@@ -70,7 +70,7 @@ impl Reference {
         if self.directories.contains(path) { vec![ErrorKind::IsADirectory] } else { self.above(path) }
     }
 
-    /// Everything at and below `path`: files with their contents, and directories.
+    /// Returns everything at and below `path`: files with their contents, and directories.
     fn subtree(&self, path: &str) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
         let within = |other: &str| other == path || is_below(other, path);
         let files = self.files.iter().filter(|(other, _)| within(other));
@@ -188,7 +188,7 @@ impl Reference {
         Ok(shown.cloned().collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// All files and directories.
+    /// Returns all files and directories.
     pub(super) fn tree(&self) -> Vec<String> {
         self.files.keys().chain(&self.directories).cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }

@@ -213,7 +213,7 @@ fn overwrites(mode: StepMode) -> bool {
     matches!(mode, StepMode::Overwrite | StepMode::Append)
 }
 
-/// A line without its ending.
+/// Returns a line without its ending.
 fn shown(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)

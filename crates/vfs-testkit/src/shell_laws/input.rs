@@ -63,7 +63,7 @@ async fn input_that_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawR
     Ok(())
 }
 
-/// More goes in than the pipes on the way hold, while as much comes out.
+/// The input is larger than the pipes on the way, and the command prints as much at the same time.
 async fn a_command_may_read_and_print_at_once(t: &ShellTarget) -> LawResult {
     let text = lines(400_000);
     let request = t.command("tee /dev/stderr | sed 's/line/LINE/'").stdin(text.clone()).max_output_bytes(16 << 20);

@@ -56,7 +56,7 @@ impl ShellTarget {
         Ok(jobs.into_iter().find(|job| job.id == *id).expect("a job is listed"))
     }
 
-    /// All that a job prints from `cursor` on, until its exit.
+    /// Returns all that a job prints from `cursor` on, until its exit.
     async fn drain(&self, id: &JobId, mut cursor: u64) -> Result<(String, u64, CommandExit)> {
         let (mut text, mut missed, start) = (String::new(), 0, Instant::now());
         loop {

@@ -73,7 +73,7 @@ impl Reading<'_> {
         patiently("an item of the stream", self.items.next()).await
     }
 
-    /// The next item, which is output.
+    /// Returns the next item, which is output.
     async fn output(&mut self) -> Result<ExecuteEvent> {
         let item = self.item().await.expect("a stream ends with an exit or an error")?;
         let (ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text)) = &item else { panic!("it ended: {item:?}") };
@@ -81,7 +81,7 @@ impl Reading<'_> {
         Ok(item)
     }
 
-    /// Everything until the end, which has to be an exit.
+    /// Collects all items until the end, which has to be an exit.
     async fn all(mut self) -> Result<Came> {
         let mut came = Came::default();
         loop {
@@ -107,7 +107,7 @@ impl Reading<'_> {
         Ok(came)
     }
 
-    /// Everything until the end, which has to be an error of `kind`.
+    /// Returns the output until the end, which has to be an error of `kind`.
     async fn fails(mut self, kind: ErrorKind) -> String {
         let mut output = String::new();
         loop {

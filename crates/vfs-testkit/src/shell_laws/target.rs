@@ -66,7 +66,7 @@ impl ShellFeature {
         ShellFeature::Links,
     ];
 
-    /// Why a law that needs it does not apply where it is missing.
+    /// Returns the reason for which a law that needs this feature does not apply to a shell without it.
     fn missing(self) -> &'static str {
         match self {
             ShellFeature::Streaming => "it hands no output on before the end",
@@ -83,7 +83,7 @@ impl ShellFeature {
         }
     }
 
-    /// Why a law that is for shells without it does not apply where it is there.
+    /// Returns the reason for which a law for shells without this feature does not apply to a shell with it.
     fn present(self) -> &'static str {
         match self {
             ShellFeature::Streaming => "it streams",
@@ -122,12 +122,12 @@ impl ShellTarget {
         self
     }
 
-    /// Whether the shell can do it.
+    /// Returns whether the shell has `feature`.
     pub fn has(&self, feature: ShellFeature) -> bool {
         self.features.contains(&feature)
     }
 
-    /// Why `law` does not apply; `None` where it does.
+    /// Returns the reason for which `law` does not apply, or `None` if it applies.
     pub fn exception_of(&self, law: &ShellLaw) -> Option<&'static str> {
         let excepted = self.exceptions.iter().find(|(number, _)| *number == law.number);
         law.need.missing_in(self).or(excepted.map(|(_, reason)| *reason))

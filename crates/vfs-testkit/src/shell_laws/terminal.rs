@@ -24,7 +24,7 @@ async fn without_a_request_outputs_are_no_terminal(t: &ShellTarget) -> LawResult
     Ok(())
 }
 
-/// Output of a terminal has line ends of its own.
+/// Returns the output of a terminal with the line ends of a file.
 fn shown(output: &str) -> String {
     output.replace("\r\n", "\n")
 }

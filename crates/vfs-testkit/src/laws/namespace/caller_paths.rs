@@ -21,7 +21,7 @@ namespace_laws! {
     "NS9" errors_about_versions_and_texts_keep_their_details,
 }
 
-/// A file in a mount that is two levels down.
+/// Creates a file in a mount that is two levels down, and returns the namespace.
 async fn one_file(n: &NamespaceFactory) -> Result<Target> {
     let files = n.parts(&["/in/m"]).files;
     files.put("/in/m/d/f", "one\ntwo\n").await?;

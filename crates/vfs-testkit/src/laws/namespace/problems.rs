@@ -22,12 +22,12 @@ namespace_laws! {
     "NS19" a_failing_mount_does_not_affect_requests_to_other_mounts,
 }
 
-/// A backend whose every operation fails.
+/// Returns a backend whose every operation fails.
 fn failing(n: &NamespaceFactory) -> Arc<dyn Backend> {
     around(&n.backend().backend, &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore))
 }
 
-/// A default backend and a mount with a file each, and a mount that fails.
+/// Creates a default backend and a mount with a file each, and a mount that fails.
 async fn partly_failing(n: &NamespaceFactory) -> Result<Target> {
     let (default, good) = (n.backend(), n.backend());
     let files = n.mount(&default.backend, &[("/in/bad", &failing(n)), ("/in/good", &good.backend)]);

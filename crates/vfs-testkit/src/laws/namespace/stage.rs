@@ -97,7 +97,7 @@ impl Stage {
         .await
     }
 
-    /// The files of the source and of the target.
+    /// Returns the files of the source and of the target.
     pub(super) async fn state(&self) -> Result<[Files; 2]> {
         Ok([self.ends[0].files().await?, self.ends[1].files().await?])
     }

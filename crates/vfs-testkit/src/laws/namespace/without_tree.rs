@@ -25,7 +25,7 @@ fn without_tree(target: &Target) -> Arc<dyn Backend> {
 
 const FILES: [&str; 6] = ["/a/m/x.rs", "/a/y.rs", "/b-c/z.rs", "/b/d/e/f.rs", "/b/x.rs", "/c.rs"];
 
-/// A namespace in which the default backend and some of the mounts have no tree.
+/// Returns a namespace in which the default backend and some of the mounts have no tree.
 async fn partly_without_tree(n: &NamespaceFactory) -> Result<Target> {
     let (default, with_tree) = (without_tree(&n.backend()), n.backend().backend);
     let mounts = [("/a", &without_tree(&n.backend())), ("/a/m", &with_tree), ("/b", &without_tree(&n.backend()))];
