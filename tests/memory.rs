@@ -45,7 +45,7 @@ const SEARCHES: [(&str, Search, u64); 3] = [
 const DIFF_LINES: u64 = 2_000_000;
 const DIFF_LIMIT: u64 = 160 << 20;
 
-/// What makes its own files, on a disk, in the same form.
+/// Searches that make their own files on a disk, in the same form.
 const OWN_FILES: [(&str, Search, u64); 2] =
     [("edit_of_crlf", edit, EDIT_LIMIT), ("diff_of_all_lines", diff, DIFF_LIMIT)];
 

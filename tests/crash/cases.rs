@@ -1,4 +1,4 @@
-//! What is cut short, and what has to be found afterwards.
+//! Operations that are interrupted, and the states that must be found afterwards.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// Lays out the directories.
     pub(crate) prepare: fn(&Disk<'_>),
-    /// What the process does that may end.
+    /// Operation of the process that may be aborted.
     pub(crate) perform: for<'a> fn(&'a Disk<'a>) -> BoxFuture<'a, Result<()>>,
     /// Recovers in another process, and compares; the argument is whether the first one came to its end.
     pub(crate) check: for<'a> fn(&'a Disk<'a>, bool) -> BoxFuture<'a, std::result::Result<(), String>>,

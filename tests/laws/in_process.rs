@@ -36,7 +36,7 @@ pub(crate) async fn s3s_fs() -> Result<StoreTarget> {
     Ok(MISSING_IN_S3S_FS.iter().fold(target, except))
 }
 
-/// What s3s-fs cannot do.
+/// Laws that s3s-fs breaks, with the reasons.
 const MISSING_IN_S3S_FS: &[(&[&str], &str)] = &[
     (
         &["SR1", "SR2", "SR3", "SR4", "SR5", "SR6", "SR7", "SR8"],

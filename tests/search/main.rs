@@ -17,7 +17,7 @@ use vfs_search::Pool;
 
 type Events = BoxStream<'static, Result<GrepEvent>>;
 
-/// What a search gives: its events before the end, and the end.
+/// Result of a search: its events before the end, and the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     events: Vec<GrepEvent>,

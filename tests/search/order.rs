@@ -97,7 +97,7 @@ fn assert_in_order(tree: &NastyTree, request: &GrepRequest, outcome: &Outcome) {
     }
 }
 
-/// What limits give has to be the beginning of what there is without one.
+/// Asserts that the results with a limit are the beginning of those without.
 fn limited_searches(
     questions: &[(GrepRequest, Outcome)],
     ask: &dyn Fn(GrepRequest) -> Outcome,

@@ -257,7 +257,7 @@ fn assert_sorted<T: PartialOrd + Debug>(items: impl Iterator<Item = T>) {
     assert!(items.is_sorted_by(|a, b| a < b), "not in order: {items:?}");
 }
 
-/// What others remove while a tree is walked may be missed; nothing else may go wrong.
+/// Asserts that all problems can be due to entries that other tasks remove during the walk.
 #[track_caller]
 fn assert_harmless(problems: &[Problem]) {
     for problem in problems {

@@ -37,14 +37,14 @@ impl End {
     }
 }
 
-/// What a slice took.
+/// Resource usage of a slice.
 #[derive(Debug)]
 pub(crate) struct Slice {
-    /// When all tasks were over.
+    /// Usage after the end of all tasks.
     pub(crate) idle: Usage,
-    /// Bytes that were allocated then, beside what the files in memory hold.
+    /// Bytes that were allocated then, without the contents of the files in memory.
     pub(crate) heap: u64,
-    /// The most of each while they were not.
+    /// Maximum of each figure while tasks were running.
     busy: Usage,
     calls: u64,
 }

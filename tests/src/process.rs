@@ -1,13 +1,13 @@
-//! What the kernel says of this process.
+//! Resource usage of this process, according to the kernel.
 
 use std::fs;
 
-/// What this process takes, at one moment.
+/// Resource usage of this process at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of memory in use.
     pub resident: u64,
-    /// Of these, bytes that are no file's.
+    /// Bytes of memory in use that belong to no file.
     pub anonymous: u64,
     /// Most bytes of memory that were ever in use at once.
     pub peak: u64,
@@ -18,7 +18,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What it takes now.
+    /// Returns the current usage.
     pub fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").expect("the kernel provides the status");
         let field = |name: &str| -> u64 {

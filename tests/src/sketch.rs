@@ -9,7 +9,7 @@ use bytes::Bytes;
 use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
-/// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
+/// An entry of a [`SketchTree`]. Directories also exist through the entries below them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file.

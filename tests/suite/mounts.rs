@@ -121,7 +121,8 @@ fn greps() -> Vec<GrepRequest> {
     greps
 }
 
-/// What differs is when a file was written, and that a directory is there because of a mount.
+/// Asserts that both have the same entries, apart from times of files and from directories that exist because of a
+/// mount.
 async fn compare(flat: &MemoryBackend, mounted: &CompositeBackend, cx: &OpContext) {
     for req in globs() {
         let strip = |result: Result<vfs_core::GlobResult>| {

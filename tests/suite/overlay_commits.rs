@@ -1,4 +1,4 @@
-//! What commits of overlays leave on a disk, and what a failure leaves.
+//! State of a disk after commits of overlays, successful or failed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

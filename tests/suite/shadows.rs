@@ -1,4 +1,4 @@
-//! What a mount shadows, where links of the backend below it lead there.
+//! Paths that a mount shadows, reached through links of the backend below it.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -131,7 +131,7 @@ impl CompositeBackend {
     ///
     /// # Errors
     ///
-    /// Those of listing and locking the journal. Without a journal there is nothing to recover.
+    /// The errors of listing and locking the journal. Without a journal there is nothing to recover.
     pub async fn recover(&self, cx: &OpContext) -> Result<Recovery> {
         self.recover_with(cx, RecoveryOptions::default()).await
     }

@@ -139,7 +139,7 @@ pub trait MapPaths: Sized {
     ///
     /// # Errors
     ///
-    /// Those of [`PathMapping::to_outer`].
+    /// The errors of [`PathMapping::to_outer`].
     fn map_paths(self, mapping: &PathMapping) -> Result<Self>;
 }
 

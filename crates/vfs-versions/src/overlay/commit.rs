@@ -51,7 +51,8 @@ impl OverlayBackend {
     ///
     /// # Errors
     ///
-    /// Those of the base, and at the root those of the journal or store. Nothing is changed then, or the error says what is.
+    /// The errors of the base, and at the root those of the journal or store. Nothing is changed then, or the error
+    /// names what was changed.
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let this = self.clone();
         vfs_search::run_to_completion(cx, |cx| async move { this.commit_whole(&cx).await }).await
