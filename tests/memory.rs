@@ -3,7 +3,7 @@
 //! `VFS_MEMORY_LINES` sets how many matching lines the searched tree has; `VFS_MEMORY_TREE` names another tree, and
 //! `VFS_MEMORY_PATTERN` what to find in it (default `return`).
 
-#![expect(clippy::print_stdout, reason = "the figures are part of what this test tells, and how its processes speak")]
+#![expect(clippy::print_stdout, reason = "the figures are the report of this test, read from its processes")]
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -41,11 +41,11 @@ const SEARCHES: [(&str, Search, u64); 3] = [
     ("collected_with_a_limit_of_1000", collect, COLLECTED_LIMIT),
 ];
 
-/// Lines on each side of the diff, all of them different, and what holding both sides and the diff may take.
+/// Lines on each side of the diff, all of them different, and the maximum memory for both sides and the diff.
 const DIFF_LINES: u64 = 2_000_000;
 const DIFF_LIMIT: u64 = 160 << 20;
 
-/// What makes its own files, on a disk, in the same form.
+/// Searches that make their own files on a disk, in the same form.
 const OWN_FILES: [(&str, Search, u64); 2] =
     [("edit_of_crlf", edit, EDIT_LIMIT), ("diff_of_all_lines", diff, DIFF_LIMIT)];
 
@@ -102,12 +102,12 @@ fn make_tree(root: &Path, lines: usize) -> io::Result<()> {
 fn check(place: &str, search: &str, tree: &Path, pattern: &str, limit: u64) -> Result<(), Failed> {
     let program = std::env::current_exe()?;
     let output = Command::new(program).args(["measure", place, search]).arg(tree).arg(pattern).output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        return Err(format!("it failed: {said}{}", String::from_utf8_lossy(&output.stderr)).into());
+        return Err(format!("it failed: {text}{}", String::from_utf8_lossy(&output.stderr)).into());
     }
-    print!("{place}, {search}: {said}");
-    let mut numbers = said.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    print!("{place}, {search}: {text}");
+    let mut numbers = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
     let (grew, found) = numbers.next().zip(numbers.next()).ok_or("it did not say how much, and of what")?;
     if found == 0 {
         return Err("it found nothing".into());
@@ -123,7 +123,7 @@ fn measure(place: &str, search: &str, tree: &Path, pattern: &str) {
     };
     let all = || SEARCHES.into_iter().chain(OWN_FILES);
     let (_, search, _) = all().find(|(name, ..)| *name == search).expect("it is one of them");
-    // The peak begins anew, so that what it took to fill the store is no part of it.
+    // Reset the peak, so that it does not include the memory for filling the store.
     fs::write("/proc/self/clear_refs", "5").expect("a process may forget its own peak");
     let before = Usage::now();
     let found = search(&*files, pattern);

@@ -1,4 +1,4 @@
-//! What is cut short, and what has to be found afterwards.
+//! Operations that are interrupted, and the states that must be found afterwards.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// Lays out the directories.
     pub(crate) prepare: fn(&Disk<'_>),
-    /// What the process does that may end.
+    /// Operation of the process that may be aborted.
     pub(crate) perform: for<'a> fn(&'a Disk<'a>) -> BoxFuture<'a, Result<()>>,
     /// Recovers in another process, and compares; the argument is whether the first one came to its end.
     pub(crate) check: for<'a> fn(&'a Disk<'a>, bool) -> BoxFuture<'a, std::result::Result<(), String>>,
@@ -31,10 +31,10 @@ pub(crate) const CASES: &[Case] = &[
         check: |disk, is_done| check_journal(disk, is_done).boxed(),
     },
     Case {
-        name: "commit_of_a_kept_overlay",
+        name: "commit_of_a_persistent_overlay",
         prepare: base,
-        perform: |disk| commit_of_a_kept_overlay(disk).boxed(),
-        check: |disk, is_done| check_kept(disk, is_done).boxed(),
+        perform: |disk| commit_of_a_persistent_overlay(disk).boxed(),
+        check: |disk, is_done| check_persistent_overlay(disk, is_done).boxed(),
     },
     Case {
         name: "move_of_a_directory_across_mounts",
@@ -163,20 +163,20 @@ async fn check_journal(disk: &Disk<'_>, is_done: bool) -> std::result::Result<()
     if found == after { Ok(()) } else { same("the base", &found, &before) }
 }
 
-async fn kept(disk: &Disk<'_>) -> Result<OverlayBackend> {
+async fn open_overlay(disk: &Disk<'_>) -> Result<OverlayBackend> {
     OverlayBackend::open(disk.open("base"), disk.open("store"), path("/overlay")).await
 }
 
-async fn commit_of_a_kept_overlay(disk: &Disk<'_>) -> Result<()> {
-    let overlay = kept(disk).await?;
+async fn commit_of_a_persistent_overlay(disk: &Disk<'_>) -> Result<()> {
+    let overlay = open_overlay(disk).await?;
     change(&overlay).await?;
     assert!(matches!(overlay.commit(&OpContext::new()).await?, Commit::Applied(_)));
     Ok(())
 }
 
-async fn check_kept(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
+async fn check_persistent_overlay(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
     let message = |error: vfs_core::Error| error.to_string();
-    let overlay = kept(disk).await.map_err(message)?;
+    let overlay = open_overlay(disk).await.map_err(message)?;
     let found = disk.state("base");
     if is_done || found == state(AFTER) {
         return same("the base", &found, &state(AFTER));
@@ -282,8 +282,8 @@ async fn check_move_over(disk: &Disk<'_>, is_done: bool) -> std::result::Result<
 
 /// A move that is rolled back, as the last of its sources cannot be deleted.
 async fn fail_to_move(disk: &Disk<'_>, request: RenameRequest) -> Result<()> {
-    let kept = Rule::new(RuleEffect::Deny).path("/dir/d").path("/f").operation("delete");
-    let policy = Policy::new(Arc::new(RuleSet::new(vec![kept])?));
+    let rule = Rule::new(RuleEffect::Deny).path("/dir/d").path("/f").operation("delete");
+    let policy = Policy::new(Arc::new(RuleSet::new(vec![rule])?));
     let files = CompositeBackend::new(policy.layer(disk.open("one"))).with_mount("/two", disk.open("two"))?;
     let files = files.with_journal(disk.open("journal"), path("/"));
     let error = files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");

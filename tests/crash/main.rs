@@ -3,7 +3,7 @@
 //!
 //! Each run is a process of its own, which aborts before or after one call to one of the backends.
 
-#![expect(clippy::print_stdout, reason = "what was tried is part of what this test tells")]
+#![expect(clippy::print_stdout, reason = "the attempts are part of the report of this test")]
 
 mod cases;
 

@@ -25,7 +25,7 @@ pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
     }));
     let bucket = async || Ok(StoreTarget::new(BucketStore::new(Arc::new(InMemory::new()), "laws")?));
     trials.extend(except(laws("store-bucket-memory", Tier::Storage, bucket), &[LISTED_TIMES]));
-    // Not over s3s-fs, which keeps objects as files: it has a fault where a file is asked for at the path of a directory.
+    // Not over s3s-fs, which keeps objects as files: it has a fault if a file is requested at the path of a directory.
     // The laws of storage hold on a bucket in memory; a request to moto takes ten times as long as one to the other servers.
     let moto = on_server("store-bucket-moto", Tier::Wrapper, "VFS_TEST_S3", buckets::moto);
     trials.extend(except(moto, &[LISTED_TIMES]));
@@ -46,7 +46,7 @@ pub(crate) fn clear(schema: Option<Schema>) {
 async fn sqlite() -> Result<StoreTarget> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let store = SqliteStore::open(SqliteConfig::new(directory.path().join("files.db"))).await?;
-    Ok(StoreTarget::new(store).holding(directory))
+    Ok(StoreTarget::new(store).with_guard(directory))
 }
 
 async fn redis(url: String) -> Result<StoreTarget> {
@@ -77,7 +77,7 @@ where
         };
         let files = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
         let target = Target::new(Arc::new(files)).with_longest_path(capabilities.max_path.min(VfsPath::MAX_LEN));
-        target.holding((opened, Held(Some(runtime))))
+        target.with_guard((opened, RuntimeGuard(Some(runtime))))
     });
     vfs_testkit::trials(factory.tier(tier))
 }
@@ -101,10 +101,10 @@ where
 /// Laws that cannot hold, by a part of their names, and why.
 type Exception = (&'static [&'static str], &'static str);
 
-/// What a stat tells of an object, a listing does not.
+/// Laws that compare the times of `stat` with those of a listing.
 const LISTED_TIMES: Exception = (
-    &["entries_say_what_stat_says"],
-    "a listing of a bucket tells when the service got an object, and not when the file was made and changed",
+    &["entries_agree_with_stat"],
+    "a listing of a bucket has the time at which the service received an object, not the times of the file",
 );
 
 fn except(trials: Vec<Trial>, exceptions: &'static [Exception]) -> Vec<Trial> {
@@ -127,10 +127,10 @@ where
     trials.into_iter().map(ignore).collect()
 }
 
-/// What the store's connections were opened on. A law ends on a runtime of its own, where no other can be waited for.
-struct Held(Option<Runtime>);
+/// Runtime of the store's connections. A law ends on a runtime of its own, which cannot wait for another one.
+struct RuntimeGuard(Option<Runtime>);
 
-impl Drop for Held {
+impl Drop for RuntimeGuard {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

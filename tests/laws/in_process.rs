@@ -23,20 +23,20 @@ pub(crate) async fn s3s_fs() -> Result<StoreTarget> {
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             let service = service.clone();
-            // A connection that breaks is its client's to tell of.
+            // If a connection breaks, its client reports the error.
             tokio::spawn(async move {
                 let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service).await;
             });
         }
     });
-    let target = opened("laws", &format!("http://{address}")).await?.holding(root);
+    let target = opened("laws", &format!("http://{address}")).await?.with_guard(root);
     let except = |target: StoreTarget, (laws, reason): &(&[&'static str], &'static str)| {
         laws.iter().fold(target, |target, law| target.except(law, reason))
     };
     Ok(MISSING_IN_S3S_FS.iter().fold(target, except))
 }
 
-/// What s3s-fs cannot do.
+/// Laws that s3s-fs breaks, with the reasons.
 const MISSING_IN_S3S_FS: &[(&[&str], &str)] = &[
     (
         &["SR1", "SR2", "SR3", "SR4", "SR5", "SR6", "SR7", "SR8"],

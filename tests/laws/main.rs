@@ -33,7 +33,7 @@ fn main() {
     let groups = [("backends", backends), ("stores", stores::trials()), ("shells", shells::trials())];
     let counts: Vec<_> = groups.iter().map(|(group, trials)| (*group, trials.len())).collect();
     let mut trials: Vec<_> = groups.into_iter().flat_map(|(_, trials)| trials).collect();
-    trials.push(Trial::test("contract::the_page_tells_how_many_trials_there_are", move || documented(&counts)));
+    trials.push(Trial::test("contract::the_page_has_the_number_of_trials", move || documented(&counts)));
     trials.sort_by_cached_key(mixed);
     let conclusion = libtest_mimic::run(&arguments, trials);
     durable::clear(schema);

@@ -1,6 +1,6 @@
-//! What tests make on servers, and take away again.
+//! Database schemas that tests create on servers and drop at the end.
 
-/// A schema that nobody else has.
+/// A schema of this process alone.
 #[derive(Debug)]
 pub(crate) struct Schema {
     url: String,
@@ -9,15 +9,15 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// One whose name begins with `purpose`.
+    /// Returns a schema whose name begins with `purpose`.
     pub(crate) fn new(url: &str, purpose: &str) -> Self {
-        // What follows the '?' is for the store, and not for the server.
+        // The query after the '?' is for the store, not for the server.
         let url = url.split('?').next().unwrap_or_default();
         Self { url: url.to_owned(), name: format!("{purpose}_{:016x}", fastrand::u64(..)) }
     }
 }
 
-/// Removes it with all that is in it.
+/// Drops the schema with everything in it.
 pub(crate) fn drop_schema(Schema { url, name }: Schema) {
     // The runtime that a law ran on may be at its end.
     let dropped = std::thread::spawn(move || {

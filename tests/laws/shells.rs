@@ -1,6 +1,6 @@
 //! Every law of a shell on every shell, as one named trial each: `shell::subject::law`.
 //!
-//! What a shell cannot do is said in `without`; its laws are then shown as ignored, and others check that it refuses. A law
+//! `without` lists the features that a shell lacks; their laws are shown as ignored, and others check that it refuses. A law
 //! that cannot hold for a reason that lies in the place, and not in the shell, is left out by its number, with the reason.
 
 mod layered;

@@ -7,7 +7,7 @@
 //!     let directory = tempfile::tempdir().expect("a directory can be made");
 //!     let config = SqliteConfig::new(directory.path().join("laws.db"));
 //!     let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
-//!     Ok(StoreTarget::new(first).with_second(second).holding(directory))
+//!     Ok(StoreTarget::new(first).with_second(second).with_guard(directory))
 //! }
 //! ```
 //!
@@ -55,7 +55,7 @@ async fn sqlite() -> Result<StoreTarget> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let config = SqliteConfig::new(directory.path().join("laws.db"));
     let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second).holding(directory))
+    Ok(StoreTarget::new(first).with_second(second).with_guard(directory))
 }
 
 async fn sqlite_in_memory() -> Result<StoreTarget> {
@@ -99,7 +99,7 @@ async fn postgres(url: String) -> Result<StoreTarget> {
     let config = PostgresConfig::new(&url)?.schema(&schema.name).pool_size(4);
     let guard = Dropped(Some(schema));
     let (first, second) = (PostgresStore::open(config.clone()).await?, PostgresStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second).holding(guard))
+    Ok(StoreTarget::new(first).with_second(second).with_guard(guard))
 }
 
 /// The schema is taken away with the target.

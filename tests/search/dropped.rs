@@ -1,4 +1,4 @@
-//! A search that nobody wants any more stops: its workers are free, and what it held is given back.
+//! Dropped searches stop: their workers are free, and their memory and descriptors are released.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
@@ -24,7 +24,7 @@ fn a_stream_dropped_after_its_first_match_opens_no_more_files() {
         let pool = Pool::new(workers);
         let (gate, opened) = mpsc::channel::<()>();
         let opened = Mutex::new(opened);
-        // The first file is let through; whoever comes to another waits there until the stream is gone.
+        // The first file opens at once; opening another one waits until the stream is dropped.
         let tree = Arc::new(SketchTree::alike(1_000, "hit\n").on_open(move |path| {
             if !path.ends_with("/f0000000") {
                 let _ = opened.lock().expect("nobody panics here").recv();
@@ -108,7 +108,7 @@ fn searches_of_a_disk_that_are_ended_leave_the_pool_and_close_what_they_opened()
 /// How many descriptors of this process lead below `root`; tests beside this one have other roots.
 fn descriptors_below(root: &Path) -> usize {
     let root = root.canonicalize().expect("it is there");
-    let descriptors = std::fs::read_dir("/proc/self/fd").expect("the kernel tells of descriptors");
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("the kernel lists the descriptors");
     // Tests beside this one close theirs meanwhile.
     let targets = descriptors.filter_map(|entry| entry.ok()?.path().read_link().ok());
     targets.filter(|target| target.starts_with(&root)).count()

@@ -1,4 +1,4 @@
-//! What every search promises, however many workers it has and whoever else searches.
+//! Guarantees of every search, with any number of workers and beside other searches.
 
 mod dropped;
 mod fair;
@@ -17,7 +17,7 @@ use vfs_search::Pool;
 
 type Events = BoxStream<'static, Result<GrepEvent>>;
 
-/// What a search gives: its events before the end, and the end.
+/// Result of a search: its events before the end, and the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     events: Vec<GrepEvent>,

@@ -84,7 +84,7 @@ fn assert_in_order(tree: &NastyTree, request: &GrepRequest, outcome: &Outcome) {
         let place = match event {
             GrepEvent::Match(line) => (line.path.as_str().to_owned(), line.line),
             GrepEvent::File(file) => (file.path.as_str().to_owned(), 1),
-            // Told when its directory is listed.
+            // Reported when its directory is listed.
             GrepEvent::Problem(problem) if problem.path.contains('\u{fffd}') => continue,
             GrepEvent::Problem(problem) => match tree.nodes.get(&problem.path) {
                 Some(Node::LockedDirectory) => (format!("{}/", problem.path), 1),
@@ -97,7 +97,7 @@ fn assert_in_order(tree: &NastyTree, request: &GrepRequest, outcome: &Outcome) {
     }
 }
 
-/// What limits give has to be the beginning of what there is without one.
+/// Asserts that the results with a limit are the beginning of those without.
 fn limited_searches(
     questions: &[(GrepRequest, Outcome)],
     ask: &dyn Fn(GrepRequest) -> Outcome,

@@ -16,7 +16,7 @@ use vfs_search::Pool;
 use vfs_tests::eager_memory;
 use vfs_tests::settings::{directory, setting};
 
-/// What tells one answer from another, however long it is.
+/// Digest by which answers of any length are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Digest {
     matches: u64,
@@ -43,7 +43,7 @@ fn search(root: &Path, pool: &Pool, memory: &SearchMemory, pattern: &str) -> Dig
                 }
                 GrepEvent::Problem(problem) => (problem.path, problem.message).hash(&mut hash),
                 GrepEvent::End(summary) => return Digest { matches, hash: hash.finish(), summary },
-                other => panic!("{other:?} was not asked for"),
+                other => panic!("{other:?} was not requested"),
             }
         }
         panic!("a stream ends with its end")
@@ -52,7 +52,7 @@ fn search(root: &Path, pool: &Pool, memory: &SearchMemory, pattern: &str) -> Dig
 
 #[test]
 #[ignore = "needs VFS_ORDER_TREE, a directory to search"]
-#[expect(clippy::print_stdout, reason = "what was searched, and how often, is part of what this test tells")]
+#[expect(clippy::print_stdout, reason = "the searches and their number are part of the report of this test")]
 fn a_tree_of_this_machine_is_searched_in_order() {
     let root = directory("VFS_ORDER_TREE").expect("VFS_ORDER_TREE names a directory");
     let pattern: String = setting("VFS_ORDER_PATTERN", "return".to_owned());

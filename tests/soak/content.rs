@@ -1,5 +1,5 @@
-//! What the files of a soak hold, and what they are called: a fixed set of names, and lines that are all of one length, so
-//! that a half of anything shows.
+//! Names and contents of the files of a soak: a fixed set of names, and lines of one length, so that a partial write is
+//! detected.
 
 use std::fmt::Write as _;
 
@@ -22,23 +22,23 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("the names of a soak are valid")
 }
 
-/// A directory that may be there.
+/// Returns the path of a directory that may exist.
 pub(crate) fn directory(random: &mut Rng) -> VfsPath {
     path(&format!("/d{}", random.u8(..DIRECTORIES)))
 }
 
-/// A file that may be there.
+/// Returns the path of a file that may exist.
 pub(crate) fn file(random: &mut Rng) -> VfsPath {
     let below = if random.u8(..4) == 0 { "/below" } else { "" };
     path(&format!("/d{}{below}/f{}", random.u8(..DIRECTORIES), random.u8(..FILES)))
 }
 
-/// What begins a line and can be replaced by another of these.
+/// Returns the beginning of a line, which an edit can replace by another one.
 pub(crate) fn mark(random: &mut Rng) -> String {
     format!("{:<8} {:08}", WORDS[random.usize(..WORDS.len())], random.u16(..30))
 }
 
-/// A few lines, or now and then many.
+/// Returns a few lines, or now and then many.
 pub(crate) fn text(random: &mut Rng) -> String {
     let lines = match random.u8(..100) {
         0 => 3_000,
@@ -52,7 +52,7 @@ pub(crate) fn text(random: &mut Rng) -> String {
     text
 }
 
-/// Whether `text` is made of whole lines.
+/// Returns whether `text` consists of whole lines.
 pub(crate) fn is_whole(text: &[u8]) -> bool {
     text.len().is_multiple_of(LINE) && text.chunks(LINE).all(is_line)
 }

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind};
 /// Begins the name of the host's directory, which no message may show.
 pub(crate) const HOST_MARKER: &str = "vfs-soak-";
 
-/// How a call is kept from its end.
+/// Interruption of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
     None,

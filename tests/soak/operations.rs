@@ -15,7 +15,7 @@ use vfs_core::{
 use super::content::{LARGE, LINE, WORDS, directory, file, is_whole, mark, text};
 use super::judge::{Interruption, assert_expected};
 
-/// What [`perform`] can be asked for.
+/// Operations that [`perform`] accepts.
 pub(crate) const NAMES: [&str; 16] = [
     "stat",
     "ls",
@@ -218,13 +218,13 @@ async fn follow(mut events: impl Stream<Item = Result<GrepEvent>> + Unpin) -> Re
 /// Uploads some files and downloads some; each answers for itself.
 async fn up_and_down(files: &dyn Backend, random: &mut Rng, cx: &OpContext, interruption: Interruption) -> Result<()> {
     let uploads: Vec<_> = (0..random.usize(1..4)).map(|_| UploadRequest::new(file(random), text(random))).collect();
-    let asked: Vec<_> = uploads.iter().map(|upload| upload.path.clone()).collect();
+    let paths: Vec<_> = uploads.iter().map(|upload| upload.path.clone()).collect();
     let uploaded = files.upload_files(cx, uploads).await;
-    assert_eq!(uploaded.iter().map(|response| response.path.clone()).collect::<Vec<_>>(), asked);
+    assert_eq!(uploaded.iter().map(|response| response.path.clone()).collect::<Vec<_>>(), paths);
     for error in uploaded.iter().filter_map(|response| response.cause.as_ref()) {
         assert_expected("upload", error, interruption);
     }
-    for response in files.download_files(cx, asked).await {
+    for response in files.download_files(cx, paths).await {
         match (&response.content, &response.cause) {
             (Some(content), None) => assert!(is_whole(content), "half a line was downloaded"),
             (None, Some(error)) => assert_expected("download", error, interruption),
@@ -257,7 +257,7 @@ fn assert_sorted<T: PartialOrd + Debug>(items: impl Iterator<Item = T>) {
     assert!(items.is_sorted_by(|a, b| a < b), "not in order: {items:?}");
 }
 
-/// What others remove while a tree is walked may be missed; nothing else may go wrong.
+/// Asserts that all problems can be due to entries that other tasks remove during the walk.
 #[track_caller]
 fn assert_harmless(problems: &[Problem]) {
     for problem in problems {

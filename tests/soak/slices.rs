@@ -37,14 +37,14 @@ impl End {
     }
 }
 
-/// What a slice took.
+/// Resource usage of a slice.
 #[derive(Debug)]
 pub(crate) struct Slice {
-    /// When all tasks were over.
+    /// Usage after the end of all tasks.
     pub(crate) idle: Usage,
-    /// Bytes that were allocated then, beside what the files in memory hold.
+    /// Bytes that were allocated then, without the contents of the files in memory.
     pub(crate) heap: u64,
-    /// The most of each while they were not.
+    /// Maximum of each figure while tasks were running.
     busy: Usage,
     calls: u64,
 }
@@ -83,7 +83,7 @@ pub(crate) fn run(backends: &[Arc<dyn Backend>], end: End, seed: u64, tally: &mu
             }
         }
     });
-    // Waits for what dropped calls are still at on the blocking pool; it was told to stop.
+    // Waits for the work of dropped calls on the blocking pool, which was requested to stop.
     drop(runtime);
     while !Pool::global().stats().is_idle() {
         std::thread::yield_now();
@@ -114,7 +114,7 @@ fn most(a: Usage, b: Usage) -> Usage {
     }
 }
 
-/// What one task does: calls of random operations on a random backend, some of them kept from their end.
+/// Calls random operations on a random backend, and interrupts some of them.
 async fn work(backends: Vec<Arc<dyn Backend>>, mut random: Rng, end: End) -> Tally {
     let mut tally = Tally::default();
     let mut calls = 0;

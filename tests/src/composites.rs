@@ -76,5 +76,5 @@ fn below(base: &str, disks: Disks) -> Target {
             files.with_mount(at, backend)
         })
         .expect("different places");
-    Target::new(Arc::new(composite)).below(path(base)).holding(disks)
+    Target::new(Arc::new(composite)).below(path(base)).with_guard(disks)
 }

@@ -85,7 +85,7 @@ fn checkpoints() -> Target {
 fn overlay_over_local() -> Target {
     let root = directory();
     let local = LocalConfig::new(root.path()).lock_timeout(LOCK_TIMEOUT).open().expect("the root can be opened");
-    Target::new(Arc::new(OverlayBackend::new(Arc::new(local)))).with_host_marker("vfs-laws-").holding(root)
+    Target::new(Arc::new(OverlayBackend::new(Arc::new(local)))).with_host_marker("vfs-laws-").with_guard(root)
 }
 
 fn overlay_over_composite() -> Target {
@@ -109,5 +109,5 @@ fn over_local(layer: &dyn Layer, below: &str) -> Target {
     Target::new(backend)
         .with_host_marker("vfs-laws-")
         .with_links(Arc::new(HostLinks { root: shown, at: VfsPath::root() }))
-        .holding(root)
+        .with_guard(root)
 }

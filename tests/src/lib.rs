@@ -88,7 +88,7 @@ fn local() -> Target {
     Target::new(Arc::new(backend))
         .with_host_marker("vfs-laws-")
         .with_links(Arc::new(HostLinks { root: root.path().into(), at: VfsPath::root() }))
-        .holding(root)
+        .with_guard(root)
 }
 
 fn local_host() -> Target {
@@ -104,7 +104,7 @@ fn local_host() -> Target {
     Target::new(Arc::new(backend))
         .below(base)
         .with_links(Arc::new(HostLinks { root: "/".into(), at: VfsPath::root() }))
-        .holding(directory)
+        .with_guard(directory)
 }
 
 /// Makes links on the host's own disk: what is below `at` of the backend is below `root` there.

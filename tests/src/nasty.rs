@@ -1,4 +1,4 @@
-//! A tree that is hard on whoever merges the results of parallel searches into order.
+//! A tree with entries whose results are hard to merge into order in a parallel search.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use vfs_core::VfsPath;
 
 use crate::sketch::Node;
 
-/// What the searches of a [`NastyTree`] look for. Some lines have it in capitals.
+/// Text that the searches of a [`NastyTree`] look for. Some lines have it in capitals.
 pub const NEEDLE: &str = "needle";
 
 /// Names whose order among one another is another with a `/` behind them than without.
@@ -96,7 +96,7 @@ impl NastyTree {
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn on_disk(&self) -> io::Result<NastyDirectory> {
         let made = NastyDirectory { root: tempfile::tempdir()? };
         let root = made.path();
@@ -218,7 +218,7 @@ impl NastyTree {
         self.lines.push(("/text/latin-1".to_owned(), 2));
     }
 
-    /// What visibility and binary detection leave out, beside what they do not.
+    /// Adds files that visibility rules and binary detection leave out, and others beside them.
     fn left_out(&mut self) {
         self.hide("/text/binary", b"needle\n\0needle\n");
         self.hide("/.hidden/a", b"needle\n");

@@ -30,7 +30,7 @@ impl Place {
     /// All of them.
     pub const ALL: [Place; 3] = [Place::LocalProcess, Place::Busybox, Place::Ssh];
 
-    /// What its trials are called.
+    /// Returns the name of the place, with which its trials begin.
     pub fn name(self) -> &'static str {
         match self {
             Place::LocalProcess => "remote-local",
@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    /// Why it is not here; `None` where it is.
+    /// Returns the reason for which the place is unavailable here, or `None` if it is available.
     pub fn absent(self) -> Option<String> {
         match self {
             Place::LocalProcess => None,
@@ -58,7 +58,7 @@ impl Place {
             (_, None) => backend(LocalProcess::new(), root.path()),
         };
         let links = HostLinks { root: root.path().into(), at: VfsPath::root() };
-        Target::new(backend).with_host_marker("vfs-laws-").with_links(Arc::new(links)).holding((root, tools))
+        Target::new(backend).with_host_marker("vfs-laws-").with_links(Arc::new(links)).with_guard((root, tools))
     }
 
     /// Which laws concern it: all places share their scripts, other tools decide what the place decides, and behind SSH are

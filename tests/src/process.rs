@@ -1,13 +1,13 @@
-//! What the kernel says of this process.
+//! Resource usage of this process, according to the kernel.
 
 use std::fs;
 
-/// What this process takes, at one moment.
+/// Resource usage of this process at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of memory in use.
     pub resident: u64,
-    /// Of these, bytes that are no file's.
+    /// Bytes of memory in use that belong to no file.
     pub anonymous: u64,
     /// Most bytes of memory that were ever in use at once.
     pub peak: u64,
@@ -18,14 +18,14 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What it takes now.
+    /// Returns the current usage.
     pub fn now() -> Self {
-        let status = fs::read_to_string("/proc/self/status").expect("the kernel tells of this process");
+        let status = fs::read_to_string("/proc/self/status").expect("the kernel provides the status");
         let field = |name: &str| -> u64 {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field is there");
             line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("it is a number")
         };
-        let descriptors = fs::read_dir("/proc/self/fd").expect("the kernel tells of descriptors").count() as u64;
+        let descriptors = fs::read_dir("/proc/self/fd").expect("the kernel lists the descriptors").count() as u64;
         Self {
             resident: field("VmRSS:") << 10,
             anonymous: field("RssAnon:") << 10,

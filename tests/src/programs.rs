@@ -1,8 +1,8 @@
-//! What is installed here.
+//! Programs that are installed on this machine.
 
 use std::path::PathBuf;
 
-/// Where a program is: in `PATH`, or where servers are kept.
+/// Returns the path of a program in `PATH` or in the directories of servers.
 pub fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);

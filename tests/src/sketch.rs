@@ -1,4 +1,4 @@
-//! Trees for searches that count what is asked of them, and that can hold it up.
+//! Trees for searches that count their calls and can delay them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
-/// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
+/// An entry of a [`SketchTree`]. Directories also exist through the entries below them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file.

@@ -69,14 +69,14 @@ impl Sshd {
 
     /// A connection to it.
     pub fn connect(&self) -> Ssh {
-        let known = self.directory.join("known").display().to_string();
+        let known_hosts = self.directory.join("known").display().to_string();
         let config = SshConfig::new("127.0.0.1")
             .port(self.port)
             .identity_file(self.directory.join("user"))
             .config_file("none")
             .host_keys(HostKeys::Known)
             .connect_timeout(HANG_TIMEOUT)
-            .option("UserKnownHostsFile", format!("\"{known}\""))
+            .option("UserKnownHostsFile", format!("\"{known_hosts}\""))
             .option("GlobalKnownHostsFile", "none");
         Ssh::new(config).expect("the settings are valid")
     }

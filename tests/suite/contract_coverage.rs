@@ -1,4 +1,4 @@
-//! The laws and `docs/contract.md` tell of the same behaviours.
+//! The laws and `docs/contract.md` cover the same behaviours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
 }
 
 #[test]
-fn the_page_tells_how_many_laws_each_tier_has() {
+fn the_page_has_the_number_of_laws_of_each_tier() {
     use vfs_testkit::Tier;
     for tier in Tier::ALL {
         let backends = vfs_testkit::ALL.iter().filter(|law| law.tier <= tier).count();

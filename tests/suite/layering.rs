@@ -98,16 +98,17 @@ const TOPS: &[&str] = &["vfs-tests", "vfs-benches", "own-store"];
 /// Crates that reach a file system; only `vfs-local` may.
 const DISK: &[&str] = &["cap-std", "cap-fs-ext", "fs-err", "walkdir"];
 
-/// Crates that reach a system, and who may: files are one part of it, processes another.
+/// Crates that reach the system, and the crates that may use them: files are one part of it, processes another.
 const SYSTEM: &[&str] = &["libc", "rustix"];
 const ON_THE_SYSTEM: &[&str] = &["vfs-local", "vfs-shell", "vfs-remote", "vfs-sandbox"];
 
-/// Who needs one thing of it, and by which crate: the signals of a thread, and space on the disk beside a SQLite file.
+/// Crates that need one function of the system, and the crate that provides it: the signals of a thread, and the free
+/// space beside a SQLite file.
 const ON_ONE_THING: [(&str, &str); 2] = [("vfs-search", "libc"), ("vfs-store", "rustix")];
 
 pub(crate) fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo knows its workspace")
+    MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo reads its workspace")
 }
 
 fn normal_dependencies(package: &Package) -> BTreeSet<&str> {
@@ -160,8 +161,8 @@ fn only_the_local_backend_reaches_a_file_system() {
         }
         for dependency in normal_dependencies(&package) {
             let may_reach = ON_THE_SYSTEM.contains(&name) || ON_ONE_THING.contains(&(name, dependency));
-            let is_kept_away = SYSTEM.contains(&dependency) && !may_reach;
-            assert!(!DISK.contains(&dependency) && !is_kept_away, "{name} must not depend on {dependency}");
+            let is_forbidden = SYSTEM.contains(&dependency) && !may_reach;
+            assert!(!DISK.contains(&dependency) && !is_forbidden, "{name} must not depend on {dependency}");
         }
     }
 }

@@ -135,11 +135,11 @@ fn a_move_across_mounts_loses_neither_an_alias_nor_what_a_link_leads_to() {
         let files = CompositeBackend::new(Arc::new(MemoryBackend::new()))
             .with_mount("/a", Arc::clone(&memory))?
             .with_mount("/b", memory)?;
-        files.create_text("/a/f", "kept\n").await?;
+        files.create_text("/a/f", "keep\n").await?;
         let cx = OpContext::new();
         let same = files.rename(&cx, RenameRequest::new(path("/a/f"), path("/b/f")).overwrite()).await;
         assert_eq!(same.expect_err("one file by two names").kind(), ErrorKind::InvalidArgument);
-        assert_eq!(files.read_text("/a/f").await?, "kept\n");
+        assert_eq!(files.read_text("/a/f").await?, "keep\n");
 
         let (root, base) = disk(&[("data/a", "a\n")], &[("dir", "data"), ("file", "data/a")]);
         let files = CompositeBackend::new(base).with_mount("/m", Arc::new(MemoryBackend::new()))?;
@@ -203,7 +203,7 @@ fn a_directory_that_has_a_broken_link_is_not_replaced_by_one_of_another_mount() 
 }
 
 #[test]
-fn a_link_above_a_denied_file_does_not_tell_whether_it_is_there() {
+fn a_link_above_a_denied_file_does_not_reveal_whether_it_exists() {
     run(async {
         let (_root, default) = disk(
             &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
@@ -221,7 +221,7 @@ fn a_link_above_a_denied_file_does_not_tell_whether_it_is_there() {
 }
 
 #[test]
-fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
+fn a_path_below_a_link_does_not_reveal_whether_a_denied_file_exists() {
     run(async {
         let (_root, default) = disk(
             &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
@@ -259,7 +259,7 @@ fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
 }
 
 #[test]
-fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
+fn a_link_through_a_denied_path_does_not_reveal_whether_that_is_a_file() {
     use ErrorKind::{AlreadyExists, Conflict, NotFound};
     run(async {
         let (_root, default) = disk(

@@ -27,17 +27,17 @@ fn modules_that_need_each_other_are_at_most_two() {
 
 /// Returns each module with the modules that its paths lead to. The root of a crate, which re-exports everything, is none.
 fn graph_of(modules: &[(Names, &[Names])]) -> Graph {
-    let known: BTreeSet<&Names> =
+    let existing: BTreeSet<&Names> =
         modules.iter().map(|(module, _)| module).filter(|module| !module.is_empty()).collect();
     let edges = modules.iter().map(|(module, paths)| {
-        let targets = paths.iter().filter_map(|path| resolve(module, path, &known));
+        let targets = paths.iter().filter_map(|path| resolve(module, path, &existing));
         (module.clone(), targets.filter(|target| target != module).collect())
     });
     edges.collect()
 }
 
 /// Returns the innermost module on `path`, as code in `module` writes it.
-fn resolve(module: &Names, path: &[String], known: &BTreeSet<&Names>) -> Option<Names> {
+fn resolve(module: &Names, path: &[String], existing: &BTreeSet<&Names>) -> Option<Names> {
     let mut target = module.clone();
     let mut parts = path.iter().peekable();
     match parts.peek()?.as_str() {
@@ -51,14 +51,14 @@ fn resolve(module: &Names, path: &[String], known: &BTreeSet<&Names>) -> Option<
             "super" => drop(target.pop()),
             name => {
                 target.push(name.to_owned());
-                if !known.contains(&target) {
+                if !existing.contains(&target) {
                     target.pop();
                     break;
                 }
             }
         }
     }
-    known.contains(&target).then_some(target)
+    existing.contains(&target).then_some(target)
 }
 
 /// Returns the strongly connected components of `graph`: modules that reach each other.
@@ -85,7 +85,7 @@ fn reached_from<'a>(graph: &'a Graph, start: &'a Names) -> BTreeSet<&'a Names> {
 fn a_path_is_resolved_to_its_module_and_a_circle_is_found() {
     let names = |path: &str| -> Names { path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect() };
     let modules = ["", "a", "a::b", "c"].map(names);
-    let known = modules.iter().filter(|module| !module.is_empty()).collect();
+    let existing = modules.iter().filter(|module| !module.is_empty()).collect();
     for (from, path, expected) in [
         ("a", "self::b::Type", Some("a::b")),
         ("a::b", "super::Type", Some("a")),
@@ -94,7 +94,7 @@ fn a_path_is_resolved_to_its_module_and_a_circle_is_found() {
         ("c", "crate::Type", None),
         ("c", "std::a::b", None),
     ] {
-        assert_eq!(resolve(&names(from), &names(path), &known), expected.map(names), "{path} in {from}");
+        assert_eq!(resolve(&names(from), &names(path), &existing), expected.map(names), "{path} in {from}");
     }
     let edges = [("a", "crate::c::run"), ("a::b", "super::Type"), ("c", "crate::a::b::run"), ("", "self::a::run")];
     let edges = edges.map(|(from, path)| (names(from), [names(path)]));

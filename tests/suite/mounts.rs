@@ -48,8 +48,8 @@ fn random_operations_on_random_mounts_do_what_the_reference_does() {
     run(192, |runner| {
         let outcome = runner.run(&(mounts(), model::steps()), |(mounts, steps)| {
             let target = Target::new(Arc::new(composite(&mounts)));
-            let held = mounts.iter().map(|at| path(at)).collect();
-            model::check(&target.with_mounts(held), &steps);
+            let mount_points = mounts.iter().map(|at| path(at)).collect();
+            model::check(&target.with_mounts(mount_points), &steps);
             Ok(())
         });
         outcome.map_err(|failure| failure.to_string())
@@ -121,7 +121,8 @@ fn greps() -> Vec<GrepRequest> {
     greps
 }
 
-/// What differs is when a file was written, and that a directory is there because of a mount.
+/// Asserts that both have the same entries, apart from times of files and from directories that exist because of a
+/// mount.
 async fn compare(flat: &MemoryBackend, mounted: &CompositeBackend, cx: &OpContext) {
     for req in globs() {
         let strip = |result: Result<vfs_core::GlobResult>| {
@@ -168,7 +169,7 @@ fn searches_of_random_mounts_give_what_they_give_of_one_flat_map() {
                 // A mount point is a directory even where it is empty, which the flat map has not.
                 for at in &mounts {
                     for files in [&flat as &dyn Backend, &mounted] {
-                        files.create_text(&format!("{at}/kept"), "kept\n").await.expect("a new file");
+                        files.create_text(&format!("{at}/keep"), "keep\n").await.expect("a new file");
                     }
                 }
                 for (at, text) in files {
@@ -216,7 +217,7 @@ async fn a_namespace_refuses_to_watch_a_mount_without_a_feed_and_leaves_those_be
         assert!(error.message().contains(mount), "{error}");
     }
     let mut events = watch("/m");
-    let event = events.next().await.expect("it is said").expect("no error");
+    let event = events.next().await.expect("there is an event").expect("no error");
     assert_eq!(event.change, Change::Overflow);
     assert!(poll_immediate(events.next()).await.is_none(), "it waits");
     files.create_text("/m/x", "x").await.expect("a new file");

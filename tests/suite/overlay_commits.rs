@@ -1,4 +1,4 @@
-//! What commits of overlays leave on a disk, and what a failure leaves.
+//! State of a disk after commits of overlays, successful or failed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -169,7 +169,7 @@ async fn a_link_gives_way_to_what_is_written_in_its_place() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_link_that_went_before_a_commit_failed_is_told_of_and_expected_no_more() -> Result<()> {
+async fn a_link_that_was_removed_before_a_commit_failed_is_reported_and_no_longer_expected() -> Result<()> {
     let (root, base) = disk(&[("f", "old\n"), ("z", "old\n")], &[("ln", "f")]);
     let overlay = OverlayBackend::new(failing(base, "/ln", 0));
     overlay.delete_file("/ln").await?;
@@ -404,7 +404,7 @@ async fn a_directory_that_cannot_be_moved_or_copied_is_named_as_the_caller_named
     let (_root, base) = disk(&[("real/d/x", "x\n"), ("real/f", "f\n")], &[("ln", "real"), ("real/d/l", "../f")]);
     let (overlay, cx) = (OverlayBackend::new(base).with_budget(1), OpContext::new());
     let error = overlay.rename(&cx, RenameRequest::new(path("/ln/d"), path("/e"))).await.expect_err("it holds a link");
-    // That comes before anything of it is held.
+    // The link is reported before any content is stored in the overlay.
     assert_eq!((error.kind(), error.path()), (ErrorKind::Unsupported, Some("/ln/d/l")));
 
     let (_root, base) = disk(&[("real/d/x", "x\n")], &[("ln", "real"), ("real/d/l", "missing")]);
@@ -446,7 +446,7 @@ async fn directories_that_were_deleted_do_not_come_back_empty_with_a_file_beside
 }
 
 #[tokio::test]
-async fn a_diff_tells_of_links_that_were_deleted_wherever_they_led() -> Result<()> {
+async fn a_diff_has_the_deleted_links_wherever_they_led() -> Result<()> {
     let (_root, base) = disk(
         &[("d/x", "old\n")],
         &[("d/outside", "/etc/passwd"), ("d/nowhere", "missing"), ("d/file", "x"), ("d/other", "x")],

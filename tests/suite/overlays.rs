@@ -110,7 +110,7 @@ async fn a_listing_that_starts_at_or_through_a_link_shows_what_is_there_now() ->
 }
 
 #[tokio::test]
-async fn a_problem_in_a_listing_is_told_at_the_path_that_was_asked_for() -> Result<()> {
+async fn a_problem_in_a_listing_is_reported_at_the_requested_path() -> Result<()> {
     let (root, overlay) = changed_behind_links().await?;
     fs::write(root.path().join(OsStr::from_bytes(b"real/\xFF")), "").expect("it is written");
     for at in ["/real", "/ln"] {

@@ -1,4 +1,4 @@
-//! What a mount shadows, where links of the backend below it lead there.
+//! Paths that a mount shadows, reached through links of the backend below it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -177,8 +177,8 @@ fn layers_around_a_namespace_treat_a_link_to_what_is_shadowed_as_one_that_leads_
         assert!(!root.path().join("file").is_symlink());
         symlink("over", root.path().join("into")).expect("a link can be made");
         let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
-        let kept = Checkpoints::new(store, path("/checkpoints")).over(Arc::new(files));
-        kept.snapshot(&cx, SnapshotRequest::new()).await?;
+        let files = Checkpoints::new(store, path("/checkpoints")).over(Arc::new(files));
+        files.snapshot(&cx, SnapshotRequest::new()).await?;
         Ok(())
     });
 }
@@ -194,8 +194,8 @@ fn a_mount_with_links_counts_and_asks_about_an_operation_once() {
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
 
         let (_root, default) = disk(&[("src/a", "a\n")], &[("link", "src")]);
-        let asked = Policy::new(Arc::new(RuleSet::new([Rule::new(RuleEffect::Ask).operation("read")])?));
-        let files = CompositeBackend::new(asked.layer(default)).with_mount("/over", Arc::new(MemoryBackend::new()))?;
+        let policy = Policy::new(Arc::new(RuleSet::new([Rule::new(RuleEffect::Ask).operation("read")])?));
+        let files = CompositeBackend::new(policy.layer(default)).with_mount("/over", Arc::new(MemoryBackend::new()))?;
         let error = files.read_text("/link/a").await.expect_err("nobody is there to ask");
         assert_eq!(error.kind(), ErrorKind::ApprovalRequired);
         files.create_text("/link/b", "b\n").await?;
@@ -226,7 +226,7 @@ fn a_rename_around_or_into_what_is_shadowed_is_no_rename_for_those_who_watch() {
                 other => seen.push(format!("{other:?}")),
             }
         }
-        // A mount stays where it is when the directory around it is renamed, so nobody can tell what moved.
+        // A mount stays where it is when the directory around it is renamed, so the feed cannot report what moved.
         assert_eq!(seen, ["removed /keep", "created /back", "Overflow"]);
         Ok(())
     });

@@ -72,7 +72,7 @@ impl Write for Output {
     }
 }
 
-/// Waits until the reader of standard output is gone, and returns the error of the next write.
+/// Waits until the reader of standard output has closed it, and returns the error of the next write.
 ///
 /// Never returns if standard output has no reader to wait for, such as a file.
 pub(crate) async fn wait_until_closed() -> io::Error {

@@ -72,7 +72,7 @@ impl CompositeBackend {
     ///
     /// # Errors
     ///
-    /// Those of [`mount`](Self::mount) and of [`VfsPath::parse`].
+    /// The errors of [`mount`](Self::mount) and of [`VfsPath::parse`].
     pub fn with_mount(self, at: &str, backend: Arc<dyn Backend>) -> Result<Self> {
         self.mount(VfsPath::parse(at)?, backend)?;
         Ok(self)

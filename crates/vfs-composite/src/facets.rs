@@ -266,7 +266,7 @@ impl Watch for CompositeBackend {
                 None => unwatched.push(mount.at().clone()),
             }
         }
-        // An overflow tells the subscriber to list mounts that cannot be watched.
+        // On an overflow the subscriber lists the files again, including those of mounts that cannot be watched.
         let overflow = (!unwatched.is_empty()).then(|| Ok(WatchEvent::new(encode_cursor(&cursors), Change::Overflow)));
         let events = feeds.filter_map(move |(at, event)| {
             let event = event.map(|WatchEvent { cursor, change, .. }| {

@@ -98,7 +98,6 @@ pub(crate) fn is_within(below: &str, above: &str) -> bool {
 /// The versions of stores and of memory depend on the content, so they are equal for equal files, too. Files of an
 /// unknown mount can have either kind.
 pub(crate) fn versions_name_files(source: Option<&MountIdentity>, target: Option<&MountIdentity>) -> bool {
-    let is_known_otherwise =
-        |end: Option<&MountIdentity>| end.is_some_and(|end| !matches!(end, MountIdentity::Local { .. }));
-    !is_known_otherwise(source) && !is_known_otherwise(target)
+    let is_not_local = |end: Option<&MountIdentity>| end.is_some_and(|end| !matches!(end, MountIdentity::Local { .. }));
+    !is_not_local(source) && !is_not_local(target)
 }

@@ -18,7 +18,7 @@ use vfs_core::{
 
 use crate::identity::MountIdentity;
 
-/// A held [`JournalLock`], released when it is dropped.
+/// Guard of an acquired [`JournalLock`], which is released when the guard is dropped.
 pub type JournalGuard = Box<dyn Any + Send + Sync>;
 
 /// A lock that separates the renames and the recoveries of all processes that share a journal.

@@ -119,7 +119,7 @@ impl CompositeBackend {
     ///   rollback also in others, which it may have written. A file that may be one at both ends is never deleted. A
     ///   file whose source was changed since, and which is not at the target, stays at the source. If both ends have
     ///   different contents, the outcome is [`Incomplete`](RecoveryOutcome::Incomplete): the record is rewritten with
-    ///   the files that are not settled, and the next recovery tries them again, until one of the two is gone.
+    ///   the files that are not settled, and the next recovery tries them again, until one of the two no longer exists.
     /// * If the time limit passes, settled files stay settled, and the record is rewritten with the others, so that
     ///   each recovery makes progress.
     /// * The first [temporary](Error::is_temporary) error ends the recovery of a rename, and later ones of the mount
@@ -131,7 +131,7 @@ impl CompositeBackend {
     ///
     /// # Errors
     ///
-    /// Those of listing and locking the journal. Without a journal there is nothing to recover.
+    /// The errors of listing and locking the journal. Without a journal there is nothing to recover.
     pub async fn recover(&self, cx: &OpContext) -> Result<Recovery> {
         self.recover_with(cx, RecoveryOptions::default()).await
     }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_by_whole_segments_decides() {
+    fn the_longest_prefix_of_whole_segments_decides() {
         let table = table(&["/memories", "/memories/projects", "/a/b/c"]);
         for (at, expected) in [
             ("/", "/"),

@@ -101,7 +101,7 @@ impl Directory for UnionDirectory {
     }
 
     fn list_only(&self, names: &[String]) -> Result<Listing> {
-        self.merge_mounts(|dir| dir.list_only(names), |name| names.iter().any(|wanted| wanted == name))
+        self.merge_mounts(|dir| dir.list_only(names), |name| names.iter().any(|requested| requested == name))
     }
 
     fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {

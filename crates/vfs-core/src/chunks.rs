@@ -26,7 +26,7 @@ const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 ///
 /// # Errors
 ///
-/// Those of [`Backend::read`]; `conflict` if the file changes after the first chunk; `invalid_argument` for a
+/// The errors of [`Backend::read`]; `conflict` if the file changes after the first chunk; `invalid_argument` for a
 /// request with `offset` or `limit`.
 ///
 /// ```

@@ -318,15 +318,15 @@ impl Error {
     /// use vfs_core::error::ErrorDetail;
     /// use vfs_core::{Error, ErrorKind, VfsPath};
     ///
-    /// let error = Error::at(ErrorKind::PermissionDenied, &VfsPath::parse("/d/kept")?).after_partial_delete(12);
+    /// let error = Error::at(ErrorKind::PermissionDenied, &VfsPath::parse("/d/rest")?).after_partial_delete(12);
     /// assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 12 }));
     /// assert!(error.for_model().contains("the delete is partial: 12 files are gone"));
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
     pub fn after_partial_delete(self, files: u64) -> Self {
-        let gone = if files == 1 { "1 file is gone".to_owned() } else { format!("{files} files are gone") };
-        self.with_consequence(format_args!("the delete is partial: {gone}, and the rest is still there"))
+        let removed = if files == 1 { "1 file is gone".to_owned() } else { format!("{files} files are gone") };
+        self.with_consequence(format_args!("the delete is partial: {removed}, and the rest is still there"))
             .with_detail(ErrorDetail::PartialDelete { files })
     }
 
@@ -520,13 +520,13 @@ mod tests {
 
     #[test]
     fn a_partial_delete_is_in_every_form_of_the_error() {
-        let path = VfsPath::parse("/d/kept").expect("valid");
+        let path = VfsPath::parse("/d/rest").expect("valid");
         let plain = Error::at(ErrorKind::PermissionDenied, &path);
         let consequence = "the delete is partial: 1 file is gone, and the rest is still there";
-        for error in [plain.clone(), plain.with_model_message("Error: '/d/kept' stays")] {
+        for error in [plain.clone(), plain.with_model_message("Error: '/d/rest' stays")] {
             let error = error.after_partial_delete(1);
             assert!(
-                error.to_string().starts_with("permission_denied: /d/kept: ")
+                error.to_string().starts_with("permission_denied: /d/rest: ")
                     && error.to_string().ends_with(consequence)
             );
             assert!(error.for_model().ends_with(consequence), "{error:?}");

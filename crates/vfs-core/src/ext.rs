@@ -19,7 +19,7 @@ use crate::types::{
 ///
 /// # Errors
 ///
-/// Those of the operation and of [`VfsPath::parse`].
+/// The errors of the operation and of [`VfsPath::parse`].
 pub trait BackendExt: Backend {
     /// Returns the text of a whole file.
     ///

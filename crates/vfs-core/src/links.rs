@@ -10,7 +10,8 @@ use crate::types::{LsRequest, ResolveRequest};
 ///
 /// # Errors
 ///
-/// Those of `resolve` and `ls`, unless they show that nothing exists at `path` or that a link there leads outside the backend.
+/// The errors of `resolve` and `ls`, unless they show that nothing exists at `path` or that a link there leads outside
+/// the backend.
 pub async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
     let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(false) };
     if !backend.capabilities(path).links {

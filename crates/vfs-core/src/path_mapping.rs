@@ -139,7 +139,7 @@ pub trait MapPaths: Sized {
     ///
     /// # Errors
     ///
-    /// Those of [`PathMapping::to_outer`].
+    /// The errors of [`PathMapping::to_outer`].
     fn map_paths(self, mapping: &PathMapping) -> Result<Self>;
 }
 
@@ -398,8 +398,8 @@ mod tests {
         assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
         let scope = PathMapping::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
-        let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/kept")).after_partial_delete(3);
+        let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/rest")).after_partial_delete(3);
         let mapped = mapping.error(partial.clone());
-        assert_eq!((mapped.path(), mapped.detail()), (Some("/m/d/kept"), partial.detail()));
+        assert_eq!((mapped.path(), mapped.detail()), (Some("/m/d/rest"), partial.detail()));
     }
 }

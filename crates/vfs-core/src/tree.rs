@@ -281,7 +281,7 @@ impl dyn Tree {
     ///
     /// # Errors
     ///
-    /// Those of [`Tree::lookup`], except for [absence](crate::Error::is_absence).
+    /// The errors of [`Tree::lookup`], except for [absence](crate::Error::is_absence).
     pub fn find_dir(self: &Arc<Self>, path: &VfsPath) -> Result<Option<Arc<dyn Directory>>> {
         match Arc::clone(self).lookup(path) {
             Ok(TreeEntry::Directory(dir)) => Ok(Some(dir)),

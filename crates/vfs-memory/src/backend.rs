@@ -89,7 +89,7 @@ impl MemoryBackend {
     ///
     /// # Errors
     ///
-    /// Those of writing each file: `is_a_directory` or `not_a_directory` for the root and for a path that a file and
+    /// The errors of writing each file: `is_a_directory` or `not_a_directory` for the root and for a path that a file and
     /// a directory would share; `too_large`.
     pub fn from_files(files: impl IntoIterator<Item = (VfsPath, Bytes)>) -> Result<Self> {
         let config = MemoryConfig::new();

@@ -249,8 +249,8 @@ mod tests {
         let mut sketcher = Sketcher::default();
         sketcher.push(b"/f is its content");
         learn().expect("it is learned")(sketcher.finish());
-        let known = root.prefilter("f", ChildKind::File).expect("it is known");
-        assert!(!known.may_hold(&Sought::exactly(["another"]).expect("it is long enough")));
+        let prefilter = root.prefilter("f", ChildKind::File).expect("there is a sketch");
+        assert!(!prefilter.may_hold(&Sought::exactly(["another"]).expect("it is long enough")));
         assert!(learn().is_none());
         // A changed file is another object without a sketch.
         let changed = MemoryDir::new(&tree(&["/f"]), VfsPath::root());

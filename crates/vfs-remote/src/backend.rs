@@ -59,7 +59,7 @@ use crate::tree::{RemoteTree, everything};
 ///
 /// # Errors
 ///
-/// Those of every backend and of [`RemoteExec`]; `unsupported` if the place lacks a tool; `unavailable` if a response
+/// The errors of every backend and of [`RemoteExec`]; `unsupported` if the place lacks a tool; `unavailable` if a response
 /// did not arrive complete, in which case the requested change may have been made.
 ///
 /// ```
@@ -92,7 +92,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`RemoteExec::run`]; `unsupported` if a tool is missing; `unavailable` if the root does not exist.
+    /// The errors of [`RemoteExec::run`]; `unsupported` if a tool is missing; `unavailable` if the root does not exist.
     pub async fn connect(execute: E, config: RemoteConfig) -> Result<Self> {
         let backend = Self::new(execute, config);
         backend.place.features().await?;

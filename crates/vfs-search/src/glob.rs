@@ -33,7 +33,7 @@ pub(crate) use self::parse::within_limits;
 ///   character. `{a,b}` is either alternative, and may be nested. `**` as a whole segment is any number of
 ///   directories; elsewhere it is the same as `*`. `\` escapes a character.
 /// * Matching is case-sensitive. A dot is an ordinary character here. A search leaves out names that start with a dot,
-///   unless the pattern spells it, as `.env*` and `.github/**` do.
+///   unless the pattern has a literal dot there, as `.env*` and `.github/**` do.
 /// * Matching takes time linear in the length of the path.
 ///
 /// ```
@@ -59,7 +59,7 @@ pub struct GlobPattern {
 enum PathMatcher {
     /// A name, in any directory.
     Name(TextMatcher),
-    /// A path below the directory `base`, which the pattern spells out.
+    /// A path below the directory `base`, whose names are literal in the pattern.
     Path { base: String, tail: TailMatcher, reach: Reachability },
 }
 
@@ -125,8 +125,8 @@ impl GlobPattern {
         self.only_directories
     }
 
-    /// Returns the only names in the directory `relative` that can contribute to a match, if the pattern spells them
-    /// out.
+    /// Returns the only names in the directory `relative` that can contribute to a match, if they are literal in
+    /// the pattern.
     pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         match &self.matcher {
             PathMatcher::Name(_) => None,
@@ -135,7 +135,7 @@ impl GlobPattern {
     }
 
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible because
-    /// the pattern spells that dot.
+    /// that dot is literal in the pattern.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
         if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == MatchSubject::Name) {
             return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };

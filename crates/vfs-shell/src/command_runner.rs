@@ -34,8 +34,8 @@ const EVENT_CHANNEL_CAPACITY: usize = 4;
 /// # Behaviour
 ///
 /// * Every command has a supervisor: a small process that adopts each descendant of the command that loses its parent,
-///   whatever its group or session. At the timeout, when the call is cancelled or dropped, and when the serving process is
-///   gone, even by `SIGKILL`, the supervisor sends `SIGTERM` to all of them, and after a [grace period](ShellConfig::grace)
+///   whatever its group or session. At the timeout, when the call is cancelled or dropped, and when the serving process
+///   exits, even by `SIGKILL`, the supervisor sends `SIGTERM` to all of them, and after a [grace period](ShellConfig::grace)
 ///   `SIGKILL`, until none is left. The call waits for that, but at most a quarter of a second longer than the grace period;
 ///   dropping a call waits for nothing.
 /// * Processes that a command leaves running when it exits are killed, unless [`OrphanPolicy`](crate::OrphanPolicy) says

@@ -29,8 +29,8 @@ struct JobTableState {
 
 impl JobTableState {
     /// Removes the oldest ended jobs that match `filter`, so that at most `max_ended` remain.
-    fn evict_ended(&mut self, max_ended: usize, is_meant: impl Fn(&BackgroundJob) -> bool) {
-        let ended = self.jobs.iter().filter(|(_, job)| job.exit().is_some() && is_meant(job));
+    fn evict_ended(&mut self, max_ended: usize, is_evictable: impl Fn(&BackgroundJob) -> bool) {
+        let ended = self.jobs.iter().filter(|(_, job)| job.exit().is_some() && is_evictable(job));
         let ended: Vec<_> = ended.map(|(&number, _)| number).collect();
         for number in ended.iter().take(ended.len().saturating_sub(max_ended)) {
             self.jobs.remove(number);
@@ -237,7 +237,7 @@ impl BackgroundJob {
         }
     }
 
-    /// Terminates all processes of the job and waits until they are gone.
+    /// Terminates all processes of the job and waits until they have exited.
     pub(crate) async fn stop(&self, cx: &OpContext) -> Result<()> {
         let mut updates = self.updates.subscribe();
         self.stop.cancel();

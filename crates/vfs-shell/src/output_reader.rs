@@ -89,7 +89,7 @@ pub(crate) struct OutputReader {
     ready: AsyncFd<OwnedFd>,
     sources: [Option<OwnedFd>; 2],
     order: ReadOrder,
-    /// Source whose writers are gone. It is read to its end at once, because an edge-triggered epoll reports it only once.
+    /// Source whose writers have closed it. It is read to its end at once, because an edge-triggered epoll reports it only once.
     ending: Option<OutputStream>,
     buffer: Box<[u8]>,
 }
@@ -181,7 +181,7 @@ impl OutputReader {
         }
     }
 
-    /// Returns the first readable stream, and whether its writers are gone.
+    /// Returns the first readable stream, and whether its writers have closed it.
     fn next_ready(&self) -> io::Result<Option<(OutputStream, bool)>> {
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 1];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -51,15 +51,15 @@ impl Control {
     /// Returns at once.
     pub(crate) fn terminate(&self) {
         // The supervisor reads the end of the stream, also if another process has a copy of the socket. If the call fails,
-        // the supervisor and all its processes are gone.
-        let _gone = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        // the supervisor and all its processes have exited.
+        let _ignored = rustix::net::shutdown(&self.socket, Shutdown::Both);
         // Resume the supervisor in case the command has stopped it.
-        let _gone = rustix::process::pidfd_send_signal(&self.supervisor, Signal::CONT);
+        let _ignored = rustix::process::pidfd_send_signal(&self.supervisor, Signal::CONT);
     }
 
     /// Tells the supervisor to exit and leave the processes running.
     pub(crate) fn release(&self) {
-        let _gone = rustix::net::send(&self.socket, &[after_fork::RELEASE], SendFlags::NOSIGNAL);
+        let _ignored = rustix::net::send(&self.socket, &[after_fork::RELEASE], SendFlags::NOSIGNAL);
     }
 }
 
@@ -185,8 +185,8 @@ fn wait_until_started(started: &OwnedFd, supervisor: &OwnedFd) -> std::result::R
         match rustix::event::poll(&mut [PollFd::new(started, PollFlags::IN)], Some(&WAKE_INTERVAL)) {
             Ok(0) => {
                 // A program that stops its supervisor at once may be faster than the supervisor closes its end. The signal
-                // has no effect on a supervisor that runs or is gone.
-                let _gone = rustix::process::pidfd_send_signal(supervisor, Signal::CONT);
+                // has no effect on a supervisor that runs or has exited.
+                let _ignored = rustix::process::pidfd_send_signal(supervisor, Signal::CONT);
                 continue;
             }
             Err(rustix::io::Errno::INTR) => continue,

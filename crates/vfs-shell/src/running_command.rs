@@ -28,7 +28,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time after the grace period in which the supervisor kills what is left. The call does not wait longer.
 const KILL_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Time that outputs may stay open after all processes are gone. Another process may have got a copy of one.
+/// Time that outputs may stay open after all processes have exited. Another process may have got a copy of one.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Upper bound on the bytes that are still read from outputs that another process holds open and writes to.
@@ -49,7 +49,7 @@ enum CommandPhase {
     RunningCommand,
     /// The program has exited; its orphans have until this moment to exit, too.
     Lingering(Instant),
-    /// The processes are being terminated or are gone; their outputs are read until this moment.
+    /// The processes are being terminated or have exited; their outputs are read until this moment.
     Terminating(Instant),
     /// Nothing more is waited for; at most this many bytes that are already there are read.
     Draining(usize),

@@ -66,9 +66,9 @@ impl StoreTarget {
         self
     }
 
-    /// Keeps `guard`, such as a temporary directory or a server, for as long as the target lives.
+    /// Drops `guard`, such as a temporary directory or a server, together with the target.
     #[must_use]
-    pub fn holding(mut self, guard: impl Any + Send + Sync) -> Self {
+    pub fn with_guard(mut self, guard: impl Any + Send + Sync) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }
@@ -119,7 +119,7 @@ pub enum StoreNeed {
     /// Another handle, and a change log.
     ChangesAndSecond,
     /// Times that are stored as the caller sets them.
-    KeptTimes,
+    StoredTimes,
     /// Versions that depend on the content only.
     VersionsOfContent,
     /// A maximum size of values that is small enough to exceed it in a test.
@@ -158,7 +158,7 @@ impl StoreNeed {
             StoreNeed::Second => vec![second],
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
-            StoreNeed::KeptTimes => {
+            StoreNeed::StoredTimes => {
                 vec![(
                     target.store.capabilities().timestamps == TimestampSource::Caller,
                     "this store sets the times of values",

@@ -67,7 +67,7 @@ impl FaultInjector {
         Arc::new(Self { operations, calls, fault, seen: AtomicU64::new(0) })
     }
 
-    /// Whether a fault was injected.
+    /// Returns whether a fault was injected.
     pub(crate) fn has_fired(&self) -> bool {
         let seen = self.seen.load(Ordering::Relaxed);
         match self.calls {

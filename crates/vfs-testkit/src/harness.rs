@@ -15,7 +15,8 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(600);
 ///
 /// # Behaviour
 ///
-/// A panic of the law goes on in the caller. The thread of a law that hangs is left behind, because it cannot be stopped.
+/// A panic of the law is resumed in the caller. The thread of a law that hangs is left behind, because it cannot be
+/// stopped.
 ///
 /// # Errors
 ///
@@ -46,7 +47,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the result of `work`, or `None` if it takes longer than `timeout`; its thread is then left behind, because a
-/// thread that blocks cannot be stopped. A panic of `work` goes on in the caller.
+/// thread that blocks cannot be stopped. A panic of `work` is resumed in the caller.
 fn run_with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     let worker = thread::spawn(move || {

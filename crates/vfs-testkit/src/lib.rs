@@ -11,7 +11,8 @@
 //! * [`Counting`] counts the operations of the backend that it wraps.
 //! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
 //! * [`harness`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
-//! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
+//! * [`Tier`] determines which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all
+//!   laws.
 //! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.
 //!

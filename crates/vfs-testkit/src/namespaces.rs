@@ -44,7 +44,7 @@ impl fmt::Debug for NamespaceFactory {
     }
 }
 
-/// Every law of a namespace as a trial `name::namespace::law`, each on namespaces and a runtime of its own.
+/// Returns every law of a namespace as a trial `name::namespace::law`, each on namespaces and a runtime of its own.
 ///
 /// One that has not ended after ten minutes fails.
 pub fn namespace_trials(factory: NamespaceFactory) -> Vec<Trial> {

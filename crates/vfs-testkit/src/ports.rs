@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
-/// A free TCP port of the loopback device for a server that a test starts.
+/// Returns a free TCP port of the loopback device for a server that a test starts.
 ///
 /// # Behaviour
 ///

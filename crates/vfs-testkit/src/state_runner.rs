@@ -55,7 +55,7 @@ impl StateRunner {
         }
     }
 
-    /// The files as they are now.
+    /// Returns the current files.
     pub fn files(&self) -> BTreeMap<VfsPath, FileData> {
         self.with_state(|state| state.files.clone())
     }
@@ -64,7 +64,7 @@ impl StateRunner {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The backend over the files as they are now.
+    /// Returns the backend over the current files.
     fn now(&self) -> Arc<dyn Backend> {
         self.with_state(|state| Arc::clone(&state.backend))
     }

@@ -44,7 +44,7 @@ impl fmt::Display for StrictBackend {
     }
 }
 
-/// Whether an error of `kind` may be about no path: about a pattern or another argument, or about the call as a whole.
+/// Returns whether an error of `kind` may be about no path: about a pattern or another argument, or about the call as a whole.
 fn may_lack_a_path(kind: ErrorKind) -> bool {
     use ErrorKind::{Cancelled, InvalidArgument, InvalidPattern, Timeout};
     matches!(kind, Cancelled | InvalidArgument | InvalidPattern | Timeout)
@@ -158,7 +158,7 @@ impl Backend for StrictBackend {
         observed(self.inner.read(cx, req), |result| {
             check_at(&path, &result.path);
             let more = result.next_offset.is_some() || result.next_byte.is_some();
-            assert!(more || result.truncated.is_none(), "a window that was cut says how to go on: {result:?}");
+            assert!(more || result.truncated.is_none(), "a window that was cut has a next position: {result:?}");
         })
         .await
     }
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn an_error_names_its_path_unless_it_is_about_an_argument_or_the_call() {
         let missing = Error::not_found(&path("/a"));
-        let nowhere = Error::new(ErrorKind::NotFound, "it is gone");
+        let nowhere = Error::new(ErrorKind::NotFound, "it does not exist");
         let pattern = Error::new(ErrorKind::InvalidPattern, "unclosed group");
         for (error, expected) in [(missing, true), (nowhere, false), (pattern, true)] {
             assert_eq!(passes(|| check_error(&error)), expected, "{error:?}");

@@ -29,7 +29,7 @@ fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
     }
     assert!(ended.job.is_none(), "a command that was waited for is no job");
     let is_ended = ended.timed_out || ended.exit_code.is_some() || ended.signal.is_some();
-    assert!(is_ended, "an answer says how the command ended: {:?}", ended.exit());
+    assert!(is_ended, "an answer has the exit of the command: {:?}", ended.exit());
     let limit = request.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES).saturating_add(NOTE);
     for text in [&ended.output, &ended.stdout, &ended.stderr] {
         // A byte that is not UTF-8 is shown by three.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_one_thing_and_no_more_than_was_asked_for() {
+    fn an_answer_is_consistent_and_no_longer_than_requested() {
         let request = ExecuteRequest::new("true").max_output_bytes(10);
         for (answer, expected) in [
             (ended(|_| ()), true),

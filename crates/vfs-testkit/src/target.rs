@@ -29,7 +29,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A fresh and empty `backend` that belongs to one law as a whole.
+    /// Creates a target of a fresh and empty `backend` that belongs to one law as a whole.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
@@ -70,21 +70,21 @@ impl Target {
         self
     }
 
-    /// Says that paths can have only so many bytes, because the backend's own are longer.
+    /// Sets the maximum number of bytes of a path, because the backend's own paths are longer.
     #[must_use]
     pub fn with_longest_path(mut self, bytes: usize) -> Self {
         self.longest_path = bytes;
         self
     }
 
-    /// Keeps `guard`, such as a temporary directory, for as long as the target lives.
+    /// Drops `guard`, such as a temporary directory, together with the target.
     #[must_use]
-    pub fn holding(mut self, guard: impl Any + Send + Sync) -> Self {
+    pub fn with_guard(mut self, guard: impl Any + Send + Sync) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }
 
-    /// `path`, as laws write it, below the target's own base.
+    /// Returns `path`, as laws write it, below the target's own base.
     ///
     /// # Panics
     ///
@@ -114,10 +114,10 @@ pub trait LinkMaker: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of the host.
+    /// The errors of the host.
     fn link(&self, at: &VfsPath, to: &str) -> std::io::Result<()>;
 
-    /// Whether a link is at `at`.
+    /// Returns whether a link is at `at`.
     fn is_link(&self, at: &VfsPath) -> bool;
 }
 

@@ -33,13 +33,13 @@ impl Tier {
     /// All of them, each after those whose laws its targets run too.
     pub const ALL: [Tier; 4] = [Tier::Smoke, Tier::Wrapper, Tier::Storage, Tier::Semantics];
 
-    /// Whether a target of this tier runs the laws of `law`.
+    /// Returns whether a target of this tier runs the laws of `law`.
     pub(crate) fn runs(self, law: Tier) -> bool {
         law <= self || runs_every_law()
     }
 }
 
-/// Whether every target runs every law, as `VFS_LAWS=all` in the environment requires.
+/// Returns whether every target runs every law, as `VFS_LAWS=all` in the environment requires.
 ///
 /// # Panics
 ///

@@ -18,7 +18,7 @@ impl OverlayBackend {
     ///
     /// # Errors
     ///
-    /// Those of reading the files.
+    /// The errors of reading the files.
     pub async fn diff(&self, cx: &OpContext) -> Result<DiffResult> {
         let state = self.state();
         let mut changes = Vec::new();

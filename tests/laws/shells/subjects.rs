@@ -32,8 +32,8 @@ pub(crate) fn local() -> ShellFactory {
         let root = directory();
         let files = LocalConfig::new(root.path()).durability(Durability::Atomic).open()?;
         let backend = LocalShellBackend::with_files(files, ShellConfig::new());
-        let target = Target::new(Arc::new(backend)).with_host_marker(MARKER).holding(root);
-        // The host's commands know the files by the host's paths.
+        let target = Target::new(Arc::new(backend)).with_host_marker(MARKER).with_guard(root);
+        // The host's commands see the files at the host's paths.
         Ok(ShellTarget::new(target).without(&[SamePaths]))
     })
 }
@@ -44,8 +44,8 @@ pub(crate) fn os_sandbox() -> ShellFactory {
         let root = directory();
         let backend = open_sandbox(&root).await?.into_backend()?;
         let base = VfsPath::parse(SandboxConfig::WORKSPACE)?;
-        let target = Target::new(Arc::new(backend)).below(base).with_host_marker(MARKER).holding(root);
-        // What a signal ended comes with the code by which shells tell of one.
+        let target = Target::new(Arc::new(backend)).below(base).with_host_marker(MARKER).with_guard(root);
+        // A command that a signal ended has the exit code by which shells report the signal.
         Ok(ShellTarget::new(target).without(&[Signals]))
     });
     match sandbox_is_absent() {
@@ -79,7 +79,7 @@ pub(crate) fn place(place: Place) -> ShellFactory {
             Place::LocalProcess | Place::Busybox => {
                 target.except("XT16", "a local process is for tests and ends its commands at once")
             }
-            // What a signal ended comes with the code by which shells tell of one.
+            // A command that a signal ended has the exit code by which shells report the signal.
             Place::Ssh => target.without(&[Signals]),
         })
     })

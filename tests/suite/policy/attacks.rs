@@ -73,7 +73,7 @@ async fn globbed(lab: &Lab, out: &mut Outcome, req: GlobRequest) {
     out.sees(&answer);
     let found =
         answer.map(|result| result.entries.iter().map(|entry| format!("{}:\n", entry.path)).collect::<String>());
-    // A file with several names is listed under the one that is not denied; it is its content that is kept.
+    // A file with several names is listed under the one that is not denied; its content is what must not be shown.
     names_nothing_denied(out, &found.unwrap_or_default().replace("/public/hard:", ""));
 }
 
@@ -119,7 +119,7 @@ attacks! {
             listed.map(|listed| listed.entries.iter().map(|entry| format!("{}:", entry.path)).collect()).unwrap_or_default();
         names_nothing_denied(&mut out, &names.replace("/public/hard:", ""));
     }
-    a_glob_that_spells_it(lab, out) {
+    a_glob_with_the_name(lab, out) {
         for glob in ["secrets/*", "/secrets/key", "**/key", "s*/k?y", "{secrets,public}/**", "**/.env", "*.pem", "public/dir/*"] {
             globbed(lab, &mut out, GlobRequest::new(glob).hidden().no_ignore().kinds(EntryKinds::All)).await;
         }
@@ -185,7 +185,7 @@ attacks! {
             let edit = || EditRequest::new(path(at), "hunter", "fox");
             out.refused(&lab.files.edit(&lab.cx, edit().with_diff()).await);
             out.refused(&lab.files.edit(&lab.cx, edit().dry_run()).await);
-            // The nearest lines of one that matches nothing would tell the content.
+            // The nearest lines of one that matches nothing would reveal the content.
             out.refused(&lab.files.edit(&lab.cx, EditRequest::new(path(at), "the key: hunter", "x")).await);
         }
     }
@@ -212,14 +212,14 @@ attacks! {
     a_change_feed(lab, out) {
         let watch = lab.files.as_watch().expect("there is one");
         let mut feed = watch.watch(lab.cx.clone(), WatchRequest::new(path("/secrets")));
-        // A feed that is let through tells of this change. The time bounds a hang, and is no measure.
+        // A feed that is permitted reports this change. The time bounds a hang, and is no measure.
         let change = lab.files.write(&lab.cx, WriteRequest::new(path("/secrets/news"), "news"));
         match futures::join!(tokio::time::timeout(Duration::from_secs(60), feed.next()), change) {
             (Ok(Some(answer)), _) => out.refused(&answer),
             _ => out.failures.push("the feed ended in silence".into()),
         }
     }
-    telling_what_is_there_from_errors(lab, out) {
+    errors_that_reveal_files(lab, out) {
         // What is there and what is not are refused alike.
         let read = |at: &'static str| lab.files.read(&lab.cx, ReadRequest::new(path(at)));
         let (there, nothing) = (read("/secrets/key").await, read("/secrets/nothing").await);
@@ -232,7 +232,7 @@ attacks! {
     }
 }
 
-/// The kinds that tell an attack apart from a mistake in it.
+/// Distinguishes a refused attack from a mistake in the attack.
 #[test]
 fn what_is_not_denied_can_be_done() {
     let lab = Lab::new();

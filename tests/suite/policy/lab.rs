@@ -15,7 +15,7 @@ use vfs_local::LocalConfig;
 use vfs_policy::{Policy, RuleSet};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 
-/// What is in every denied file.
+/// Content of every denied file.
 pub(crate) const SECRET: &str = "hunter2-is-the-key";
 
 const RULES: &str = r#"
@@ -24,7 +24,7 @@ const RULES: &str = r#"
     paths = ["/secrets/**", "/alias/secrets", ".env", "*.pem"]
 "#;
 
-/// What came of an attack: all that the agent saw, and what should have been refused and was not.
+/// Result of an attack: everything that the agent saw, and requests that should have been refused and were not.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) seen: String,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Notes an answer, whatever it is.
+    /// Records an answer of any kind.
     pub(crate) fn sees<T: Debug>(&mut self, answer: &Result<T>) {
         self.seen.push_str(&format!("{answer:?}\n"));
         if let Err(error) = answer {
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// Notes an answer that has to be a refusal by the policy.
+    /// Records an answer that has to be a refusal by the policy.
     pub(crate) fn refused<T: Debug>(&mut self, answer: &Result<T>) {
         self.sees(answer);
         match answer {

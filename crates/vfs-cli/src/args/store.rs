@@ -43,7 +43,7 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, ClapArgs)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct StoreCopyArgs {
-    /// Replace files of the target with other content; without this, they are kept and reported
+    /// Replace files of the target with other content; without this, they are left unchanged and reported
     #[arg(long)]
     pub(crate) replace: bool,
     /// Copy only the files of this namespace [default: all]

@@ -70,8 +70,8 @@ async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verificati
     }
     if until.is_some() && sequence.is_none() {
         let fault = format!(
-            "no record up to the last one, number {}, has the given hash: the log was truncated before that record, or written \
-             anew",
+            "no record up to the last one, number {}, has the given hash: the log was truncated before that record, or \
+             rewritten",
             head.sequence
         );
         return Ok(Verification::Broken { sequence: head.sequence + 1, fault });

@@ -190,6 +190,6 @@ mod tests {
         let (reached, _) = tokio::join!(connecting, async { monitor.accept().await.expect("the first connection") });
         assert!(reached.expect("no failure").is_some());
         drop(monitor);
-        assert!(directory.connect().await.expect("no failure").is_none(), "the monitor is gone");
+        assert!(directory.connect().await.expect("no failure").is_none(), "the monitor has exited");
     }
 }

@@ -63,8 +63,8 @@ struct JobMonitor {
     cancel: CancelToken,
     output: OutputLog<File>,
     listener: UnixListener,
-    /// Clients that requested the stop. Their connections are closed when this process exits, which tells them that the job has
-    /// ended.
+    /// Clients that requested the stop. Their connections are closed when this process exits, which signals the end of
+    /// the job.
     stop_clients: Vec<UnixStream>,
     terminated: Signal,
     hung_up: Signal,

@@ -161,7 +161,7 @@ impl JobRegistry {
         changes.map(drop).chain(stream::pending()).boxed()
     }
 
-    /// Stops a job, and returns when all of its processes are gone.
+    /// Stops a job, and returns when all of its processes have exited.
     pub(crate) async fn stop(&self, id: &str) -> Result<JobEntry, Failure> {
         let directory = JobDirectory::open(&self.files, id).await?;
         loop {

@@ -162,11 +162,11 @@ fn an_unknown_field_or_operation_gets_the_most_similar_name() {
         (r#"{"op":"grep","pattern":"x","regex":true}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
         (r#"{"op":"grep","regex":"x"}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
     ] {
-        let told = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(told.contains(message) && !told.contains("expected one of"), "{line}: {told}");
+        let actual = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(actual.contains(message) && !actual.contains("expected one of"), "{line}: {actual}");
     }
-    let told = one(&root, r#"{"op":"stat","path":"/a","colour":1}"#);
-    assert_eq!(told["error"]["message"], "Error: '/a': unknown field `colour`, expected `path`");
+    let actual = one(&root, r#"{"op":"stat","path":"/a","colour":1}"#);
+    assert_eq!(actual["error"]["message"], "Error: '/a': unknown field `colour`, expected `path`");
 }
 
 #[test]
@@ -273,8 +273,8 @@ fn a_search_whose_matches_need_more_memory_than_there_is_does_not_end_it() {
     let search = json!({"op": "grep", "pattern": "a", "limit": u64::MAX, "max_result_bytes": u64::MAX});
     let run = batch_in_memory(&root, 700_000, &format!("{search}\n{}\n", json!({"op": "stat", "path": "/1"})));
     let answers = json_lines(run.success());
-    let is_told = answers[0]["ok"]["truncated"] == "memory" || answers[0]["error"]["code"] == "too_large";
-    assert!(is_told, "{:.400}", answers[0].to_string());
+    let is_reported = answers[0]["ok"]["truncated"] == "memory" || answers[0]["error"]["code"] == "too_large";
+    assert!(is_reported, "{:.400}", answers[0].to_string());
     assert_eq!(answers[1]["ok"]["size"], 2 << 16);
 }
 

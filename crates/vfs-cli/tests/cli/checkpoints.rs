@@ -19,9 +19,9 @@ fn changes_are_taken_back_by_another_process() {
     run(&["mv", "/p/a.txt", "/p/b.txt"]).success();
 
     let history = run(&["history"]);
-    let told: Vec<_> = history.success().lines().map(|line| line.splitn(4, "  ").last().unwrap_or_default()).collect();
-    assert!(told[0].ends_with("rename /p/a.txt to /p/b.txt") && told[1].ends_with("edit /p/a.txt"), "{told:?}");
-    assert!(told[2].contains("planner") && told[2].ends_with("write /p/new.txt"), "{told:?}");
+    let log: Vec<_> = history.success().lines().map(|line| line.splitn(4, "  ").last().unwrap_or_default()).collect();
+    assert!(log[0].ends_with("rename /p/a.txt to /p/b.txt") && log[1].ends_with("edit /p/a.txt"), "{log:?}");
+    assert!(log[2].contains("planner") && log[2].ends_with("write /p/new.txt"), "{log:?}");
     assert_eq!(json_lines(run(&["history", "--json", "-n", "1"]).success())[0]["operation"], "rename");
 
     assert_eq!(run(&["undo"]).success(), "undid rename /p/a.txt to /p/b.txt\n");

@@ -109,7 +109,7 @@ fn a_directory_that_is_reachable_through_two_mounts_is_a_warning() {
 }
 
 #[test]
-fn a_quota_counts_files_anew_in_each_process_and_operations_of_that_process_alone() {
+fn a_quota_counts_the_files_in_each_process_and_only_its_own_operations() {
     let quota = "[default]\ntype = 'local'\nroot = 'project'\n\
         layers = [{ type = 'quota', max_files = 3, max_operations = { count = 1, window = '1h' } }]\n";
     let root = tree(&[("vfs.toml", quota), ("project/a", "")]);

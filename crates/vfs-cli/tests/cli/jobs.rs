@@ -86,7 +86,7 @@ impl Jobs {
         assert!(made.success());
     }
 
-    /// Lets through who waits at a gate, for as long as the answer is held.
+    /// Opens a gate for the commands that wait there, until the result is dropped.
     fn open(&self, name: &str) -> File {
         // Both ways, since this opens at once whether somebody waits or not.
         OpenOptions::new().read(true).write(true).open(self.files.path().join(name)).expect("it opens")
@@ -126,7 +126,7 @@ fn a_job_runs_in_the_background_and_can_be_followed() {
 #[test]
 fn a_stopped_job_leaves_no_process() {
     let jobs = Jobs::new();
-    let mut was_gone = false;
+    let mut had_exited = false;
     // A shell waits for the end of what it killed, but only for a moment, which may be too short on a busy machine.
     for _ in 0..ATTEMPTS {
         let id = jobs.start("trap '' TERM; echo $$; sleep 1000 & wait");
@@ -137,16 +137,16 @@ fn a_stopped_job_leaves_no_process() {
         jobs.run(&["jobs", "forget", &id]).failure("stop it first");
         let stopped = jobs.run(&["jobs", "stop", &id]);
         let process = Path::new("/proc").join(pid.trim());
-        was_gone = !process.exists();
-        until("the shell is gone", || !process.exists());
+        had_exited = !process.exists();
+        until("the shell has exited", || !process.exists());
         assert!(stopped.success().contains("stopped"));
         assert!(follower.wait().expect("it ends").success());
         assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"), "once more");
-        if was_gone {
+        if had_exited {
             break;
         }
     }
-    assert!(was_gone, "it is told to be stopped before it is gone");
+    assert!(had_exited, "the stop is reported only after the shell has exited");
 }
 
 /// How often a test repeats what depends on a process being scheduled within a fixed time of the product.
@@ -332,14 +332,14 @@ fn stopping_a_job_that_ends_meanwhile_reports_its_exit_status() {
         let keeper = UnixListener::bind(jobs.socket(&id)).expect("it binds");
         let stop = jobs.command(&["jobs", "stop", &id]).spawn().expect("it runs");
         let (connection, _) = keeper.accept().await.expect("it connects");
-        // What it says lies there and is never read: whoever closes such a connection resets it.
-        connection.readable().await.expect("it says something");
+        // The request stays unread: closing such a connection resets it.
+        connection.readable().await.expect("it sends a request");
         fs::write(&record, &ended).expect("it writes");
         drop((keeper, connection));
         stop.wait_with_output().expect("it ends")
     });
-    let told = String::from_utf8(stopped.stdout).expect("text");
-    assert!(told.contains("exited 3") && stopped.status.success() && stopped.stderr.is_empty(), "{told}");
+    let output = String::from_utf8(stopped.stdout).expect("text");
+    assert!(output.contains("exited 3") && stopped.status.success() && stopped.stderr.is_empty(), "{output}");
 }
 
 #[test]
@@ -413,9 +413,9 @@ fn a_variable_without_a_value_is_that_of_the_environment() {
     for options in [&["exec"][..], &["exec", "--background"]] {
         let mut command = jobs.command(&[options, &["--env", "TOKEN", "--", "echo \"$TOKEN\""]].concat());
         let run = finish(command.env("TOKEN", "a secret").stdout(Stdio::piped()).stderr(Stdio::piped()), b"");
-        let said = run.success();
-        let said = if options.len() == 1 { said.as_bytes().to_vec() } else { jobs.followed(said.trim()) };
-        assert_eq!(said, b"a secret\n");
+        let output = run.success();
+        let output = if options.len() == 1 { output.as_bytes().to_vec() } else { jobs.followed(output.trim()) };
+        assert_eq!(output, b"a secret\n");
     }
     jobs.run(&["exec", "--env", "ABSENT_HERE", "--", "true"]).failure("not set in this environment");
 }
@@ -435,7 +435,7 @@ fn a_keeper_runs_no_part_of_a_command_line() {
 }
 
 #[test]
-fn a_job_acts_for_whoever_started_it() {
+fn a_job_acts_for_the_actor_that_started_it() {
     const RULED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
         [[layers.rules]]\neffect = 'deny'\noperations = ['write']\nactors = ['intern-*']\n\
         [[layers.rules]]\neffect = 'allow'\noperations = ['execute']\n";

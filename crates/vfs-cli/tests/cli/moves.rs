@@ -1,6 +1,6 @@
 //! Moves across mounts that are killed: the next command finds each file at one end, and settles the move.
 //!
-//! A lock of the file that a move changes next holds it up there, so that each kill comes at a known step.
+//! A lock of the file that a move changes next makes it wait there, so that each kill comes at a defined step.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -184,7 +184,7 @@ fn a_move_that_cannot_be_recovered_is_a_warning() {
         assert!(run.out().contains("changed at the target"), "{run:?}");
         assert!(run.err.contains("warning: the move of '/d' to '/m/d'") && run.err.lines().count() == 1, "{run:?}");
     }
-    assert_eq!(fs::read_to_string(&source).expect("it is kept"), "changed at the source\n");
+    assert_eq!(fs::read_to_string(&source).expect("the source still exists"), "changed at the source\n");
     fs::remove_file(&source).expect("it is there");
     assert!(recovering(&root, &["read", &moved]).success().contains("changed at the target"));
     assert_eq!((records(&root), root.path().join("one/d").exists()), (0, false));

@@ -51,15 +51,15 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
     assert_eq!((&stats["files"], &stats["namespaces"], &stats["bytes"]), (&3.into(), &3.into(), &12.into()));
 
     let copy = |args: &[&str]| bare(&root, &[&["store", "copy"], args].concat(), b"");
-    let told = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
-    assert_eq!(told.success(), "1 files copied, 4 bytes; 0 already present, 0 not copied\n");
+    let run = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(run.success(), "1 files copied, 4 bytes; 0 already present, 0 not copied\n");
     copy(&["--only", "amce", "sqlite:a.db", "sqlite:b.db"]).failure("the namespace 'amce' has no values");
-    let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
-    assert_eq!(told.success(), "2 files copied, 8 bytes; 1 already present, 0 not copied\n");
+    let run = copy(&["sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(run.success(), "2 files copied, 8 bytes; 1 already present, 0 not copied\n");
     bare(&root, &["--store", "sqlite:b.db", "write", "--mode", "overwrite", "/a"], b"other").success();
-    let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
-    assert_eq!(told.code, Some(1), "{told:?}");
-    assert!(told.err.contains("/a") && told.err.contains("different content"), "{told:?}");
+    let run = copy(&["sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.err.contains("/a") && run.err.contains("different content"), "{run:?}");
     copy(&["--replace", "sqlite:a.db", "sqlite:b.db"]).success();
     assert_eq!(bare(&root, &["--store", "sqlite:b.db", "read", "/a"], b"").success(), "text");
 

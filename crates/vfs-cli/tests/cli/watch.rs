@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{HANG_TIMEOUT, command, configured, tree, with_config};
 
-/// Time for a change to be told of, if it is.
+/// Time within which a change would be reported.
 const BREATH: Duration = Duration::from_millis(10);
 
 /// A `vfs watch` of a directory, in which files are made.
@@ -66,10 +66,10 @@ impl<'a> Watching<'a> {
             std::thread::sleep(BREATH);
             child.try_wait().expect("it is ours")
         });
-        let mut said = String::new();
-        self.child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
-        assert!(status.success(), "{status}: {said}");
-        said
+        let mut stderr = String::new();
+        self.child.stderr.take().expect("it is piped").read_to_string(&mut stderr).expect("text");
+        assert!(status.success(), "{status}: {stderr}");
+        stderr
     }
 }
 
@@ -102,8 +102,8 @@ fn mounts_without_a_change_feed_are_reported() {
     with_config(&root, &["watch", "/draft/d"]).failure("the mount at '/draft' has no change feed");
     let mut watching = Watching::start(&root, configured(&root).arg("watch"));
     assert_eq!(watching.first_line(), "overflow\n");
-    let said = watching.ends();
-    assert_eq!(said, "vfs: warning: the mount at '/draft' has no change feed; its changes are not reported\n");
+    let stderr = watching.ends();
+    assert_eq!(stderr, "vfs: warning: the mount at '/draft' has no change feed; its changes are not reported\n");
 }
 
 #[test]

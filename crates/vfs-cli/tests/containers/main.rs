@@ -62,7 +62,7 @@ impl Profile {
     }
 }
 
-/// System calls that some filter refuses, and without which files are to be kept all the same.
+/// System calls that some filter refuses, and without which files can be stored all the same.
 const DISPENSABLE: [&str; 7] = ["statx", "renameat2", "linkat", "flock", "copy_file_range", "openat2", "faccessat2"];
 
 /// Root, and somebody else.
@@ -107,12 +107,12 @@ const TRIALS: &[(&str, Run)] = &[
     ("a_store_keeps_files", store),
     ("changes_are_reported", watched),
     ("a_sandbox_that_cannot_be_had_is_refused_for_one_reason", refused),
-    ("namespaces_without_a_proc_of_their_own_have_to_be_asked_for", visible),
+    ("namespaces_without_a_proc_of_their_own_need_a_request", visible),
     ("landlock_alone_holds_commands", landlock),
 ];
 
 fn files(profile: Profile, user: u32) -> Outcome {
-    let said = Container::new()?.run(
+    let output = Container::new()?.run(
         profile,
         user,
         "echo one | vfs write /src/a.txt; vfs edit /src/a.txt --old one --new two; vfs grep two; vfs glob '**/*.txt'; vfs ls /src; \
@@ -121,77 +121,77 @@ fn files(profile: Profile, user: u32) -> Outcome {
          vfs rm -r /moved; vfs read /deep/er/x; vfs exec -- 'cat c.txt; pwd'",
     )?;
     for line in ["/src/a.txt:1:two", "/src/a.txt", "three", "x", "/files"] {
-        ensure(said.lines().any(|said| said == line), line, &said)?;
+        ensure(output.lines().any(|output| output == line), line, &output)?;
     }
     let weakness = "vfs: warning: a seccomp filter refuses";
     let is_weaker = matches!(profile, Profile::Without("flock" | "renameat2"));
-    ensure(said.contains(weakness) == is_weaker, "a warning if and only if changes are not serialised", &said)?;
-    let failed = said.lines().find(|line| line.starts_with("vfs:") && !line.starts_with(weakness));
-    ensure(failed.is_none(), "no error", &said)
+    ensure(output.contains(weakness) == is_weaker, "a warning if and only if changes are not serialised", &output)?;
+    let failed = output.lines().find(|line| line.starts_with("vfs:") && !line.starts_with(weakness));
+    ensure(failed.is_none(), "no error", &output)
 }
 
 fn store(profile: Profile, user: u32) -> Outcome {
     let script = "vfs --store sqlite:agents.db write /a </etc/passwd; vfs --store sqlite:agents.db read /a";
-    let said = Container::new()?.run(profile, user, script)?;
-    ensure(said.contains("agent:x:1000"), "the file", &said)
+    let output = Container::new()?.run(profile, user, script)?;
+    ensure(output.contains("agent:x:1000"), "the file", &output)
 }
 
 fn watched(profile: Profile, user: u32) -> Outcome {
-    let said = Container::new()?.run(
+    let output = Container::new()?.run(
         profile,
         user,
         "vfs watch / >/tmp/log & n=0; \
          until grep -q 'created /made' /tmp/log || [ $n -gt 1000 ]; do n=$((n + 1)); echo x | vfs write /made$n; done; \
          kill $!; grep -q 'created /made' /tmp/log && echo reported",
     )?;
-    ensure(said.lines().any(|line| line == "reported"), "the change", &said)
+    ensure(output.lines().any(|line| line == "reported"), "the change", &output)
 }
 
 fn refused(profile: Profile, user: u32) -> Outcome {
     let container = Container::new()?;
-    let said = container.run(profile, user, "vfs exec --sandbox -- true; echo \"code $?\"")?;
+    let output = container.run(profile, user, "vfs exec --sandbox -- true; echo \"code $?\"")?;
     for part in ["unsupported", "filter of system calls", "--allow-visible-processes", "--landlock", "code 2"] {
-        ensure(said.contains(part), part, &said)?;
+        ensure(output.contains(part), part, &output)?;
     }
-    ensure(said.matches("a command could not be started").count() == 1, "the reason once", &said)?;
+    ensure(output.matches("a command could not be started").count() == 1, "the reason once", &output)?;
     let table = container.run(profile, user, "vfs sandbox check; echo \"code $?\"")?;
     ensure(table.contains("as for namespaces") && table.contains("code 1"), "a table", &table)?;
     ensure(table.matches("a command could not be started").count() == 1, "the reason once", &table)
 }
 
 fn visible(profile: Profile, user: u32) -> Outcome {
-    let said = Container::new()?.run(
+    let output = Container::new()?.run(
         profile,
         user,
         "echo hunter2 >.env; vfs exec --sandbox --allow-visible-processes -- 'pwd; cat .env; tr \"\\0\" \" \" </proc/1/environ; \
          cat /files/.env /etc/shadow; echo done >made'; echo \"code $?\"; cat made; vfs sandbox check --allow-visible-processes",
     )?;
     if profile == Profile::WithoutNamespaces {
-        let is_refused = said.contains("code 2") && !said.lines().any(|line| line == "/workspace");
-        return ensure(is_refused, "it is refused", &said);
+        let is_refused = output.contains("code 2") && !output.lines().any(|line| line == "/workspace");
+        return ensure(is_refused, "it is refused", &output);
     }
     for line in ["/workspace", "code 0", "done"] {
-        ensure(said.lines().any(|said| said == line), line, &said)?;
+        ensure(output.lines().any(|output| output == line), line, &output)?;
     }
-    ensure(!said.contains("hunter2") && !said.contains("PATH="), "nothing is shown", &said)?;
-    let hidden = said.lines().find(|line| line.starts_with("hidden_processes")).unwrap_or_default();
-    ensure(hidden.contains("NO        no"), "it says that it is weaker", &said)
+    ensure(!output.contains("hunter2") && !output.contains("PATH="), "nothing is shown", &output)?;
+    let hidden = output.lines().find(|line| line.starts_with("hidden_processes")).unwrap_or_default();
+    ensure(hidden.contains("NO        no"), "it says that it is weaker", &output)
 }
 
 fn landlock(profile: Profile, user: u32) -> Outcome {
-    let said = Container::new()?.run(
+    let output = Container::new()?.run(
         profile,
         user,
         "mkdir src; echo x >/tmp/outside; vfs exec --sandbox --landlock --cwd /src -- 'pwd; echo done >made; cat /tmp/outside; \
          echo changed >/tmp/outside; ls /proc; kill -0 1 && echo reached; cat /etc/passwd'; cat src/made /tmp/outside",
     )?;
-    let lines: Vec<_> = said.lines().filter(|line| !line.is_empty() && !line.contains(": ")).collect();
-    ensure(lines == ["/files/src", "done", "x"], "the root alone", &said)?;
-    ensure(said.matches("ermission denied").count() >= 3, "the rest is denied", &said)
+    let lines: Vec<_> = output.lines().filter(|line| !line.is_empty() && !line.contains(": ")).collect();
+    ensure(lines == ["/files/src", "done", "x"], "the root alone", &output)?;
+    ensure(output.matches("ermission denied").count() >= 3, "the rest is denied", &output)
 }
 
-fn ensure(holds: bool, expected: &str, said: &str) -> Outcome {
-    if holds { Ok(()) } else { Err(format!("expected: {expected}; the container printed:\n{said}").into()) }
+fn ensure(holds: bool, expected: &str, output: &str) -> Outcome {
+    if holds { Ok(()) } else { Err(format!("expected: {expected}; the container printed:\n{output}").into()) }
 }
 
 /// The root of a container that has the programs of this machine, the command, and nothing else.
@@ -226,7 +226,7 @@ impl Container {
     /// What `script` prints, both outputs in one, where `vfs` is the command.
     fn run(&self, profile: Profile, user: u32, script: &str) -> Result<String, String> {
         let mut podman = Command::new("podman");
-        // A container may have no more than whoever starts it, and not all of that.
+        // A container gets only a part of the limits of the user who starts it.
         podman.args(["--log-level=error", "run", "--rm", "--network=none", "--ulimit=nofile=1024:1024"]);
         podman.args(["--ulimit=nproc=1024:1024", &format!("--user={user}"), "--workdir=/files"]);
         if let Some(text) = profile.text() {
@@ -241,7 +241,7 @@ impl Container {
         podman.args(["--rootfs", &format!("{}:O", self.root().display()), "sh", "-c"]);
         podman.arg(format!("exec 2>&1; PATH=$PATH:/command; {script}; exit 0"));
         let ended = podman.output().map_err(|error| format!("podman cannot be started: {error}"))?;
-        let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
-        if ended.status.success() { Ok(said) } else { Err(said) }
+        let output = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
+        if ended.status.success() { Ok(output) } else { Err(output) }
     }
 }

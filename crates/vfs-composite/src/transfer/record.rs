@@ -24,7 +24,7 @@ impl CompositeBackend {
     ) -> Result<Option<RecordedMove>> {
         // Changes that are only returned leave nothing to recover.
         let Some(journal) = self.journal.as_ref().filter(|_| !self.only_returns_changes(from)) else { return Ok(None) };
-        // Files in memory are gone after a crash, so a recovery could not settle the rename.
+        // Files in memory are lost in a crash, so a recovery could not settle the rename.
         let is_in_memory = |end| table.route(end).identity.as_ref().is_some_and(MountIdentity::is_in_memory);
         if is_in_memory(from) || is_in_memory(to) {
             return Ok(None);

@@ -239,8 +239,8 @@ async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recover
 async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_stays() -> Result<()> {
     let denied = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
     let namespace = Namespace::with(|source| denied.layer(source), |target| target)?;
-    let kept = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
-    let files = namespace.files.clone().with_journal(kept.layer(Arc::new(namespace.journal.clone())), path("/moves"));
+    let fault = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
+    let files = namespace.files.clone().with_journal(fault.layer(Arc::new(namespace.journal.clone())), path("/moves"));
     namespace.source.create_text("/f", "new").await?;
     namespace.target.create_text("/f", "old").await?;
     let request = RenameRequest::new(path("/f"), path("/m/f")).overwrite();

@@ -113,13 +113,13 @@ async fn a_file_that_may_be_one_at_both_ends_is_never_deleted() -> Result<()> {
 #[tokio::test]
 async fn a_move_from_or_to_memory_is_not_recorded() -> Result<()> {
     let overlay = |base| MountIdentity::Overlay { store: None, base: Box::new(base) };
-    let kept = |base| MountIdentity::Overlay { store: Some("/kept".to_owned()), base: Box::new(base) };
+    let persistent = |base| MountIdentity::Overlay { store: Some("/overlay".to_owned()), base: Box::new(base) };
     let refused = Faults::new(&[Operation::Write], ErrorKind::PermissionDenied);
     for (source, target, is_recorded) in [
         (MountIdentity::Memory, store("two"), false),
         (store("one"), MountIdentity::Memory, false),
         (overlay(store("one")), store("two"), false),
-        (store("one"), kept(MountIdentity::Memory), true),
+        (store("one"), persistent(MountIdentity::Memory), true),
     ] {
         let namespace = Namespace::new()?;
         namespace.source.create_text("/d/a", "a").await?;

@@ -115,7 +115,7 @@ fn take(events: &Events) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_record_is_written_and_removed_while_the_lock_is_held() -> Result<()> {
+async fn a_record_is_written_and_removed_under_the_lock() -> Result<()> {
     let mut namespace = Namespace::new()?;
     let events = locked(&mut namespace);
     assert_eq!(namespace.recover().await?, Recovery::default());

@@ -97,7 +97,7 @@ pub trait Request: Clone + fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Those of `map`.
+    /// The errors of `map`.
     fn map_paths(self, map: &mut dyn FnMut(&VfsPath) -> Result<VfsPath>) -> Result<Self>;
 }
 
@@ -107,7 +107,7 @@ pub trait UnaryRequest: Request {
     ///
     /// # Errors
     ///
-    /// Those of the operation, and `unsupported` if the backend lacks the facet.
+    /// The errors of the operation, and `unsupported` if the backend lacks the facet.
     fn send<'a>(self, backend: &'a dyn Backend, cx: &'a OpContext) -> BoxFuture<'a, Result<Self::Output>>;
 }
 

@@ -87,7 +87,7 @@ impl OpenWriterRequest {
 ///
 /// # Errors
 ///
-/// Those of [`Backend::write`]. `too_large` for a chunk that exceeds
+/// The errors of [`Backend::write`]. `too_large` for a chunk that exceeds
 /// [`Capabilities::max_streamed_size`](crate::Capabilities::max_streamed_size) with those before it. After an error of `write`,
 /// drop the writer. A commit that failed with `busy` may be retried; after any other error, it fails with `invalid_argument`.
 #[async_trait]
@@ -181,7 +181,7 @@ impl<B: Backend> BufferedWriter<B> {
     ///
     /// # Errors
     ///
-    /// Those of [`OpenWriterRequest::check`], and of [`OpContext::check`].
+    /// The errors of [`OpenWriterRequest::check`], and of [`OpContext::check`].
     pub fn open(backend: B, cx: &OpContext, request: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         request.check()?;
         cx.check().map_err(|error| error.or_path(&request.path))?;

@@ -53,7 +53,7 @@ pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) ->
 ///
 /// # Errors
 ///
-/// Those of [`read`].
+/// The errors of [`read`].
 ///
 /// ```
 /// use vfs_core::window::{LineIndex, read_indexed};
@@ -103,7 +103,7 @@ fn read_source(
 ///
 /// # Errors
 ///
-/// Those of [`read`].
+/// The errors of [`read`].
 pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let read = || {
         check(request)?;

@@ -83,7 +83,7 @@ mod tests {
         let (change, _) =
             delete(&files, &OpContext::new(), &DeleteRequest::new(path("/a/b/c"))).expect("it can be deleted");
         let after = files.with(change);
-        assert_eq!(after.find(&path("/a")).expect_err("it is gone").kind(), ErrorKind::NotFound);
+        assert_eq!(after.find(&path("/a")).expect_err("it was deleted").kind(), ErrorKind::NotFound);
         assert!(matches!(after.find(&path("/")), Ok(Entry::Directory)));
     }
 

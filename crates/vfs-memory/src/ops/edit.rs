@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(fixture::contents(&edited), [("/f".into(), "one\n2\n".into())]);
         assert_eq!((result.occurrences, result.size), (1, 6));
         assert_eq!(&result.version, fixture::file("one\n2\n").version());
-        assert!(result.diff.expect("it was asked for").contains("-two\n+2\n"));
+        assert!(result.diff.expect("a diff was requested").contains("-two\n+2\n"));
         let info = edited.get(&path("/f")).expect("it is there").info(path("/f"));
         assert_eq!(info.created_at, Some(fixture::CREATED_AT));
         assert!(info.modified_at > info.created_at);

@@ -160,8 +160,8 @@ impl StateBackend {
             let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
         };
-        let tell = |session: &Session, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
-        let (change, result) = self.session.update(cx, compute, tell)?;
+        let to_events = |session: &Session, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
+        let (change, result) = self.session.update(cx, compute, to_events)?;
         let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
         Ok(((!change.is_empty()).then_some(update), result))
     }

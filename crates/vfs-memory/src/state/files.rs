@@ -84,7 +84,7 @@ impl FilesState {
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert); the state is then unchanged.
+    /// The errors of [`insert`](Self::insert); the state is then unchanged.
     pub fn merge(&mut self, update: FilesUpdate) -> Result<()> {
         let change: MapChange = update
             .into_iter()
@@ -101,7 +101,7 @@ impl FilesState {
     ///
     /// # Errors
     ///
-    /// Those of [`merge`](Self::merge).
+    /// The errors of [`merge`](Self::merge).
     pub fn apply(&self, update: FilesUpdate) -> Result<Self> {
         let mut state = self.clone();
         state.merge(update)?;

@@ -85,7 +85,7 @@ fn both_forms_and_any_bytes_survive_a_checkpoint() {
 #[test]
 fn a_decoding_error_names_the_key() {
     let file = json!({"content": "x", "created_at": "2025-01-15T10:30:00Z", "modified_at": "2025-01-15T10:30:00Z"});
-    let spelled = |encoding: &str, content: Value| {
+    let encoded = |encoding: &str, content: Value| {
         let mut file = file.clone();
         file["encoding"] = encoding.into();
         file["content"] = content;
@@ -99,9 +99,9 @@ fn a_decoding_error_names_the_key() {
         (json!({"/half": {"created_at": "2025-01-15T10:30:00Z"}}), "/half"),
         (json!({"/when": {"content": "x", "created_at": "yesterday"}}), "/when"),
         (json!({"/null": null}), "/null"),
-        (json!({"/number": spelled("utf-8", 7.into())}), "/number"),
-        (json!({"/base64": spelled("base64", "%".into())}), "/base64"),
-        (json!({"/legacy": spelled("latin-1", "x".into())}), "/legacy"),
+        (json!({"/number": encoded("utf-8", 7.into())}), "/number"),
+        (json!({"/base64": encoded("base64", "%".into())}), "/base64"),
+        (json!({"/legacy": encoded("latin-1", "x".into())}), "/legacy"),
     ] {
         let error = serde_json::from_str::<FilesState>(&files.to_string()).expect_err(names).to_string();
         assert!(error.contains(names) && error.len() < 2048, "{error}");

@@ -25,7 +25,7 @@ fn all(files: &dyn Backend) -> Events {
     watch(files, WatchRequest::default())
 }
 
-/// Every event that has happened by now: an operation tells before it returns.
+/// Returns all events so far: an operation sends its events before it returns.
 fn drain(events: &mut Events) -> Vec<WatchEvent> {
     std::iter::from_fn(|| events.next().now_or_never())
         .map(|event| event.expect("it does not end").expect("it does not fail"))
@@ -278,13 +278,13 @@ fn lost_events_are_reported_as_overflow() {
 #[test]
 fn a_stream_ends_on_cancellation_and_frees_its_memory_when_dropped() {
     let files = MemoryBackend::new();
-    let held = Arc::new(());
-    let left: Weak<()> = Arc::downgrade(&held);
-    let cx = OpContext::new().with_extension(held);
+    let extension = Arc::new(());
+    let left: Weak<()> = Arc::downgrade(&extension);
+    let cx = OpContext::new().with_extension(extension);
     let mut events = files.as_watch().expect("it has a feed").watch(cx.clone(), WatchRequest::default());
     assert!(events.next().now_or_never().is_none());
     let waiting = std::thread::spawn(move || {
-        let error = block_on(events.next()).expect("it is told").expect_err("it is over");
+        let error = block_on(events.next()).expect("there is a last item").expect_err("it is an error");
         assert!(block_on(events.next()).is_none());
         (error, events)
     });

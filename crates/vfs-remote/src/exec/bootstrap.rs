@@ -13,7 +13,7 @@ use crate::exec::Invocation;
 /// The left side of the pipeline reads the client's standard input as long as the client runs. It copies the script's
 /// input, and closes the pipe only at the line `go`, so that input which breaks off never looks complete to the script.
 /// The left side exits at the line `bye`, which the client sends when the script has ended. If the input ends before
-/// that line, the client is gone, and the left side ends the process group. The right side runs the script, and
+/// that line, the client has exited, and the left side ends the process group. The right side runs the script, and
 /// discards the message that its shell prints about a script which a signal ended.
 ///
 /// The text has no single quotes, newlines, `!` or doubled backslashes, so that every usual login shell, csh and fish

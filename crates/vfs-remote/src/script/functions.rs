@@ -16,7 +16,7 @@ pub(crate) use self::changing::{AT_ONCE, CHANGE, PUT, STEP_BY_STEP};
 pub(crate) use self::moving::TRANSFER;
 pub(crate) use self::removing::REMOVE;
 
-/// Beginning of every script. The text is the same for all scripts, as a shell may read it before the script is known.
+/// Beginning of every script. The text is the same for all scripts, as a shell may read it before the script is chosen.
 pub(crate) const BEGIN: &str = r#"LC_ALL=C
 TZ=UTC0
 export LC_ALL TZ

@@ -113,7 +113,7 @@ impl Place {
         Target::new(Arc::new(files))
             .with_host_marker("vfs-laws-")
             .with_links(Arc::new(links))
-            .holding((root, self.clone()))
+            .with_guard((root, self.clone()))
     }
 
     /// Returns every law of files as a trial.

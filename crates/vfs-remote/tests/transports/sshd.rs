@@ -52,14 +52,14 @@ impl Sshd {
     }
 
     pub(crate) fn config(&self) -> SshConfig {
-        let known = self.path("known").display().to_string();
+        let known_hosts = self.path("known").display().to_string();
         SshConfig::new("127.0.0.1")
             .port(self.port)
             .identity_file(self.path("user"))
             .config_file("none")
             .host_keys(HostKeys::Known)
             .connect_timeout(HANG_TIMEOUT)
-            .option("UserKnownHostsFile", format!("\"{known}\""))
+            .option("UserKnownHostsFile", format!("\"{known_hosts}\""))
             .option("GlobalKnownHostsFile", "none")
     }
 

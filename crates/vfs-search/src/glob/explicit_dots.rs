@@ -1,4 +1,4 @@
-//! Explicit-dot matcher: a leading dot of a name matches only a dot that the glob spells.
+//! Explicit-dot matcher: a leading dot of a name matches only a literal dot in the glob.
 
 use super::compile::TextMatcher;
 use super::hidden_override::mark_leading_dot;
@@ -6,7 +6,7 @@ use super::parse::{GlobError, Part};
 
 /// Matches paths in which the leading dot of each name is replaced by a NUL, which occurs in neither globs nor paths.
 ///
-/// Wildcards do not match a NUL, so only a dot that is spelled at the start of a segment matches the replaced one.
+/// Wildcards do not match a NUL, so only a literal dot at the start of a segment matches the replaced one.
 #[derive(Debug, Clone)]
 pub(super) struct ExplicitDotMatcher {
     matcher: TextMatcher,

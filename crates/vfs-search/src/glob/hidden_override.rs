@@ -129,10 +129,10 @@ fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
     })
 }
 
-/// Returns a segment that matches names whose leading dot is replaced by a separator, or `None` if the segment does
-/// not spell a leading dot.
+/// Returns a segment that matches names whose leading dot is replaced by a separator, or `None` if the segment has
+/// no literal leading dot.
 ///
-/// Neither `*` nor `?` nor a class matches a separator, so only a dot that is spelled matches the replaced one.
+/// Neither `*` nor `?` nor a class matches a separator, so only a literal dot matches the replaced one.
 pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
     if let [Part::Literal(text), rest @ ..] = segment {
         let text = text.strip_prefix('.')?;

@@ -21,9 +21,9 @@ use crate::walk::visibility::Visibility;
 /// # Behaviour
 ///
 /// * Entries are sorted by the bytes of the full path. Only directories that the pattern can reach are listed; if it
-///   spells out the names in a directory, these are looked up instead.
+///   has literal names for a directory, these are looked up instead.
 /// * Hidden and ignored entries are left out unless the request includes them, and those that the walk encounters are
-///   counted in `skipped`. A hidden name is found if the pattern spells its leading dot: `.env*` finds `.env`, `*`
+///   counted in `skipped`. A hidden name is found if the pattern has a literal leading dot: `.env*` finds `.env`, `*`
 ///   does not. With [`HiddenNames::Spelled`](vfs_core::search::HiddenNames::Spelled), a pattern without a `/` is
 ///   matched in hidden directories, too.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.

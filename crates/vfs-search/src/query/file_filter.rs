@@ -73,7 +73,7 @@ impl FileFilter {
     }
 }
 
-/// Parses a glob. One that excludes matches hidden names whether or not it spells their dots.
+/// Parses a glob. One that excludes matches hidden names whether or not it has literal dots.
 fn parse_glob(text: &str, hidden: HiddenNames) -> Result<(GlobEffect, GlobPattern)> {
     let (effect, pattern) = match text.strip_prefix('!') {
         Some(pattern) => (GlobEffect::Exclude, GlobPattern::new(pattern)?),

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_stripped_and_lone_carriage_returns_kept() {
+    fn endings_are_stripped_and_lone_carriage_returns_are_preserved() {
         for (line, expected) in
             [("a\n", "a"), ("a\r\n", "a"), ("a", "a"), ("a\r", "a\r"), ("\n", ""), ("\r\n", ""), ("a\r\r\n", "a\r")]
         {

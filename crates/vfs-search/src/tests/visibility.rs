@@ -35,7 +35,7 @@ fn hidden_names_and_git_are_found_only_on_request() {
 }
 
 #[test]
-fn a_dot_that_a_glob_spells_includes_the_name() {
+fn a_literal_dot_in_a_glob_includes_the_name() {
     let files =
         ["/.env", "/.env.d/x", "/.github/.ci/a.yml", "/.github/a.yml", "/.x/.env", "/a", "/d/.env", "/d/.github/b.yml"];
     let tree = TestTree::new(files.map(|path| (path, "")));
@@ -84,7 +84,7 @@ fn a_dot_that_a_glob_spells_includes_the_name() {
 }
 
 #[test]
-fn spelled_dots_alone_match_hidden_names() {
+fn only_literal_dots_match_hidden_names() {
     let files = ["/.a/.b/x", "/.a/.x", "/.a/x", "/.env", "/.env.d/y", "/a.env", "/d/.a/x", "/d/.env", "/d/e/x", "/x"];
     let tree = TestTree::new(files.map(|path| (path, "")));
     for (pattern, expected, hidden) in [
@@ -102,7 +102,7 @@ fn spelled_dots_alone_match_hidden_names() {
         ("{,a}.env", &["/.env", "/a.env", "/d/.env"], 1),
         ("{.x,y}", &["/.a/.x", "/.env.d/y"], 2),
         ("**", &["/.a/.b/x", "/.a/x", "/.env.d/y", "/a.env", "/d/.a/x", "/d/e/x", "/x"], 3),
-        // With a `/`: only if the component of the pattern spells the dot.
+        // With a `/`: only if the component of the pattern has a literal dot.
         ("**/*", &["/a.env", "/d/e/x", "/x"], 5),
         ("**/x", &["/d/e/x", "/x"], 5),
         ("/x", &["/x"], 0),
@@ -136,7 +136,7 @@ fn spelled_dots_alone_match_hidden_names() {
 }
 
 #[test]
-fn with_spelled_dots_ignore_files_only_exclude() {
+fn with_literal_dots_ignore_files_only_exclude() {
     let tree = TestTree::new([
         ("/.gitignore", "!.env\n.cache/\n"),
         ("/.env", ""),
@@ -164,7 +164,7 @@ fn many_alternatives_include_hidden_names_as_few_do() {
     let too_many = format!("{}.x", "{a/,b/}".repeat(13));
     let error = find(&tree, &GlobRequest::new(&too_many)).expect_err("there are too many expansions");
     assert!(error.kind() == ErrorKind::InvalidPattern && error.message().contains("start with a dot"), "{error}");
-    find(&tree, &GlobRequest::new(too_many.replace(".x", "x"))).expect("no dot is spelled");
+    find(&tree, &GlobRequest::new(too_many.replace(".x", "x"))).expect("there is no literal dot");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The serving process forks a *supervisor*. The supervisor creates the *program*, which prepares itself in the supervisor's
 //! memory while the supervisor is suspended (`vfork(2)`), and then executes. The supervisor stays: it adopts every
 //! descendant of the program that loses its parent, reports how the program exited, and terminates all of them on request or
-//! when the serving process is gone.
+//! when the serving process has exited.
 //!
 //! # Why this is sound
 //!
@@ -57,7 +57,7 @@ pub(super) struct ForkPlan<'a> {
     pub(super) control: RawFd,
     /// Pipe on which the supervisor reports how the program exited.
     pub(super) status: RawFd,
-    /// Readable once the serving process is gone.
+    /// Readable once the serving process has exited.
     pub(super) host: RawFd,
     /// Milliseconds between `SIGTERM` and `SIGKILL`.
     pub(super) grace: i64,
@@ -124,7 +124,7 @@ fn write_record(to: RawFd, record: StatusRecord) {
     }
 }
 
-/// Closes the descriptors from `first` on except [`started`](ForkPlan::started). The end of that pipe tells the serving
+/// Closes the descriptors from `first` on except [`started`](ForkPlan::started). The end of that pipe shows the serving
 /// process that no copy of another descriptor is left, so it is closed last, by a separate call.
 fn close_all_but_started(plan: &ForkPlan<'_>, first: RawFd) {
     close_range(first, plan.started.saturating_sub(1), 0);

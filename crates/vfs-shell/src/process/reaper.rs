@@ -1,6 +1,6 @@
 //! Thread that waits for supervisors, so that none stays behind as a zombie.
 //!
-//! The thread belongs to the process and not to a runtime, since a command may end after its runtime is gone.
+//! The thread belongs to the process and not to a runtime, since a command may end after its runtime was shut down.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -91,7 +91,7 @@ impl Reaper {
 }
 
 impl WatchedSupervisor {
-    /// Reaps the supervisor and returns whether it is gone.
+    /// Reaps the supervisor and returns whether it no longer exists.
     fn reap(&self) -> bool {
         match rustix::process::waitid(
             WaitId::PidFd(self.supervisor.as_fd()),
@@ -101,7 +101,7 @@ impl WatchedSupervisor {
             // A supervisor exits by itself once no process is left. A killed one leaves the program's group behind.
             Ok(Some(status)) if !status.exited() => {
                 if let Some(program) = Pid::from_raw(self.program.load(Ordering::Acquire)) {
-                    let _gone = rustix::process::kill_process_group(program, Signal::KILL);
+                    let _ignored = rustix::process::kill_process_group(program, Signal::KILL);
                 }
                 true
             }

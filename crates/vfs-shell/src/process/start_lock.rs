@@ -3,7 +3,7 @@
 //! A forked copy of this process has copies of all its descriptors, until it closes them or executes. If one of them is a
 //! file that was being written at that moment, the file stays open for writing that much longer, and executing it fails with
 //! `ETXTBSY`, even for a command that started after the write was done. So no process is started before the copies made for
-//! the previous one are gone.
+//! the previous one are closed.
 //!
 //! The same holds for the pipes of a command, which end when the last copy is closed: they are created under the lock.
 

@@ -20,11 +20,11 @@ impl Place {
 
     async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::shell::JobOutputResult {
         let request = JobOutputRequest::new(id.clone()).from(cursor).wait(HANG_TIMEOUT);
-        self.backend.shell().job_output(&OpContext::new(), request).await.expect("known")
+        self.backend.shell().job_output(&OpContext::new(), request).await.expect("the job exists")
     }
 
     async fn stop(&self, id: &JobId) -> JobInfo {
-        self.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(id.clone())).await.expect("known")
+        self.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(id.clone())).await.expect("the job exists")
     }
 
     /// Reads the whole output of a job and its exit.
@@ -49,7 +49,7 @@ async fn a_job_is_polled_from_a_cursor_until_it_ends() {
     let first = place.output(&id, 0).await;
     assert_eq!((first.output.as_str(), first.cursor, first.exit), ("one\n", 4, None));
     let nothing = JobOutputRequest::new(id.clone()).from(4);
-    let nothing = place.backend.shell().job_output(&OpContext::new(), nothing).await.expect("known");
+    let nothing = place.backend.shell().job_output(&OpContext::new(), nothing).await.expect("the job exists");
     assert_eq!((nothing.output.as_str(), nothing.cursor, nothing.exit), ("", 4, None));
     let running = place.jobs().await;
     assert!(matches!(&running[..], [job] if job.id == id && job.exit.is_none() && job.command.starts_with("echo one")));
@@ -123,8 +123,8 @@ async fn running_jobs_are_limited_and_old_ended_jobs_removed() {
     place.stop(&first).await;
     place.stop(&second).await;
     let third = place.begin("sleep 100").await;
-    let known: Vec<JobId> = place.jobs().await.into_iter().map(|job| job.id).collect();
-    assert_eq!(known, [second, third]);
+    let ids: Vec<JobId> = place.jobs().await.into_iter().map(|job| job.id).collect();
+    assert_eq!(ids, [second, third]);
     for unknown in [first, JobId::new("job-01"), JobId::new("job-99"), JobId::new(""), JobId::new("x".repeat(10_000))] {
         let error = place.backend.shell().stop_job(&OpContext::new(), StopJobRequest::new(unknown)).await;
         let error = error.expect_err("unknown");
@@ -140,7 +140,7 @@ async fn running_jobs_are_limited_and_old_ended_jobs_removed() {
         let ours = place.begin("sleep 100").await;
         place.stop(&ours).await;
     }
-    place.backend.shell().job_output(&another, JobOutputRequest::new(theirs)).await.expect("it is known");
+    place.backend.shell().job_output(&another, JobOutputRequest::new(theirs)).await.expect("the job exists");
     // A refused request takes no slot.
     for _ in 0..5 {
         place.try_run(ExecuteRequest::new("").background()).await.expect_err("refused");
@@ -157,7 +157,7 @@ async fn waiting_for_a_job_ends_with_the_context_and_with_the_time() {
     let error = place.backend.shell().job_output(&cx, request.clone()).await.expect_err("late");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     let short = JobOutputRequest::new(id).wait(Duration::from_millis(50));
-    let output = place.backend.shell().job_output(&OpContext::new(), short).await.expect("known");
+    let output = place.backend.shell().job_output(&OpContext::new(), short).await.expect("the job exists");
     assert_eq!((output.output.as_str(), output.exit), ("", None));
 }
 

@@ -66,7 +66,7 @@ async fn commands_inherit_no_descriptors_or_signal_state() {
     assert_eq!(lines[..4], ["0", "1", "2", "3"], "{lines:?}");
     let mask = |name: &str| {
         let mask = lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
-        u64::from_str_radix(mask.expect("it is told"), 16).expect("a mask")
+        u64::from_str_radix(mask.expect("the field exists"), 16).expect("a mask")
     };
     // The C library reserves signals 32 and 33: a process that it spawns may ignore them, and no process may change that.
     let own = 0b11 << 31;

@@ -71,17 +71,17 @@ async fn a_missing_shell_is_an_error_without_its_host_path() {
 
 #[tokio::test]
 async fn a_timeout_is_a_response_with_the_output_so_far() {
-    let is_told = |response: &ExecuteResponse| {
+    let has_output_so_far = |response: &ExecuteResponse| {
         response.output == "begun\n" && response.exit_code.is_none() && matches!(response.signal, Some(9 | 15))
     };
     let place = Place::new();
     for command in ["echo begun; sleep 1000; echo never", "echo begun; trap '' TERM; sleep 1000; sleep 1000"] {
-        place.timed_out(ExecuteRequest::new(command), is_told).await;
+        place.timed_out(ExecuteRequest::new(command), has_output_so_far).await;
     }
     let patient = Place::with(ShellConfig::new().grace(HANG_TIMEOUT));
     let cleans = ExecuteRequest::new("trap 'echo cleaned; exit 5' TERM; echo begun; sleep 1000 & wait");
     let cleaned = patient.timed_out(cleans, |response| response.output.starts_with("begun\n")).await;
-    assert_eq!((cleaned.output.as_str(), cleaned.exit_code), ("begun\ncleaned\n", Some(5)), "asked first: {cleaned:?}");
+    assert_eq!((cleaned.output.as_str(), cleaned.exit_code), ("begun\ncleaned\n", Some(5)), "TERM first: {cleaned:?}");
     // A request without a timeout gets the default one.
     for time in TIMES {
         let place = Place::with(ShellConfig::new().default_timeout(time));
@@ -91,7 +91,7 @@ async fn a_timeout_is_a_response_with_the_output_so_far() {
         }
         let response = answer.expect("it runs");
         assert!(response.timed_out && response.duration >= time, "{response:?}");
-        if is_told(&response) {
+        if has_output_so_far(&response) {
             return;
         }
     }
@@ -140,23 +140,23 @@ fn a_start_that_waits_for_a_thread_times_out_and_never_runs() {
 async fn orphans_are_killed_or_detached_by_policy() {
     let (end, keep) = (Place::new(), Place::with(ShellConfig::new().orphan_policy(OrphanPolicy::Detach)));
     // The orphan waits for an event that happens only after the call has returned.
-    let command = "exec 9>held; { until [ -e go ]; do sleep 0.02; done; touch late; } >/dev/null 2>&1 & echo done";
-    for (place, is_kept) in [(&end, false), (&keep, true)] {
+    let command = "exec 9>hold; { until [ -e go ]; do sleep 0.02; done; touch late; } >/dev/null 2>&1 & echo done";
+    for (place, is_detached) in [(&end, false), (&keep, true)] {
         let hold = place.hold();
         let response = place.sh(command).await;
         assert_eq!((response.output.as_str(), response.exit_code), ("done\n", Some(0)));
-        if is_kept {
-            assert!(hold.is_held(), "it goes on");
+        if is_detached {
+            assert!(hold.is_open(), "it goes on");
         } else {
             hold.released().await;
         }
         std::fs::write(place.host("go"), "").expect("written");
         hold.released().await;
-        assert_eq!(place.host("late").exists(), is_kept);
+        assert_eq!(place.host("late").exists(), is_detached);
     }
     // An orphan that holds an output open does not delay the call, and one that exits soon is not cut short.
-    let held = keep.sh("sleep 100 & echo done").await;
-    assert_eq!(held.output, "done\n");
+    let response = keep.sh("sleep 100 & echo done").await;
+    assert_eq!(response.output, "done\n");
     let mut ending = String::new();
     for _ in 0..ATTEMPTS {
         ending = end.sh("{ sleep 0.01; echo late; } & echo done").await.output;

@@ -13,12 +13,12 @@ async fn the_full_output_file_has_every_byte() {
     let place = Place::new();
     let command = r"printf 'a\377\n'; echo err >&2; i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done";
     let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(100)).await;
-    let file = response.full_output.expect("asked for");
+    let file = response.full_output.expect("requested");
     assert!(response.truncated && file.parent() == Some(path("/.outputs")), "{file}");
     let written = fs::read(place.host(file.relative())).expect("it is there");
     assert_eq!(written.len() as u64, response.output_bytes);
     assert!(written.starts_with(b"a\xff\nerr\n0\n1\n") && written.ends_with(b"\n19999\n"));
-    let again = place.run(ExecuteRequest::new("echo short").keep_full_output()).await.full_output.expect("asked for");
+    let again = place.run(ExecuteRequest::new("echo short").keep_full_output()).await.full_output.expect("requested");
     assert_eq!(place.backend.read_text(again.as_str()).await.expect("it is there"), "short\n");
     assert_ne!(file, again);
     assert_eq!(place.sh("echo none").await.full_output, None);
@@ -28,11 +28,11 @@ async fn the_full_output_file_has_every_byte() {
 async fn a_job_writes_a_full_output_file() {
     let place = Place::new();
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
-    let (id, file) = (response.job.expect("a job"), response.full_output.expect("asked for"));
+    let (id, file) = (response.job.expect("a job"), response.full_output.expect("requested"));
     let shell = place.backend.shell();
     let wait = vfs_core::shell::JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT);
-    shell.job_output(&OpContext::new(), wait).await.expect("known");
-    shell.stop_job(&OpContext::new(), vfs_core::shell::StopJobRequest::new(id)).await.expect("known");
+    shell.job_output(&OpContext::new(), wait).await.expect("the job exists");
+    shell.stop_job(&OpContext::new(), vfs_core::shell::StopJobRequest::new(id)).await.expect("the job exists");
     assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
 }
 
@@ -40,11 +40,11 @@ async fn a_job_writes_a_full_output_file() {
 async fn the_full_output_file_grows_while_the_command_runs() {
     let place = Place::new();
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
-    let file = response.full_output.expect("asked for");
+    let file = response.full_output.expect("requested");
     until("it is written", || fs::read(place.host(file.relative())).expect("it is there") == b"begun\n").await;
     assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
     let stop = vfs_core::shell::StopJobRequest::new(response.job.expect("a job"));
-    place.backend.shell().stop_job(&OpContext::new(), stop).await.expect("known");
+    place.backend.shell().stop_job(&OpContext::new(), stop).await.expect("the job exists");
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_file_at_the_output_directory_is_an_error() {
 async fn missing_directories_of_the_output_file_are_created() {
     let place = Place::with(ShellConfig::new().full_output_directory(path("/var/log/outputs")));
     for _ in 0..2 {
-        let file = place.run(ExecuteRequest::new("echo out").keep_full_output()).await.full_output.expect("asked for");
+        let file = place.run(ExecuteRequest::new("echo out").keep_full_output()).await.full_output.expect("requested");
         assert_eq!(file.parent(), Some(path("/var/log/outputs")));
         assert_eq!(fs::read_to_string(place.host(file.relative())).expect("it is there"), "out\n");
     }

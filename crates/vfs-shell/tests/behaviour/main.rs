@@ -99,11 +99,11 @@ impl Place {
         until(path, || self.host(path).exists()).await;
     }
 
-    /// Creates a FIFO at `held`, which commands open by `exec 9>held`.
+    /// Creates a FIFO at `hold`, which commands open by `exec 9>hold`.
     fn hold(&self) -> Hold {
-        rustix::fs::mknodat(CWD, self.host("held"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("it is new");
+        rustix::fs::mknodat(CWD, self.host("hold"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("it is new");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Hold(rustix::fs::open(self.host("held"), flags, Mode::empty()).expect("it is there"))
+        Hold(rustix::fs::open(self.host("hold"), flags, Mode::empty()).expect("it is there"))
     }
 }
 
@@ -116,7 +116,7 @@ fn was_too_busy<T>(answer: &Result<T, Error>) -> bool {
 struct Hold(OwnedFd);
 
 impl Hold {
-    fn is_held(&self) -> bool {
+    fn is_open(&self) -> bool {
         match rustix::io::read(&self.0, &mut [0; 1]) {
             Ok(read) => read > 0,
             Err(Errno::AGAIN) => true,
@@ -125,7 +125,7 @@ impl Hold {
     }
 
     async fn released(&self) {
-        until("all processes are gone", || !self.is_held()).await;
+        until("all processes have exited", || !self.is_open()).await;
     }
 }
 

@@ -105,7 +105,7 @@ async fn many_writes_of_any_size_lose_nothing() {
     let command = "i=0; while [ $i -lt 8000 ]; do printf %03000d $i; i=$((i+1)); done";
     let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(1_000)).await;
     assert_eq!(response.output_bytes, 8_000 * 3_000);
-    let file = std::fs::read(place.host(response.full_output.expect("asked for").relative())).expect("it is there");
+    let file = std::fs::read(place.host(response.full_output.expect("requested").relative())).expect("it is there");
     let expected: String = (0..8_000).map(|i| format!("{i:03000}")).collect();
     assert!(file == expected.as_bytes(), "{} bytes", file.len());
 }

@@ -114,7 +114,7 @@ async fn a_timeout_ends_a_command_whose_stream_is_not_polled() {
     for time in TIMES {
         let place = Place::new();
         let hold = place.hold();
-        let request = ExecuteRequest::new("exec 9>held; trap exit TERM; while :; do echo more; done").timeout(time);
+        let request = ExecuteRequest::new("exec 9>hold; trap exit TERM; while :; do echo more; done").timeout(time);
         let mut events = place.stream(request);
         if !matches!(events.next().await.expect("an item"), Ok(ExecuteEvent::Stdout(_))) {
             continue;

@@ -35,7 +35,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         needs: Needs::Nothing,
     },
     Command {
-        name: "ignores_being_asked",
+        name: "ignores_termination",
         script: "trap '' TERM HUP INT; echo begun; : >begun; while :; do sleep 1; done",
         processes: 1,
         needs: Needs::Nothing,
@@ -60,7 +60,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command { name: "floods", script: "echo begun; : >begun; yes & yes >&2", processes: 2, needs: Needs::Nothing },
     Command {
-        name: "floods_and_ignores_being_asked",
+        name: "floods_and_ignores_termination",
         script: "trap '' TERM; echo begun; : >begun; yes & yes >&2 & cat /dev/zero",
         processes: 3,
         needs: Needs::Nothing,

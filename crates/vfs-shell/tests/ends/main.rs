@@ -5,7 +5,7 @@
 //! (default 216), and `VFS_ENDS_BYTES` the amount of output printed through bounded memory (default 1,000,000,000).
 
 #![allow(clippy::disallowed_methods, reason = "processes are looked at from outside")]
-#![expect(clippy::print_stdout, reason = "what was measured is part of what this test tells")]
+#![expect(clippy::print_stdout, reason = "the measurements are part of the report of this test")]
 
 mod commands;
 mod marked;

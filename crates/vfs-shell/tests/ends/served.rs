@@ -26,7 +26,7 @@ const BALLAST: usize = 200_000_000;
 /// Commands whose serving process is killed, with the number of processes of each.
 const SERVED: &[(&str, &str, usize)] = &[
     ("a_command", "sleep 1000; sleep 1000", 2),
-    ("one_that_ignores_being_asked", "trap '' TERM HUP; sleep 1000; sleep 1000", 2),
+    ("one_that_ignores_termination", "trap '' TERM HUP; sleep 1000; sleep 1000", 2),
     (
         "a_daemon",
         "(setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' >/dev/null 2>&1 &); sleep 1000; sleep 1000",
@@ -97,11 +97,11 @@ fn killed_early() -> Result<(), Failed> {
 /// The limit on the size of files holds for a whole process, so the trial runs in one of its own.
 fn full_output_beyond_the_size_of_files() -> Result<(), Failed> {
     let output = again(&["print-too-much"]).wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() && said.starts_with("too_large") && said.contains("ulimit -f") {
+    let text = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && text.starts_with("too_large") && text.contains("ulimit -f") {
         return Ok(());
     }
-    Err(format!("{}: {said}", output.status).into())
+    Err(format!("{}: {text}", output.status).into())
 }
 
 /// Part of the trial that runs in the child process.
@@ -122,8 +122,8 @@ fn light() -> Result<(), Failed> {
     let there = mark.wait_until_there(2);
     let supervisors = marked::children_of(serving.id());
     let result = marked::wait_until("its memory is still its own", || {
-        let held = supervisors.iter().map(|pid| memory_of(&pid.to_string(), "RssAnon:"));
-        held.filter(|&bytes| bytes > LIGHT).map(|bytes| bytes.to_string()).collect()
+        let sizes = supervisors.iter().map(|pid| memory_of(&pid.to_string(), "RssAnon:"));
+        sizes.filter(|&bytes| bytes > LIGHT).map(|bytes| bytes.to_string()).collect()
     });
     let killed = serving.kill();
     serving.wait()?;
@@ -136,10 +136,10 @@ fn light() -> Result<(), Failed> {
 fn memory(kind: &str) -> Result<(), Failed> {
     let bytes = std::env::var("VFS_ENDS_BYTES").unwrap_or_else(|_| "1000000000".to_owned());
     let output = again(&["print", kind, &bytes]).wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let mut numbers = told.split_whitespace().map(str::parse::<u64>);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(printed)), Some(Ok(peak))) = (numbers.next(), numbers.next()) else {
-        return Err(format!("it told {told:?}").into());
+        return Err(format!("unexpected output: {text:?}").into());
     };
     println!("{kind}: {printed} bytes printed, {peak} bytes of memory at the peak");
     if printed.to_string() == bytes && peak < MOST_MEMORY {
@@ -210,7 +210,7 @@ async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
             let request = ExecuteRequest::new(format!("head -c {bytes} /dev/zero | head -c 100000000"));
             let request = request.timeout(Duration::from_secs(600));
             let response = shell.execute(&cx, request.keep_full_output()).await.expect("it runs");
-            let file = response.full_output.expect("asked for");
+            let file = response.full_output.expect("requested");
             let file = place.directory.path().join(file.relative());
             let written = fs::metadata(file).expect("it is there").len();
             assert_eq!(written, response.output_bytes);
@@ -233,7 +233,7 @@ async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
             let mut cursor = 0;
             loop {
                 let wait = vfs_core::shell::JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(1));
-                let output = shell.job_output(&cx, wait).await.expect("known");
+                let output = shell.job_output(&cx, wait).await.expect("the job exists");
                 cursor = output.cursor;
                 if output.exit.is_some() {
                     return cursor;
@@ -251,6 +251,6 @@ fn peak() -> u64 {
 /// Returns one figure of the kernel about a process, in bytes.
 fn memory_of(process: &str, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is there");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field exists");
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("a number") * 1024
 }

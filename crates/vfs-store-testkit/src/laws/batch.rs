@@ -7,19 +7,19 @@ use super::StoreTarget;
 use super::steps::{all_done, all_refused, at, copy, delete, key, noise, nothing_below, path, put, rename, value};
 
 store_laws! { "batch":
-    "SB1" Batch writes_are_made_in_their_order,
-    "SB2" Batch a_batch_tells_what_is_there_for_each_write,
-    "SB3" Batch nothing_is_made_where_something_is_refused,
-    "SB4" Batch what_is_not_there_cannot_be_moved_copied_or_deleted,
-    "SB5" Batch a_batch_of_nothing_is_made,
+    "SB1" Batch writes_are_applied_in_order,
+    "SB2" Batch a_batch_returns_the_metadata_of_each_write,
+    "SB3" Batch a_refused_write_refuses_the_whole_batch,
+    "SB4" Batch a_missing_value_cannot_be_moved_copied_or_deleted,
+    "SB5" Batch an_empty_batch_is_applied,
     "SB6" Batch a_batch_may_be_large,
     "SB7" Batch values_of_a_batch_may_be_large,
     "SB8" Batch a_value_may_be_written_more_than_once,
-    "SB9" BatchAndChanges a_refused_batch_is_not_told,
+    "SB9" BatchAndChanges a_refused_batch_is_not_recorded,
 }
 
 /// A later write sees the effect of an earlier one.
-async fn writes_are_made_in_their_order(t: &StoreTarget) -> LawResult {
+async fn writes_are_applied_in_order(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b"]).await?;
     let writes = vec![
         put("/c", "new"),
@@ -39,7 +39,7 @@ async fn writes_are_made_in_their_order(t: &StoreTarget) -> LawResult {
 }
 
 /// The outcome has one result for each write, in order; that of a removal is the removed value.
-async fn a_batch_tells_what_is_there_for_each_write(t: &StoreTarget) -> LawResult {
+async fn a_batch_returns_the_metadata_of_each_write(t: &StoreTarget) -> LawResult {
     let a = t.put("/a", "content of a").await?;
     let b = t.put("/b", "b").await?;
     let writes =
@@ -55,7 +55,7 @@ async fn a_batch_tells_what_is_there_for_each_write(t: &StoreTarget) -> LawResul
 }
 
 /// If any condition or write is refused, every value stays as it was, with its times and version.
-async fn nothing_is_made_where_something_is_refused(t: &StoreTarget) -> LawResult {
+async fn a_refused_write_refuses_the_whole_batch(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
     let before = t.state().await?;
     let good = || vec![put("/a", "changed"), delete("/b"), rename("/d/x", "/e"), copy("/a", "/f"), put("/g", "new")];
@@ -89,7 +89,7 @@ async fn nothing_is_made_where_something_is_refused(t: &StoreTarget) -> LawResul
 }
 
 /// The refusal names the missing source. A value that an earlier write of the batch removed is missing too.
-async fn what_is_not_there_cannot_be_moved_copied_or_deleted(t: &StoreTarget) -> LawResult {
+async fn a_missing_value_cannot_be_moved_copied_or_deleted(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/d/x"]).await?;
     let before = t.state().await?;
     let missing = [
@@ -113,7 +113,7 @@ async fn what_is_not_there_cannot_be_moved_copied_or_deleted(t: &StoreTarget) ->
 }
 
 /// The conditions of an empty batch are still checked.
-async fn a_batch_of_nothing_is_made(t: &StoreTarget) -> LawResult {
+async fn an_empty_batch_is_applied(t: &StoreTarget) -> LawResult {
     assert_eq!(t.batch(&[], vec![]).await?, BatchOutcome::Applied(vec![]));
     let stored = t.put("/a", "x").await?;
     let version = Precondition::Version(stored.version.clone());
@@ -192,7 +192,7 @@ async fn a_value_may_be_written_more_than_once(t: &StoreTarget) -> LawResult {
 }
 
 /// A refused batch leaves no record, and the next change has the next sequence number.
-async fn a_refused_batch_is_not_told(t: &StoreTarget) -> LawResult {
+async fn a_refused_batch_is_not_recorded(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
     let changes = t.store.as_changes().expect("the law needs it");
     let before = changes.last_sequence(&key("/a").namespace).await?;

@@ -9,18 +9,18 @@ use super::following::records_after;
 use super::steps::{all_done, copy, delete, done, home, key, path, put, refused, rename, value};
 
 store_laws! { "changes":
-    "SC1" Changes a_namespace_begins_at_nought,
-    "SC2" Changes each_change_is_told_as_what_it_is,
-    "SC3" Changes what_was_not_made_is_not_told,
-    "SC4" BatchAndChanges a_batch_is_told_in_its_order,
+    "SC1" Changes a_namespace_begins_at_zero,
+    "SC2" Changes each_change_is_recorded_with_its_kind,
+    "SC3" Changes a_refused_change_is_not_recorded,
+    "SC4" BatchAndChanges the_writes_of_a_batch_are_recorded_in_order,
     "SC5" Changes changes_are_numbered_without_gaps,
-    "SC6" Changes a_page_has_no_more_than_asked_for,
-    "SC7" Changes at_the_end_there_is_nothing,
-    "SC8" BatchAndChanges the_newest_4096_are_remembered,
-    "SC9" Changes the_same_content_again_is_told,
+    "SC6" Changes a_page_has_no_more_records_than_requested,
+    "SC7" Changes after_the_last_change_there_are_no_records,
+    "SC8" BatchAndChanges the_newest_4096_are_retained,
+    "SC9" Changes putting_the_same_content_again_is_recorded,
 }
 
-async fn a_namespace_begins_at_nought(t: &StoreTarget) -> LawResult {
+async fn a_namespace_begins_at_zero(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     assert_eq!(changes.last_sequence(&home()).await?, Sequence(0));
     assert_eq!(records_after(&*t.store, &home(), 0, 10).await?, []);
@@ -40,7 +40,7 @@ fn describe(record: &ChangeRecord) -> (&'static str, &VfsPath, Option<&StoredMet
 }
 
 /// A value is created, replaced and removed; each record has its metadata.
-async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
+async fn each_change_is_recorded_with_its_kind(t: &StoreTarget) -> LawResult {
     let created = t.put("/d/a", "one").await?;
     let changed = t.put("/d/a", "two").await?;
     let other = t.put("/d/a\n%", "other").await?;
@@ -62,7 +62,7 @@ async fn each_change_is_told_as_what_it_is(t: &StoreTarget) -> LawResult {
 }
 
 /// Refused puts and deletes leave no trace.
-async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
+async fn a_refused_change_is_not_recorded(t: &StoreTarget) -> LawResult {
     t.put("/a", "x").await?;
     let wrong = Precondition::Version("no version".into());
     for expected in [&wrong, &Precondition::Absent] {
@@ -81,7 +81,7 @@ async fn what_was_not_made_is_not_told(t: &StoreTarget) -> LawResult {
 }
 
 /// There is one record for each write; a copy is a put, and a move is one record with both paths.
-async fn a_batch_is_told_in_its_order(t: &StoreTarget) -> LawResult {
+async fn the_writes_of_a_batch_are_recorded_in_order(t: &StoreTarget) -> LawResult {
     t.put("/a", "a").await?;
     t.put("/b", "b").await?;
     let writes = vec![
@@ -131,7 +131,7 @@ async fn changes_are_numbered_without_gaps(t: &StoreTarget) -> LawResult {
 }
 
 /// From every sequence number and with every limit, the pages have the same changes.
-async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
+async fn a_page_has_no_more_records_than_requested(t: &StoreTarget) -> LawResult {
     for n in 0..12 {
         t.put(&format!("/{n}"), "x").await?;
     }
@@ -145,7 +145,7 @@ async fn a_page_has_no_more_than_asked_for(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
+async fn after_the_last_change_there_are_no_records(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for n in 0..3 {
         let end = changes.last_sequence(&home()).await?;
@@ -162,7 +162,7 @@ async fn at_the_end_there_is_nothing(t: &StoreTarget) -> LawResult {
 
 /// A subscriber that is further behind gets all changes, or the sequence from which to continue. No change is lost
 /// silently.
-async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
+async fn the_newest_4096_are_retained(t: &StoreTarget) -> LawResult {
     let changes = t.store.as_changes().expect("the law needs it");
     for round in 0..10 {
         let write = |n| Write::Put(path(&format!("/d/{n}")), value(format!("{round}")));
@@ -187,7 +187,7 @@ async fn the_newest_4096_are_remembered(t: &StoreTarget) -> LawResult {
 }
 
 /// A put of the same content may change the times of the value.
-async fn the_same_content_again_is_told(t: &StoreTarget) -> LawResult {
+async fn putting_the_same_content_again_is_recorded(t: &StoreTarget) -> LawResult {
     t.put("/a", "same").await?;
     t.put("/a", "same").await?;
     let records = records_after(&*t.store, &home(), 0, 10).await?;

@@ -9,9 +9,9 @@ use super::steps::{all_done, all_refused, at, delete, nothing_below, path, put, 
 
 store_laws! { "conditions":
     "SD1" Batch each_condition_holds_or_refuses,
-    "SD2" Batch nothing_below_is_about_what_is_below,
-    "SD3" Batch conditions_are_those_of_the_moment_before,
-    "SD4" Batch the_first_condition_that_does_not_hold_is_told,
+    "SD2" Batch nothing_below_covers_only_paths_below,
+    "SD3" Batch conditions_are_checked_before_the_first_write,
+    "SD4" Batch the_first_failed_condition_is_reported,
     "SD5" Batch the_same_path_may_be_named_again,
 }
 
@@ -49,7 +49,7 @@ async fn each_condition_holds_or_refuses(t: &StoreTarget) -> LawResult {
 }
 
 /// Neither the value at the path itself counts, nor paths that only share its beginning.
-async fn nothing_below_is_about_what_is_below(t: &StoreTarget) -> LawResult {
+async fn nothing_below_covers_only_paths_below(t: &StoreTarget) -> LawResult {
     t.put_each(&[
         "/d", "/dx/a", "/d-/a", "/d.a", "/d0/a", "/D/a", "/e/f/g", "/a_b", "/axb/c", "/%/y", "/p/q", "/p/q/r",
     ])
@@ -83,7 +83,7 @@ async fn nothing_below_is_about_what_is_below(t: &StoreTarget) -> LawResult {
 }
 
 /// The writes of the batch itself do not affect its conditions.
-async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult {
+async fn conditions_are_checked_before_the_first_write(t: &StoreTarget) -> LawResult {
     t.put("/a", "a").await?;
     let writes = vec![put("/b", "1"), put("/b", "2"), put("/d/x", "x"), rename("/a", "/d/a")];
     all_done(
@@ -98,7 +98,7 @@ async fn conditions_are_those_of_the_moment_before(t: &StoreTarget) -> LawResult
 }
 
 /// A failed condition is reported before a write whose source is missing.
-async fn the_first_condition_that_does_not_hold_is_told(t: &StoreTarget) -> LawResult {
+async fn the_first_failed_condition_is_reported(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x"]).await?;
     let wrong = [at("/a", Precondition::Absent), at("/b", Precondition::Absent), nothing_below("/d")];
     for (first, refused) in [(0, "/a"), (1, "/b"), (2, "/d")] {

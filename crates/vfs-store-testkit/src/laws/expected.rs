@@ -8,13 +8,13 @@ use super::StoreTarget;
 use super::steps::{done, key, path, refused, value};
 
 store_laws! { "expected":
-    "SE1" Nothing a_put_is_made_where_what_is_there_is_expected,
-    "SE2" Nothing a_delete_is_made_where_what_is_there_is_expected,
+    "SE1" Nothing a_put_is_applied_if_its_precondition_holds,
+    "SE2" Nothing a_delete_is_applied_if_its_precondition_holds,
     "SE3" Nothing an_old_version_is_refused,
-    "SE4" Nothing no_text_but_the_version_itself_is_the_version,
-    "SE5" Nothing a_refusal_tells_what_is_there,
-    "SE6" Nothing the_same_content_again_is_a_change_that_is_made,
-    "SE7" Nothing what_is_expected_is_expected_of_that_path_alone,
+    "SE4" Nothing only_the_exact_version_matches,
+    "SE5" Nothing a_refusal_returns_the_metadata_of_the_value,
+    "SE6" Nothing putting_the_same_content_again_is_a_change,
+    "SE7" Nothing a_precondition_is_about_its_path_alone,
 }
 
 /// Returns all preconditions, with whether each holds without a value and with one.
@@ -30,7 +30,7 @@ async fn table(t: &StoreTarget) -> Result<Vec<(Precondition, bool, bool)>> {
     ])
 }
 
-async fn a_put_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> LawResult {
+async fn a_put_is_applied_if_its_precondition_holds(t: &StoreTarget) -> LawResult {
     for (expected, on_nothing, on_something) in table(t).await? {
         t.put("/there", "content").await?;
         // If each write has a version of its own, expect the newest one.
@@ -59,7 +59,7 @@ async fn newest(t: &StoreTarget, expected: Precondition, is_of_there: bool) -> R
 }
 
 /// A removal of a missing value is refused under any precondition.
-async fn a_delete_is_made_where_what_is_there_is_expected(t: &StoreTarget) -> LawResult {
+async fn a_delete_is_applied_if_its_precondition_holds(t: &StoreTarget) -> LawResult {
     for (expected, _, on_something) in table(t).await? {
         t.put("/there", "content").await?;
         let expected = newest(t, expected, on_something).await?;
@@ -89,7 +89,7 @@ async fn an_old_version_is_refused(t: &StoreTarget) -> LawResult {
 }
 
 /// A server must not interpret these texts as any version, several versions or something else.
-async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawResult {
+async fn only_the_exact_version_matches(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "content").await?;
     let version = stored.version.as_str();
     let texts = [
@@ -130,7 +130,7 @@ async fn no_text_but_the_version_itself_is_the_version(t: &StoreTarget) -> LawRe
 }
 
 /// A refusal returns the current metadata, so that a caller can retry without another read.
-async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
+async fn a_refusal_returns_the_metadata_of_the_value(t: &StoreTarget) -> LawResult {
     let mut last = t.put("/a", "0").await?;
     for content in ["1", "2", "3"] {
         let found = refused(t.store.put(&key("/a"), value("x"), &Precondition::Absent).await?).expect("it is there");
@@ -142,7 +142,7 @@ async fn a_refusal_tells_what_is_there(t: &StoreTarget) -> LawResult {
 }
 
 /// A put of the same content is a change like any other, with its times.
-async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> LawResult {
+async fn putting_the_same_content_again_is_a_change(t: &StoreTarget) -> LawResult {
     let stored = t.put("/a", "same").await?;
     let again = value("same").created_at(super::steps::moment(7));
     done(t.store.put(&key("/a"), again, &Precondition::Version(stored.version)).await?);
@@ -151,7 +151,7 @@ async fn the_same_content_again_is_a_change_that_is_made(t: &StoreTarget) -> Law
 }
 
 /// Values at paths above, below and next to the path do not count.
-async fn what_is_expected_is_expected_of_that_path_alone(t: &StoreTarget) -> LawResult {
+async fn a_precondition_is_about_its_path_alone(t: &StoreTarget) -> LawResult {
     t.put_each(&["/d/x/y", "/dx", "/d-x", "/D", "/d/x2"]).await?;
     for path in ["/d", "/d/x", "/d/x/y/z"] {
         done(t.store.put(&key(path), value("made"), &Precondition::Absent).await?);

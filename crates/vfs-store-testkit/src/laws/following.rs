@@ -11,10 +11,10 @@ use super::StoreTarget;
 use super::steps::{HANG_TIMEOUT, delete, done, home, key, list, path, value};
 
 store_laws! { "following":
-    "SF1" BatchAndChanges what_is_told_leads_to_what_is_there,
-    "SF2" Changes every_change_of_many_writers_is_told_once,
-    "SF3" BatchAndChanges batches_of_many_writers_are_told_together,
-    "SF4" Changes who_is_told_sees_what_was_told,
+    "SF1" BatchAndChanges applying_the_records_leads_to_the_stored_values,
+    "SF2" Changes every_change_of_many_writers_is_recorded_once,
+    "SF3" BatchAndChanges batches_of_many_writers_are_recorded_without_interleaving,
+    "SF4" Changes a_recorded_change_is_visible,
 }
 
 /// Returns all changes after `seen`, read in pages of `limit`, which must be well formed.
@@ -77,7 +77,7 @@ fn assert_leads_to(t: &StoreTarget, replica: BTreeMap<VfsPath, StoredMeta>, ther
 
 /// The records lead to the current state after any history of puts, deletes, moves and copies, alone and in batches,
 /// and from any point of it.
-async fn what_is_told_leads_to_what_is_there(t: &StoreTarget) -> LawResult {
+async fn applying_the_records_leads_to_the_stored_values(t: &StoreTarget) -> LawResult {
     let mut random = fastrand::Rng::with_seed(17);
     let mut state = BTreeMap::new();
     let mut seen = 0;
@@ -124,7 +124,7 @@ const TASKS: usize = 8;
 const ROUNDS: usize = 25;
 
 /// All subscribers see one order, without gaps at any moment, through each handle.
-async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult {
+async fn every_change_of_many_writers_is_recorded_once(t: &StoreTarget) -> LawResult {
     let followers: Vec<_> = (0..3)
         .map(|turn| {
             let store = t.handle(turn);
@@ -157,7 +157,7 @@ async fn every_change_of_many_writers_is_told_once(t: &StoreTarget) -> LawResult
 }
 
 /// The records of one batch are consecutive, with none of another batch between them.
-async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult {
+async fn batches_of_many_writers_are_recorded_without_interleaving(t: &StoreTarget) -> LawResult {
     let writers = (0..TASKS).map(|task| {
         let store = t.handle(task);
         tokio::spawn(async move {
@@ -190,7 +190,7 @@ async fn batches_of_many_writers_are_told_together(t: &StoreTarget) -> LawResult
 }
 
 /// A change with a record is visible to every read, and a visible change has a record.
-async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
+async fn a_recorded_change_is_visible(t: &StoreTarget) -> LawResult {
     let writer = t.handle(1);
     let task = tokio::spawn(async move {
         for n in 0..100 {
@@ -206,7 +206,7 @@ async fn who_is_told_sees_what_was_told(t: &StoreTarget) -> LawResult {
         for (sequence, record) in records_after(&*t.store, &home(), seen, 10).await? {
             seen = sequence.0;
             let ChangeRecord::Created(path, stored) = record else { panic!("{record:?} is not a change of this law") };
-            t.assert_same(&t.head(path.as_str()).await?.expect("the record says so"), &stored, "recorded");
+            t.assert_same(&t.head(path.as_str()).await?.expect("the record is of a value"), &stored, "recorded");
         }
     }
     task.await.expect("the task did not panic")

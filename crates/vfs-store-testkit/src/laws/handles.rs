@@ -11,15 +11,15 @@ use super::steps::{
 };
 
 store_laws! { "handles":
-    "SH1" Second what_one_handle_put_the_other_gets,
-    "SH2" Second what_one_handle_changed_the_other_lists,
-    "SH3" Second a_version_is_good_for_both_handles,
-    "SH4" BatchAndSecond conditions_know_of_the_other_handle,
-    "SH5" ChangesAndSecond both_handles_tell_of_the_same_changes,
+    "SH1" Second a_value_that_one_handle_put_is_read_by_the_other,
+    "SH2" Second a_change_by_one_handle_is_listed_by_the_other,
+    "SH3" Second a_version_is_valid_for_both_handles,
+    "SH4" BatchAndSecond conditions_cover_changes_of_the_other_handle,
+    "SH5" ChangesAndSecond both_handles_return_the_same_records,
 }
 
 /// An acknowledged value of any size is visible through the other handle at once.
-async fn what_one_handle_put_the_other_gets(t: &StoreTarget) -> LawResult {
+async fn a_value_that_one_handle_put_is_read_by_the_other(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 10, 1_200_000, 10].into_iter().enumerate() {
         let (one, other) = (t.handle(n), t.handle(n + 1));
         let stored = done(one.put(&key("/a"), value(noise(size, n as u64)), &Precondition::Any).await?);
@@ -37,7 +37,7 @@ async fn what_one_handle_put_the_other_gets(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_one_handle_changed_the_other_lists(t: &StoreTarget) -> LawResult {
+async fn a_change_by_one_handle_is_listed_by_the_other(t: &StoreTarget) -> LawResult {
     for n in 0..20 {
         let (one, other) = (t.handle(n), t.handle(n + 1));
         let at = Key::new(namespace(&format!("space/{n}")), path(&format!("/d{n}/x")));
@@ -51,7 +51,7 @@ async fn what_one_handle_changed_the_other_lists(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_version_is_good_for_both_handles(t: &StoreTarget) -> LawResult {
+async fn a_version_is_valid_for_both_handles(t: &StoreTarget) -> LawResult {
     let mut last = t.put("/a", "begin").await?;
     for n in 0..10 {
         let old = Precondition::Version(last.version.clone());
@@ -62,7 +62,7 @@ async fn a_version_is_good_for_both_handles(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
+async fn conditions_cover_changes_of_the_other_handle(t: &StoreTarget) -> LawResult {
     for n in 0..6 {
         let (one, other) = (t.handle(n), t.handle(n + 1));
         let (one, other) = (one.as_batch().expect("the law needs it"), other.as_batch().expect("the law needs it"));
@@ -78,7 +78,7 @@ async fn conditions_know_of_the_other_handle(t: &StoreTarget) -> LawResult {
 }
 
 /// The records have the same order and the same sequence numbers.
-async fn both_handles_tell_of_the_same_changes(t: &StoreTarget) -> LawResult {
+async fn both_handles_return_the_same_records(t: &StoreTarget) -> LawResult {
     for n in 0..20 {
         done(t.handle(n).put(&key(&format!("/{}", n % 3)), value(format!("{n}")), &Precondition::Any).await?);
         let other = t.handle(n + 1);

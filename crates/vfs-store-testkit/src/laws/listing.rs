@@ -11,15 +11,15 @@ use super::races::race;
 use super::steps::{done, key, path, value};
 
 store_laws! { "listing":
-    "SL1" Nothing a_listing_has_what_is_below_and_no_more,
+    "SL1" Nothing a_listing_has_only_the_values_below,
     "SL2" Nothing every_page_size_gives_the_same,
     "SL3" Nothing entries_are_in_the_order_of_bytes,
     "SL4" Nothing a_directory_may_have_the_path_of_a_value,
     "SL5" Nothing a_listing_of_nothing_is_empty,
-    "SL6" Nothing names_around_the_separator_are_told_apart,
+    "SL6" Nothing names_around_the_separator_are_distinguished,
     "SL7" Nothing more_than_a_server_gives_at_once_is_listed,
     "SL8" Nothing any_limit_is_a_limit,
-    "SL9" Nothing a_listing_tells_of_changes_at_once,
+    "SL9" Nothing a_listing_shows_changes_at_once,
 }
 
 /// Paths whose names share a beginning, sort around `/`, or are values and directories at the same time.
@@ -94,7 +94,7 @@ async fn assert_listed(t: &StoreTarget, tree: &[&str], limit: usize) -> LawResul
 }
 
 /// Lists one level and all levels below every directory, value and missing path.
-async fn a_listing_has_what_is_below_and_no_more(t: &StoreTarget) -> LawResult {
+async fn a_listing_has_only_the_values_below(t: &StoreTarget) -> LawResult {
     t.put_each(TREE).await?;
     assert_listed(t, TREE, ListRequest::DEFAULT_LIMIT).await
 }
@@ -189,7 +189,7 @@ async fn a_listing_of_nothing_is_empty(t: &StoreTarget) -> LawResult {
 }
 
 /// `-`, `.` and others sort before `/`, `0` and others after it, and none of them is a separator.
-async fn names_around_the_separator_are_told_apart(t: &StoreTarget) -> LawResult {
+async fn names_around_the_separator_are_distinguished(t: &StoreTarget) -> LawResult {
     let mut tree = Vec::new();
     for after in ["", " ", "!", "-", ".", "0", "1", ":", "\\", "~", "\u{7f}", "\u{80}", "\u{10ffff}"] {
         tree.extend([
@@ -252,7 +252,7 @@ async fn any_limit_is_a_limit(t: &StoreTarget) -> LawResult {
 }
 
 /// An acknowledged write is listed, and an acknowledged removal is not.
-async fn a_listing_tells_of_changes_at_once(t: &StoreTarget) -> LawResult {
+async fn a_listing_shows_changes_at_once(t: &StoreTarget) -> LawResult {
     for round in 0..20 {
         let at = format!("/d/{round}/x");
         let stored = t.put(&at, "x").await?;

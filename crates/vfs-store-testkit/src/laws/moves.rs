@@ -7,18 +7,18 @@ use super::StoreTarget;
 use super::steps::{all_done, at, copy, delete, moment, noise, path, put, rename};
 
 store_laws! { "moves":
-    "SM1" Batch a_move_keeps_all_that_is_known,
-    "SM2" Batch a_copy_is_made_when_it_is_made,
+    "SM1" Batch a_move_keeps_the_content_and_the_metadata,
+    "SM2" Batch a_copy_has_the_times_of_its_creation,
     "SM3" Batch a_move_onto_itself_changes_nothing,
     "SM4" Batch a_copy_onto_itself_keeps_the_content,
     "SM5" Batch two_values_are_swapped_through_a_third_path,
-    "SM6" Batch what_is_at_the_new_path_is_replaced,
+    "SM6" Batch the_value_at_the_new_path_is_replaced,
     "SM7" Batch a_value_moves_below_itself_and_back,
     "SM8" Batch a_copy_is_a_value_of_its_own,
 }
 
 /// The moved value has the same content, size, version and times.
-async fn a_move_keeps_all_that_is_known(t: &StoreTarget) -> LawResult {
+async fn a_move_keeps_the_content_and_the_metadata(t: &StoreTarget) -> LawResult {
     for size in [0, 10, 1_200_000] {
         t.put("/a", noise(size, 1)).await?;
         let before = t.store.get(&super::steps::key("/a"), None).await?.expect("it is there");
@@ -35,7 +35,7 @@ async fn a_move_keeps_all_that_is_known(t: &StoreTarget) -> LawResult {
 }
 
 /// A copy has the content of its source, and the time of the copy.
-async fn a_copy_is_made_when_it_is_made(t: &StoreTarget) -> LawResult {
+async fn a_copy_has_the_times_of_its_creation(t: &StoreTarget) -> LawResult {
     for size in [0, 10, 1_200_000] {
         let source = t.put("/a", noise(size, 1)).await?;
         all_done(t.batch(&[], vec![copy("/a", "/d/b")]).await?);
@@ -85,7 +85,7 @@ async fn two_values_are_swapped_through_a_third_path(t: &StoreTarget) -> LawResu
 }
 
 /// Nothing is left of the replaced value, whatever the sizes of both.
-async fn what_is_at_the_new_path_is_replaced(t: &StoreTarget) -> LawResult {
+async fn the_value_at_the_new_path_is_replaced(t: &StoreTarget) -> LawResult {
     for (from, to) in [(10, 1_200_000), (1_200_000, 10), (0, 10), (2_500_000, 1_200_000)] {
         for write in [rename("/a", "/b"), copy("/a", "/b")] {
             t.put("/a", noise(from, 1)).await?;

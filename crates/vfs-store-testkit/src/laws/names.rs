@@ -10,11 +10,11 @@ use super::steps::{done, key, path, put, refused, value};
 store_laws! { "names":
     "SN1" Nothing any_name_is_a_name_of_a_value,
     "SN2" Nothing any_name_is_a_name_of_a_directory,
-    "SN3" Nothing names_are_kept_byte_for_byte,
+    "SN3" Nothing names_are_preserved_byte_for_byte,
     "SN4" Nothing a_pattern_of_the_server_is_a_plain_name,
-    "SN5" Nothing what_looks_like_a_mark_of_the_store_is_a_plain_name,
+    "SN5" Nothing a_name_like_a_mark_of_the_store_is_a_plain_name,
     "SN6" Nothing names_may_be_of_255_bytes,
-    "SN7" Nothing paths_may_be_as_long_as_the_store_says,
+    "SN7" Nothing paths_may_have_the_maximum_length_of_the_store,
     "SN8" ShortPaths a_longer_path_is_refused,
     "SN9" Batch any_name_is_moved_and_copied,
 }
@@ -215,7 +215,7 @@ async fn any_name_is_a_name_of_a_directory(t: &StoreTarget) -> LawResult {
 }
 
 /// Names that differ in case, Unicode composition, width or trailing spaces are different names.
-async fn names_are_kept_byte_for_byte(t: &StoreTarget) -> LawResult {
+async fn names_are_preserved_byte_for_byte(t: &StoreTarget) -> LawResult {
     let pairs = [
         ("/caf\u{e9}", "/cafe\u{301}"),
         ("/\u{212b}", "/\u{e5}"),
@@ -270,7 +270,7 @@ async fn a_pattern_of_the_server_is_a_plain_name(t: &StoreTarget) -> LawResult {
 }
 
 /// Markers, keys, tables, temporary and hidden names that a store may use internally.
-async fn what_looks_like_a_mark_of_the_store_is_a_plain_name(t: &StoreTarget) -> LawResult {
+async fn a_name_like_a_mark_of_the_store_is_a_plain_name(t: &StoreTarget) -> LawResult {
     let tree = [
         "/=/org/=/x",
         "/=/laws/home/=/x",
@@ -343,7 +343,7 @@ fn long_path(bytes: usize, name: usize) -> VfsPath {
 }
 
 /// Paths of few long names and of many short ones.
-async fn paths_may_be_as_long_as_the_store_says(t: &StoreTarget) -> LawResult {
+async fn paths_may_have_the_maximum_length_of_the_store(t: &StoreTarget) -> LawResult {
     let max = t.store.capabilities().max_path.min(VfsPath::MAX_LEN);
     // The limit is that of the namespace without components; the name of another namespace may be part of the key.
     let namespace = vfs_store::Namespace::default();

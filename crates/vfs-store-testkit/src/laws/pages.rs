@@ -10,12 +10,12 @@ use super::StoreTarget;
 use super::steps::{done, home, key, path};
 
 store_laws! { "pages":
-    "SP1" Nothing a_page_goes_on_where_its_last_entry_is_gone,
-    "SP2" Nothing a_page_goes_on_where_its_last_directory_is_gone,
-    "SP3" Nothing what_stays_is_on_one_page_once,
-    "SP4" Nothing a_token_is_good_for_another_handle_and_again,
-    "SP5" Nothing the_last_page_says_that_it_is_the_last,
-    "SP6" Nothing a_page_after_which_all_is_gone_is_empty,
+    "SP1" Nothing a_page_continues_after_its_last_entry_is_deleted,
+    "SP2" Nothing a_page_continues_after_its_last_directory_disappears,
+    "SP3" Nothing an_unchanged_entry_is_listed_exactly_once,
+    "SP4" Nothing a_page_token_is_valid_again_and_for_another_handle,
+    "SP5" Nothing the_last_page_is_marked_as_the_last,
+    "SP6" Nothing a_page_of_deleted_entries_is_empty,
 }
 
 /// Returns the first page that is not empty, or the last page.
@@ -31,7 +31,7 @@ async fn page(t: &StoreTarget, mut request: ListRequest) -> Result<Page> {
 }
 
 /// The values of a page can be deleted before the next page is requested.
-async fn a_page_goes_on_where_its_last_entry_is_gone(t: &StoreTarget) -> LawResult {
+async fn a_page_continues_after_its_last_entry_is_deleted(t: &StoreTarget) -> LawResult {
     for request in [ListRequest::all(path("/d")), ListRequest::level(path("/d"))] {
         t.put_each(&["/d/a", "/d/b", "/d/c", "/d/d"]).await?;
         let first = page(t, request.clone().limit(2)).await?;
@@ -47,7 +47,7 @@ async fn a_page_goes_on_where_its_last_entry_is_gone(t: &StoreTarget) -> LawResu
     Ok(())
 }
 
-async fn a_page_goes_on_where_its_last_directory_is_gone(t: &StoreTarget) -> LawResult {
+async fn a_page_continues_after_its_last_directory_disappears(t: &StoreTarget) -> LawResult {
     let tree = ["/d/a/1", "/d/a/2", "/d/b/1", "/d/c/1", "/d/c/2"];
     t.put_each(&tree).await?;
     let first = page(t, ListRequest::level(path("/d")).limit(2)).await?;
@@ -64,7 +64,7 @@ async fn a_page_goes_on_where_its_last_directory_is_gone(t: &StoreTarget) -> Law
 }
 
 /// Values that exist throughout are listed once, however many others are put and deleted in the meantime.
-async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
+async fn an_unchanged_entry_is_listed_exactly_once(t: &StoreTarget) -> LawResult {
     for (depth, limit) in [(ListRequest::all as fn(_) -> _, 3), (ListRequest::level, 3), (ListRequest::level, 1)] {
         let stays: Vec<_> = (0..20).map(|n| format!("/d/{n:02}/stays")).collect();
         for at in &stays {
@@ -101,7 +101,7 @@ async fn what_stays_is_on_one_page_once(t: &StoreTarget) -> LawResult {
 }
 
 /// A token is not bound to one connection: another handle can continue from it, and it can be used again.
-async fn a_token_is_good_for_another_handle_and_again(t: &StoreTarget) -> LawResult {
+async fn a_page_token_is_valid_again_and_for_another_handle(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/b/1", "/b/2", "/b%/x", "/c\n'\"", "/d", "/é/x", "/z"]).await?;
     for request in [ListRequest::all(path("/")), ListRequest::level(path("/"))] {
         for limit in 1..7 {
@@ -117,7 +117,7 @@ async fn a_token_is_good_for_another_handle_and_again(t: &StoreTarget) -> LawRes
 }
 
 /// A caller that follows `next` reaches the end, also if the number of values is a multiple of the limit.
-async fn the_last_page_says_that_it_is_the_last(t: &StoreTarget) -> LawResult {
+async fn the_last_page_is_marked_as_the_last(t: &StoreTarget) -> LawResult {
     for count in 1..=6 {
         t.put(&format!("/{count}"), "x").await?;
         for limit in 1..=7 {
@@ -129,7 +129,7 @@ async fn the_last_page_says_that_it_is_the_last(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_page_after_which_all_is_gone_is_empty(t: &StoreTarget) -> LawResult {
+async fn a_page_of_deleted_entries_is_empty(t: &StoreTarget) -> LawResult {
     for request in [ListRequest::all(path("/d")), ListRequest::level(path("/d"))] {
         let tree = ["/d/a", "/d/b", "/d/c/x", "/e"];
         t.put_each(&tree).await?;

@@ -17,7 +17,7 @@ store_laws! { "races":
     "SR3" Nothing one_of_many_deleters_of_a_version_wins,
     "SR4" Nothing counters_end_right,
     "SR5" Nothing a_reader_gets_whole_values,
-    "SR6" Nothing a_dropped_change_is_whole_or_not_there,
+    "SR6" Nothing a_dropped_change_is_complete_or_absent,
     "SR7" Nothing of_a_writer_and_a_deleter_one_wins,
     "SR8" Nothing writers_of_different_values_do_not_hinder_each_other,
 }
@@ -173,7 +173,7 @@ async fn a_reader_gets_whole_values(t: &StoreTarget) -> LawResult {
 }
 
 /// A change whose task is aborted at any time is applied as a whole or not at all, and the store works as before.
-async fn a_dropped_change_is_whole_or_not_there(t: &StoreTarget) -> LawResult {
+async fn a_dropped_change_is_complete_or_absent(t: &StoreTarget) -> LawResult {
     t.put("/a", vec![b'a'; 200_000]).await?;
     for round in 0..40 {
         let content = vec![b'b' + round % 2; 200_000];

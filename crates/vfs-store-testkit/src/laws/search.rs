@@ -14,11 +14,11 @@ store_laws! { "search":
     "SS1" Search a_needle_in_any_place_is_found,
     "SS2" Search a_needle_over_a_cut_is_found,
     "SS3" Search a_needle_in_a_large_value_is_found,
-    "SS4" Search what_is_not_text_may_always_match,
-    "SS5" Search what_was_changed_is_found_as_it_is,
-    "SS6" BatchAndSearch what_was_moved_or_copied_is_found_where_it_is,
-    "SS7" Search only_what_is_at_or_below_the_prefix_is_found,
-    "SS8" Search any_text_can_be_looked_for,
+    "SS4" Search content_that_is_not_text_may_always_match,
+    "SS5" Search changed_values_are_found_by_their_new_content,
+    "SS6" BatchAndSearch moved_and_copied_values_are_found_at_their_paths,
+    "SS7" Search only_values_at_or_below_the_prefix_are_found,
+    "SS8" Search any_text_can_be_searched,
     "SS9" Search one_of_many_needles_is_enough,
 }
 
@@ -103,8 +103,8 @@ async fn a_needle_in_a_large_value_is_found(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-/// Only a reader can tell whether content with a NUL or invalid UTF-8 is text in another encoding or binary.
-async fn what_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
+/// Only a reader can determine whether content with a NUL or invalid UTF-8 is text in another encoding or binary.
+async fn content_that_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
     let utf_16: Vec<u8> = "\u{feff}needle\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let binary = [
         ("/nul", b"a\0b".to_vec()),
@@ -132,7 +132,7 @@ async fn what_is_not_text_may_always_match(t: &StoreTarget) -> LawResult {
 }
 
 /// After a value was replaced, deleted and put again, it is found by its new content.
-async fn what_was_changed_is_found_as_it_is(t: &StoreTarget) -> LawResult {
+async fn changed_values_are_found_by_their_new_content(t: &StoreTarget) -> LawResult {
     for (n, words) in ["alpha beta", "gamma delta", "alpha delta", "", "beta"].iter().enumerate() {
         for (at, filler) in [("/small", 0), ("/large", 1_200_000)] {
             t.put(at, format!("{}{words}{n}", "filler ".repeat(filler / 7))).await?;
@@ -149,7 +149,7 @@ async fn what_was_changed_is_found_as_it_is(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_was_moved_or_copied_is_found_where_it_is(t: &StoreTarget) -> LawResult {
+async fn moved_and_copied_values_are_found_at_their_paths(t: &StoreTarget) -> LawResult {
     for (at, filler) in [("/small", 0), ("/large", 1_200_000)] {
         t.put(at, format!("{}needle", "filler ".repeat(filler / 7))).await?;
         let (moved, copied) = (format!("/moved{at}"), format!("/copied{at}"));
@@ -174,7 +174,7 @@ async fn what_was_moved_or_copied_is_found_where_it_is(t: &StoreTarget) -> LawRe
 }
 
 /// The prefix is the root, a directory or a value, with other names that share its beginning or look like patterns.
-async fn only_what_is_at_or_below_the_prefix_is_found(t: &StoreTarget) -> LawResult {
+async fn only_values_at_or_below_the_prefix_are_found(t: &StoreTarget) -> LawResult {
     let tree = ["/d", "/d/a", "/d/b/c", "/dx", "/d-/a", "/d0", "/D/a", "/a_b/x", "/axb/x", "/%/x", "/a'b/x"];
     for at in tree {
         t.put(at, "needle").await?;
@@ -192,7 +192,7 @@ async fn only_what_is_at_or_below_the_prefix_is_found(t: &StoreTarget) -> LawRes
 }
 
 /// Syntax of search engines and databases has no meaning in a text, and a text can have any length.
-async fn any_text_can_be_looked_for(t: &StoreTarget) -> LawResult {
+async fn any_text_can_be_searched(t: &StoreTarget) -> LawResult {
     let long = "long ".repeat(2000);
     let texts = [
         "a AND b",

@@ -13,11 +13,11 @@ use super::steps::{all_done, at, delete, done, home, key, moment, namespace, noi
 use crate::target::{STAGED_BYTES, Versions};
 
 store_laws! { "staging":
-    "SG1" Staging what_was_staged_in_parts_is_the_value,
+    "SG1" Staging the_staged_parts_are_the_value,
     "SG2" Staging a_staged_value_replaces_another_and_is_replaced,
     "SG3" Staging nothing_is_there_before_the_put_or_after_discarding,
     "SG4" Staging a_put_that_is_refused_leaves_the_content_staged,
-    "SG5" Staging what_is_not_staged_is_refused,
+    "SG5" Staging content_that_is_not_staged_is_refused,
     "SG6" BatchAndStaging a_batch_puts_a_staged_value_as_any_other,
 }
 
@@ -51,7 +51,7 @@ fn staged_value(staged: &StagedContent) -> NewValue {
     value
 }
 
-async fn what_was_staged_in_parts_is_the_value(t: &StoreTarget) -> LawResult {
+async fn the_staged_parts_are_the_value(t: &StoreTarget) -> LawResult {
     let content = content(1);
     let staged = t.stage(&key("/d/a"), &content).await?;
     let stored = done(t.put_staged(&key("/d/a"), &staged, &Precondition::Absent).await?);
@@ -116,7 +116,7 @@ async fn a_put_that_is_refused_leaves_the_content_staged(t: &StoreTarget) -> Law
     Ok(())
 }
 
-async fn what_is_not_staged_is_refused(t: &StoreTarget) -> LawResult {
+async fn content_that_is_not_staged_is_refused(t: &StoreTarget) -> LawResult {
     t.put("/a", "first").await?;
     let staged = t.stage(&key("/a"), &content(1)).await?;
     let elsewhere = Key::new(namespace("laws/elsewhere"), path("/a"));

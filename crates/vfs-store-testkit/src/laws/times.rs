@@ -8,9 +8,9 @@ use super::StoreTarget;
 use super::steps::{done, key, moment, path, value};
 
 store_laws! { "times":
-    "ST1" Nothing a_time_is_kept_to_the_microsecond,
-    "ST2" Nothing what_is_finer_than_a_microsecond_may_be_lost_and_no_more,
-    "ST3" KeptTimes a_listing_tells_both_times,
+    "ST1" Nothing a_time_is_stored_to_the_microsecond,
+    "ST2" Nothing only_fractions_of_a_microsecond_may_be_lost,
+    "ST3" StoredTimes a_listing_has_both_times,
     "ST4" Nothing a_value_has_the_times_of_its_last_change,
 }
 
@@ -44,7 +44,7 @@ async fn both_times(t: &StoreTarget, created_at: DateTime<Utc>) -> vfs_core::Res
 }
 
 /// Whole microseconds are stored exactly, in the distant past and future.
-async fn a_time_is_kept_to_the_microsecond(t: &StoreTarget) -> LawResult {
+async fn a_time_is_stored_to_the_microsecond(t: &StoreTarget) -> LawResult {
     for time in times() {
         assert_eq!(both_times(t, time).await?, [time, time]);
     }
@@ -52,7 +52,7 @@ async fn a_time_is_kept_to_the_microsecond(t: &StoreTarget) -> LawResult {
 }
 
 /// A store may truncate or round fractions of a microsecond.
-async fn what_is_finer_than_a_microsecond_may_be_lost_and_no_more(t: &StoreTarget) -> LawResult {
+async fn only_fractions_of_a_microsecond_may_be_lost(t: &StoreTarget) -> LawResult {
     for time in times().into_iter().flat_map(|time| [1, 499, 500, 999].map(|more| time + TimeDelta::nanoseconds(more)))
     {
         for stored in both_times(t, time).await? {
@@ -63,7 +63,7 @@ async fn what_is_finer_than_a_microsecond_may_be_lost_and_no_more(t: &StoreTarge
 }
 
 /// A listing has the same times as `head`.
-async fn a_listing_tells_both_times(t: &StoreTarget) -> LawResult {
+async fn a_listing_has_both_times(t: &StoreTarget) -> LawResult {
     for (n, time) in times().into_iter().enumerate() {
         let new = NewValue::new("x".into(), time).created_at(time - TimeDelta::microseconds(1));
         done(t.store.put(&key(&format!("/d/{n}")), new, &Precondition::Absent).await?);

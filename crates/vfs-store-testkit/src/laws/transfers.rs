@@ -9,7 +9,7 @@ use super::races::race;
 use super::steps::{all_done, at, delete, done, home, key, nothing_below, path, put, rename, value};
 
 store_laws! { "transfers":
-    "SY1" Batch what_is_moved_between_two_values_is_always_all_there,
+    "SY1" Batch readers_see_complete_transfers_between_two_values,
     "SY2" Batch of_a_value_and_one_below_it_one_is_made,
     "SY3" Batch one_of_many_movers_wins,
     "SY4" Batch batches_that_cross_are_all_made,
@@ -44,7 +44,7 @@ async fn transfer(store: &dyn Store, from: &str, to: &str, amount: usize) -> Res
 }
 
 /// The sizes in a concurrent listing always have the same sum, because a batch becomes visible at once.
-async fn what_is_moved_between_two_values_is_always_all_there(t: &StoreTarget) -> LawResult {
+async fn readers_see_complete_transfers_between_two_values(t: &StoreTarget) -> LawResult {
     t.put("/a", vec![b'x'; AMOUNT]).await?;
     t.put("/b", "").await?;
     let reader = t.handle(1);

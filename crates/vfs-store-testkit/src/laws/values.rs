@@ -13,16 +13,16 @@ use crate::target::MAX_SMALL_VALUE;
 
 store_laws! { "values":
     "SV1" Nothing any_bytes_of_any_size_come_back,
-    "SV2" Nothing every_operation_tells_the_same_of_a_value,
-    "SV3" Nothing what_is_not_there_is_nothing,
+    "SV2" Nothing every_operation_returns_the_same_metadata,
+    "SV3" Nothing a_missing_value_is_none,
     "SV4" Nothing a_range_is_cut_at_the_end,
-    "SV5" Nothing a_range_of_a_large_value_is_what_lies_there,
+    "SV5" Nothing a_range_of_a_large_value_has_its_bytes,
     "SV6" Nothing a_value_is_replaced_whole,
-    "SV7" Nothing what_is_deleted_is_gone_and_can_be_put_again,
+    "SV7" Nothing a_deleted_value_is_absent_and_can_be_put_again,
     "SV8" SmallValues a_value_over_the_limit_is_refused,
-    "SV9" Nothing abilities_say_what_the_store_has,
-    "SV10" Nothing many_paths_are_looked_at_as_each_is,
-    "SV11" Nothing many_values_are_read_as_each_is,
+    "SV9" Nothing capabilities_match_the_store,
+    "SV10" Nothing stat_of_many_paths_agrees_with_each,
+    "SV11" Nothing reading_many_values_agrees_with_reading_each,
 }
 
 const MIB: usize = 1 << 20;
@@ -59,7 +59,7 @@ async fn any_bytes_of_any_size_come_back(t: &StoreTarget) -> LawResult {
 }
 
 /// The result of a change, `head`, `get` whole and in part, and a listing agree on size, version and times.
-async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult {
+async fn every_operation_returns_the_same_metadata(t: &StoreTarget) -> LawResult {
     for (n, size) in [0, 1, 70_000, MIB + 1].into_iter().enumerate() {
         let at = format!("/d/{n}");
         let stored = t.put(&at, noise(size, 7)).await?;
@@ -79,7 +79,7 @@ async fn every_operation_tells_the_same_of_a_value(t: &StoreTarget) -> LawResult
 }
 
 /// A directory is not a value, and neither is a missing path next to or below a value.
-async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
+async fn a_missing_value_is_none(t: &StoreTarget) -> LawResult {
     let missing = ["/a", "/d", "/d/x", "/d/x/y/z", "/d/", "/D/X/Y", "/d/x/y2", "/d/x/"];
     t.put("/d/x/y", "here").await?;
     for at in missing {
@@ -93,7 +93,7 @@ async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
 }
 
 /// Values, directories, both at one path, neither, the root, one path twice, and names with a meaning to some stores.
-async fn many_paths_are_looked_at_as_each_is(t: &StoreTarget) -> LawResult {
+async fn stat_of_many_paths_agrees_with_each(t: &StoreTarget) -> LawResult {
     t.put_each(&["/a", "/d/x", "/d/y/z", "/d-e", "/d.e/f", "/%", "/_", "/both", "/both/below"]).await?;
     let texts = [
         "/",
@@ -130,7 +130,7 @@ async fn many_paths_are_looked_at_as_each_is(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn many_values_are_read_as_each_is(t: &StoreTarget) -> LawResult {
+async fn reading_many_values_agrees_with_reading_each(t: &StoreTarget) -> LawResult {
     let sizes = [0, 1, 1000, 4095, 4096, 65_535, 65_536, 65_537, 100_000];
     for (size, seed) in sizes.iter().zip(1..).filter(|(size, _)| **size <= limit_of(t)) {
         t.put(&format!("/d/{size}"), noise(*size, seed)).await?;
@@ -170,7 +170,7 @@ async fn a_range_is_cut_at_the_end(t: &StoreTarget) -> LawResult {
 }
 
 /// Ranges at and across the offsets at which stores split large values, and at random offsets.
-async fn a_range_of_a_large_value_is_what_lies_there(t: &StoreTarget) -> LawResult {
+async fn a_range_of_a_large_value_has_its_bytes(t: &StoreTarget) -> LawResult {
     let content = noise((5 * MIB / 2).min(limit_of(t)), 11);
     let size = content.len() as u64;
     t.put("/a", content.clone()).await?;
@@ -203,7 +203,7 @@ async fn a_value_is_replaced_whole(t: &StoreTarget) -> LawResult {
 }
 
 /// A removal returns the removed value, and a new value has nothing of the old one.
-async fn what_is_deleted_is_gone_and_can_be_put_again(t: &StoreTarget) -> LawResult {
+async fn a_deleted_value_is_absent_and_can_be_put_again(t: &StoreTarget) -> LawResult {
     let first = t.put("/d/a", noise(MIB + 1, 3)).await?;
     t.assert_same(&done(t.store.delete(&key("/d/a"), &Precondition::Any).await?), &first, "what was there");
     assert_eq!((t.head("/d/a").await?, t.content("/d/a").await?), (None, None));
@@ -238,7 +238,7 @@ async fn a_value_over_the_limit_is_refused(t: &StoreTarget) -> LawResult {
 
 /// A store has batches if and only if its capabilities say so. Its limits are reasonable, and its `Display` text is
 /// short.
-async fn abilities_say_what_the_store_has(t: &StoreTarget) -> LawResult {
+async fn capabilities_match_the_store(t: &StoreTarget) -> LawResult {
     let capabilities = t.store.capabilities();
     assert_eq!(t.store.as_batch().is_some(), capabilities.transactions == TransactionSupport::Namespace);
     assert!(capabilities.max_value >= 1 << 20, "a store can have values of a MiB");

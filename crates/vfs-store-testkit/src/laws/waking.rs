@@ -16,8 +16,8 @@ store_laws! { "waking":
     "SW2" Changes a_change_of_another_task_wakes,
     "SW3" ChangesAndSecond a_change_of_another_handle_wakes,
     "SW4" BatchAndChanges every_kind_of_change_wakes,
-    "SW5" Changes many_who_wait_are_all_woken,
-    "SW6" Changes a_wait_that_is_given_up_leaves_nothing_behind,
+    "SW5" Changes all_waiting_tasks_are_woken,
+    "SW6" Changes an_abandoned_wait_leaves_nothing_behind,
 }
 
 async fn last_sequence(store: &dyn Store) -> Result<Sequence> {
@@ -87,7 +87,7 @@ async fn every_kind_of_change_wakes(t: &StoreTarget) -> LawResult {
 }
 
 /// Subscribers of several namespaces are each woken by a change of their own namespace.
-async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
+async fn all_waiting_tasks_are_woken(t: &StoreTarget) -> LawResult {
     let spaces = ["a", "a/b", ""].map(namespace);
     let waits = (0..24).map(|n| {
         let (store, space) = (t.handle(n), spaces[n % 3].clone());
@@ -111,7 +111,7 @@ async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
 }
 
 /// Hundreds of dropped waits neither prevent other waits nor changes.
-async fn a_wait_that_is_given_up_leaves_nothing_behind(t: &StoreTarget) -> LawResult {
+async fn an_abandoned_wait_leaves_nothing_behind(t: &StoreTarget) -> LawResult {
     let (changes, space) = (t.store.as_changes().expect("the law needs it"), home());
     let mut waits = Vec::new();
     for _ in 0..300 {

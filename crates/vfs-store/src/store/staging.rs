@@ -49,6 +49,7 @@ impl StagingToken {
     }
 
     /// Returns the random part of the token.
+    #[cfg(feature = "redis")]
     pub(crate) fn id(&self) -> &str {
         self.0.rsplit_once('\n').map_or(&self.0, |(_, id)| id)
     }

@@ -20,7 +20,7 @@ laws! { "chunks" in Storage:
     "CH3" Nothing the_mode_holds_at_the_commit in Wrapper,
     "CH3" Nothing of_two_writers_of_a_new_file_one_wins,
     "CH4" Nothing a_writer_that_appends_is_refused in Wrapper,
-    "CH5" Nothing what_no_file_can_be_is_refused,
+    "CH5" Nothing a_path_that_cannot_be_a_file_is_refused,
     "CH6" Nothing a_cancelled_writer_writes_nothing in Wrapper,
     "CH7" SetTimes a_writer_sets_the_time_that_it_is_given,
     "CH8" Nothing the_chunks_of_a_read_are_the_file_in_order in Wrapper,
@@ -123,7 +123,7 @@ async fn a_writer_that_appends_is_refused(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn what_no_file_can_be_is_refused(t: &Target) -> LawResult {
+async fn a_path_that_cannot_be_a_file_is_refused(t: &Target) -> LawResult {
     t.put_each(&["/d/x", "/f"]).await?;
     for (path, kind) in [("/d", ErrorKind::IsADirectory), ("/f/below", ErrorKind::NotADirectory)] {
         for mode in [WriteMode::CreateNew, WriteMode::Overwrite] {

@@ -17,7 +17,7 @@ laws! { "context" in Wrapper:
     "O1" Nothing a_cancelled_call_does_nothing in Smoke,
     "O2" Nothing a_call_after_its_deadline_does_nothing,
     "O3" Nothing a_call_that_is_never_polled_does_nothing,
-    "O4" Nothing a_dropped_change_is_whole_or_not_there,
+    "O4" Nothing a_dropped_change_is_complete_or_absent,
     "O5" Nothing a_long_search_ends_when_it_is_cancelled,
     "O5" Nothing a_long_search_ends_at_its_deadline,
 }
@@ -82,7 +82,7 @@ async fn a_call_that_is_never_polled_does_nothing(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_dropped_change_is_whole_or_not_there(t: &Target) -> LawResult {
+async fn a_dropped_change_is_complete_or_absent(t: &Target) -> LawResult {
     let whole = |letter: &str| letter.repeat(50_000);
     t.put("/a", whole("a")).await?;
     for round in 0..40 {
@@ -110,7 +110,7 @@ async fn put_haystack(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// A search that takes minutes in every engine: the pattern has no literal, thousands of its states are alive at each byte,
+/// Returns a search that takes minutes in every engine: the pattern has no literal, thousands of its states are alive at each byte,
 /// and nothing matches. A line takes a fraction of a second.
 fn slow_search(t: &Target) -> GrepRequest {
     GrepRequest::regex("a[ab]{8000}[c-z]").path(t.base.clone())

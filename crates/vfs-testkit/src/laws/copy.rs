@@ -6,8 +6,8 @@ use super::LawResult;
 use crate::target::Target;
 
 laws! { "copy" in Storage:
-    "C1" Nothing a_copy_has_the_same_content_and_a_life_of_its_own in Smoke,
-    "C2" Nothing a_target_that_is_there_is_kept_by_default in Wrapper,
+    "C1" Nothing a_copy_has_the_same_content_and_is_independent in Smoke,
+    "C2" Nothing an_existing_target_is_not_replaced_by_default in Wrapper,
     "C3" Nothing overwrite_replaces_a_file_by_a_file,
     "C4" Nothing a_directory_is_copied_with_everything_below_it in Wrapper,
     "C5" Nothing nothing_is_copied_onto_itself_or_below_itself,
@@ -19,7 +19,7 @@ fn request(t: &Target, from: &str, to: &str) -> CopyRequest {
     CopyRequest::new(t.path(from), t.path(to))
 }
 
-async fn a_copy_has_the_same_content_and_a_life_of_its_own(t: &Target) -> LawResult {
+async fn a_copy_has_the_same_content_and_is_independent(t: &Target) -> LawResult {
     t.put("/a.bin", b"\0\xff one\r\n".to_vec()).await?;
     let result = t.copy(request(t, "/a.bin", "/new/b.bin")).await?;
     assert_eq!((result.from, result.to), (t.path("/a.bin"), t.path("/new/b.bin")));
@@ -32,7 +32,7 @@ async fn a_copy_has_the_same_content_and_a_life_of_its_own(t: &Target) -> LawRes
     Ok(())
 }
 
-async fn a_target_that_is_there_is_kept_by_default(t: &Target) -> LawResult {
+async fn an_existing_target_is_not_replaced_by_default(t: &Target) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x", "/e/y"]).await?;
     for (from, to) in [("/a", "/b"), ("/a", "/d"), ("/d", "/a"), ("/d", "/e")] {
         t.refused(t.copy(request(t, from, to)).await, ErrorKind::AlreadyExists);

@@ -8,18 +8,18 @@ use super::LawResult;
 use crate::target::Target;
 
 laws! { "delete" in Storage:
-    "D1" Nothing a_deleted_file_is_gone in Smoke,
+    "D1" Nothing a_deleted_file_does_not_exist in Smoke,
     "D2" Nothing a_missing_path_is_not_found,
-    "D3" Nothing a_directory_goes_only_by_request in Wrapper,
-    "D4" Nothing a_directory_goes_with_everything_below_it_and_nothing_else,
+    "D3" Nothing a_directory_is_deleted_only_by_request in Wrapper,
+    "D4" Nothing a_directory_is_deleted_with_everything_below_it_and_nothing_else,
     "D5" Nothing a_delete_expects_the_version_that_was_read in Wrapper,
-    "D6" EmptyDirectories an_empty_directory_goes_alone,
-    "D6" Nothing a_directory_with_something_in_it_stays_where_an_empty_one_is_meant,
-    "D6" Nothing what_is_no_directory_stays_where_an_empty_one_is_meant,
+    "D6" EmptyDirectories an_empty_directory_is_deleted_alone,
+    "D6" Nothing a_non_empty_directory_is_not_deleted_as_an_empty_one,
+    "D6" Nothing a_file_is_not_deleted_as_an_empty_directory,
     "D7" Nothing a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost,
 }
 
-async fn a_deleted_file_is_gone(t: &Target) -> LawResult {
+async fn a_deleted_file_does_not_exist(t: &Target) -> LawResult {
     t.put_each(&["/a.txt", "/b.txt"]).await?;
     let result = t.delete(DeleteRequest::new(t.path("/a.txt"))).await?;
     assert_eq!((result.path, result.files), (t.path("/a.txt"), 1));
@@ -41,7 +41,7 @@ async fn a_missing_path_is_not_found(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_directory_goes_only_by_request(t: &Target) -> LawResult {
+async fn a_directory_is_deleted_only_by_request(t: &Target) -> LawResult {
     t.put("/d/a.txt", "x").await?;
     let error = t.refused(t.delete(DeleteRequest::new(t.path("/d"))).await, ErrorKind::IsADirectory);
     assert_eq!(error.path(), Some(t.path("/d").as_str()));
@@ -49,12 +49,12 @@ async fn a_directory_goes_only_by_request(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_directory_goes_with_everything_below_it_and_nothing_else(t: &Target) -> LawResult {
+async fn a_directory_is_deleted_with_everything_below_it_and_nothing_else(t: &Target) -> LawResult {
     t.put_each(&["/d/a", "/d/b/c", "/d/b/.hidden", "/d-x", "/dx/a", "/d.txt", "/e"]).await?;
     let result = t.delete(DeleteRequest::new(t.path("/d")).recursive()).await?;
     assert_eq!((result.path, result.files), (t.path("/d"), 3));
     assert_eq!(t.tree().await?, ["/d-x", "/d.txt", "/dx", "/dx/a", "/e"]);
-    assert_eq!(t.delete(DeleteRequest::new(t.path("/e")).recursive()).await?.files, 1, "a file goes, too");
+    assert_eq!(t.delete(DeleteRequest::new(t.path("/e")).recursive()).await?.files, 1, "a file is deleted, too");
     Ok(())
 }
 
@@ -70,7 +70,7 @@ async fn a_delete_expects_the_version_that_was_read(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn an_empty_directory_goes_alone(t: &Target) -> LawResult {
+async fn an_empty_directory_is_deleted_alone(t: &Target) -> LawResult {
     t.put_each(&["/d/e/a", "/d-x/a"]).await?;
     t.delete(DeleteRequest::new(t.path("/d/e/a"))).await?;
     let empty = |path| DeleteRequest::new(t.path(path)).only_empty();
@@ -84,7 +84,7 @@ async fn an_empty_directory_goes_alone(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_directory_with_something_in_it_stays_where_an_empty_one_is_meant(t: &Target) -> LawResult {
+async fn a_non_empty_directory_is_not_deleted_as_an_empty_one(t: &Target) -> LawResult {
     t.put_each(&["/d/a", "/e/.hidden", "/f/g/a"]).await?;
     let before = t.tree().await?;
     for directory in ["/d", "/e", "/f", "/f/g"] {
@@ -98,7 +98,7 @@ async fn a_directory_with_something_in_it_stays_where_an_empty_one_is_meant(t: &
     Ok(())
 }
 
-async fn what_is_no_directory_stays_where_an_empty_one_is_meant(t: &Target) -> LawResult {
+async fn a_file_is_not_deleted_as_an_empty_directory(t: &Target) -> LawResult {
     let version = t.put("/a.txt", "x").await?;
     let request = |path| DeleteRequest::new(t.path(path)).only_empty();
     for request in [request("/a.txt"), request("/a.txt").recursive(), request("/a.txt").expected_version(version)] {
@@ -120,9 +120,9 @@ async fn a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost
         t.delete(DeleteRequest::new(t.path(&format!("{directory}/first")))).await?;
         let file = format!("{directory}/second");
         let remove = t.delete(DeleteRequest::new(t.path(&directory)).only_empty());
-        let (removed, written) = join(remove, t.put(&file, "kept")).await;
+        let (removed, written) = join(remove, t.put(&file, "keep")).await;
         written?;
-        assert_eq!(t.text(&file).await?, "kept", "round {round}: {removed:?}");
+        assert_eq!(t.text(&file).await?, "keep", "round {round}: {removed:?}");
         if removed.is_err() {
             t.refused_as(removed, &[ErrorKind::NotEmpty, ErrorKind::NotFound]);
         }

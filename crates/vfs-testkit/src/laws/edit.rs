@@ -10,11 +10,11 @@ use super::steps::{cx, ends};
 use crate::target::Target;
 
 laws! { "edit" in Semantics:
-    "E1" Nothing the_only_place_is_replaced in Smoke,
+    "E1" Nothing the_only_occurrence_is_replaced in Smoke,
     "E2" Nothing arguments_are_checked_before_the_file,
-    "E3" Nothing a_text_that_is_not_there_is_refused_with_the_nearest_lines in Wrapper,
-    "E4" Nothing a_text_that_is_there_twice_is_refused_with_its_lines,
-    "E4" Nothing overlapping_places_are_places,
+    "E3" Nothing a_missing_text_is_refused_with_the_most_similar_lines in Wrapper,
+    "E4" Nothing a_text_that_occurs_twice_is_refused_with_its_lines,
+    "E4" Nothing overlapping_occurrences_are_counted,
     "E5" Nothing replace_all_goes_from_the_left_without_overlap,
     "E6" Nothing replacements_are_made_in_order,
     "E6" Nothing a_list_of_replacements_is_all_or_nothing in Storage,
@@ -27,7 +27,7 @@ laws! { "edit" in Semantics:
     "E16" Nothing a_missing_file_is_not_found in Storage,
 }
 
-async fn the_only_place_is_replaced(t: &Target) -> LawResult {
+async fn the_only_occurrence_is_replaced(t: &Target) -> LawResult {
     let before = t.put("/a.txt", "one two three\n").await?;
     let result = t.edit(EditRequest::new(t.path("/a.txt"), "two", "$1 \\2 {}")).await?;
     assert_eq!((&result.path, result.occurrences, result.size), (&t.path("/a.txt"), 1, 19));
@@ -57,7 +57,7 @@ async fn arguments_are_checked_before_the_file(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_text_that_is_not_there_is_refused_with_the_nearest_lines(t: &Target) -> LawResult {
+async fn a_missing_text_is_refused_with_the_most_similar_lines(t: &Target) -> LawResult {
     let version = t.put("/a.rs", "fn first() {}\nfn second_thing(a: u32) {}\nstruct Other;\n").await?;
     let result = t.edit(EditRequest::new(t.path("/a.rs"), "fn second_thing(b: u32) {}", "x")).await;
     let error = t.refused(result, ErrorKind::NoMatch);
@@ -74,7 +74,7 @@ async fn a_text_that_is_not_there_is_refused_with_the_nearest_lines(t: &Target) 
     Ok(())
 }
 
-async fn a_text_that_is_there_twice_is_refused_with_its_lines(t: &Target) -> LawResult {
+async fn a_text_that_occurs_twice_is_refused_with_its_lines(t: &Target) -> LawResult {
     let version = t.put("/a.txt", "x = 1\ny\nx = 1\nx = 1, x = 1\n").await?;
     let error = t.refused(t.edit(EditRequest::new(t.path("/a.txt"), "x = 1", "z")).await, ErrorKind::NotUnique);
     let Some(ErrorDetail::NotUnique { replacement: 0, count: 4, lines }) = error.detail() else { panic!("{error:?}") };
@@ -84,7 +84,7 @@ async fn a_text_that_is_there_twice_is_refused_with_its_lines(t: &Target) -> Law
     Ok(())
 }
 
-async fn overlapping_places_are_places(t: &Target) -> LawResult {
+async fn overlapping_occurrences_are_counted(t: &Target) -> LawResult {
     for (content, old, places) in [("aaa", "aa", 2), ("aaaa", "aa", 3), ("abababa", "aba", 3), ("\n\n\n", "\n\n", 2)] {
         t.put("/a.txt", content).await?;
         let error = t.refused(t.edit(EditRequest::new(t.path("/a.txt"), old, "x")).await, ErrorKind::NotUnique);

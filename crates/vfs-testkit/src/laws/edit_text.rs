@@ -7,7 +7,7 @@ use super::LawResult;
 use crate::target::Target;
 
 laws! { "edit" in Semantics:
-    "E7" Nothing what_a_read_showed_can_be_edited,
+    "E7" Nothing text_that_a_read_returned_can_be_edited,
     "E7" Nothing an_edit_of_a_crlf_file_keeps_crlf,
     "E7" Nothing an_old_with_crlf_is_found_where_lines_end_otherwise,
     "E17" Nothing new_text_gets_the_line_endings_of_the_file in Storage,
@@ -25,7 +25,7 @@ async fn edited(t: &Target, content: &[u8], old: &str, new: &str) -> vfs_core::R
     Ok(t.bytes("/a.txt").await?.to_vec())
 }
 
-async fn what_a_read_showed_can_be_edited(t: &Target) -> LawResult {
+async fn text_that_a_read_returned_can_be_edited(t: &Target) -> LawResult {
     for content in ["a\r\nb\r\nc\r\n", "a\nb\r\nc\n", "a\u{2028}b\rc\n", "\u{feff}a\nb\n", "a\u{c}\nb\u{85}c"] {
         t.put("/a.txt", content).await?;
         let window = t.read(ReadRequest::new(t.path("/a.txt")).limit(2)).await?;

@@ -9,13 +9,13 @@ use super::LawResult;
 use crate::target::Target;
 
 laws! { "errors" in Wrapper:
-    "X1" Nothing every_failure_names_the_path_that_was_asked_for in Smoke,
-    "X2" Nothing every_failure_is_short_and_silent_about_the_host,
+    "X1" Nothing every_failure_names_the_requested_path in Smoke,
+    "X2" Nothing every_failure_is_short_and_hides_host_paths,
     "X3" Nothing a_failure_about_a_long_path_is_short,
     "X4" Nothing a_failure_in_json_has_its_code_path_and_message,
 }
 
-/// One failure of each operation at `path`, which is missing, and at a file and a directory.
+/// Returns one failure of each operation at `path`, which is missing, and at a file and a directory.
 async fn failures(t: &Target, path: &VfsPath) -> Vec<Error> {
     let path = || path.clone();
     [
@@ -35,7 +35,7 @@ async fn failures(t: &Target, path: &VfsPath) -> Vec<Error> {
     .collect()
 }
 
-async fn every_failure_names_the_path_that_was_asked_for(t: &Target) -> LawResult {
+async fn every_failure_names_the_requested_path(t: &Target) -> LawResult {
     t.put_each(&["/f", "/d/x"]).await?;
     for path in ["/missing", "/missing/deeper/still", "/d/mis sing\n.txt", "/f/below"] {
         for error in failures(t, &t.path(path)).await {
@@ -49,7 +49,7 @@ async fn every_failure_names_the_path_that_was_asked_for(t: &Target) -> LawResul
     Ok(())
 }
 
-async fn every_failure_is_short_and_silent_about_the_host(t: &Target) -> LawResult {
+async fn every_failure_is_short_and_hides_host_paths(t: &Target) -> LawResult {
     t.put_each(&["/f", "/d/x"]).await?;
     for path in ["/missing", "/f/below", "/d/missing/deeper"] {
         for error in failures(t, &t.path(path)).await {

@@ -15,10 +15,10 @@ laws! { "glob" in Semantics:
     "G5" Nothing a_bomb_is_answered_or_refused_quickly,
     "G6" Nothing files_are_found_and_directories_by_request,
     "G7" Nothing entries_are_sorted_by_the_bytes_of_the_whole_path in Storage,
-    "G8" Nothing a_limit_ends_a_search_and_says_so in Wrapper,
+    "G8" Nothing a_limit_ends_a_search_and_is_reported in Wrapper,
     "G9" Nothing a_missing_start_is_not_found in Storage,
     "G10" Nothing a_parent_component_is_refused,
-    "G11" Nothing entries_say_what_stat_says in Storage,
+    "G11" Nothing entries_agree_with_stat in Storage,
     "G12" Nothing a_pattern_that_looks_like_an_option_is_a_pattern,
 }
 
@@ -139,7 +139,7 @@ async fn entries_are_sorted_by_the_bytes_of_the_whole_path(t: &Target) -> LawRes
     Ok(())
 }
 
-async fn a_limit_ends_a_search_and_says_so(t: &Target) -> LawResult {
+async fn a_limit_ends_a_search_and_is_reported(t: &Target) -> LawResult {
     t.put_each(&["/a/b", "/a-b", "/c", "/d/e/f"]).await?;
     let all = ["/a-b", "/a/b", "/c", "/d/e/f"];
     for limit in [0, 1, 2, 3] {
@@ -174,7 +174,7 @@ async fn a_parent_component_is_refused(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn entries_say_what_stat_says(t: &Target) -> LawResult {
+async fn entries_agree_with_stat(t: &Target) -> LawResult {
     t.put_each(&["/a/x", "/b"]).await?;
     for entry in t.glob(GlobRequest::new("*").kinds(EntryKinds::All)).await?.entries {
         assert_eq!(t.stat(&t.name(&entry.path)).await?, entry);

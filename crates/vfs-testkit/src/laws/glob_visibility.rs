@@ -8,12 +8,12 @@ use crate::target::Target;
 
 laws! { "glob" in Semantics:
     "V1" Nothing hidden_entries_are_left_out_and_counted in Storage,
-    "V1" Nothing a_dot_that_a_glob_spells_asks_for_the_name,
+    "V1" Nothing a_literal_dot_in_a_glob_requests_the_hidden_name,
     "V2" Nothing ignored_entries_are_left_out_and_counted in Storage,
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
     "V5" Nothing grep_sees_what_glob_sees,
-    "V8" Nothing spelled_dots_alone_match_hidden_names,
+    "V8" Nothing only_literal_dots_match_hidden_names,
     "V7" Nothing a_gitignore_that_excludes_every_name_counts_in_a_repository_only,
     "V6" Nothing only_what_the_pattern_can_reach_is_visited in Storage,
 }
@@ -29,7 +29,7 @@ async fn hidden_entries_are_left_out_and_counted(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_dot_that_a_glob_spells_asks_for_the_name(t: &Target) -> LawResult {
+async fn a_literal_dot_in_a_glob_requests_the_hidden_name(t: &Target) -> LawResult {
     t.put("/.gitignore", "*.secret\n").await?;
     t.put_each(&["/.env", "/.env.secret", "/.git/config", "/.github/a.yml", "/.github/.ci/b.yml", "/.venv/.env"])
         .await?;
@@ -51,7 +51,7 @@ async fn a_dot_that_a_glob_spells_asks_for_the_name(t: &Target) -> LawResult {
         assert_eq!(searched, expected, "{pattern}");
     }
     let result = t.glob(GlobRequest::new(".v*")).await?;
-    assert_eq!((result.entries.len(), result.skipped.hidden), (0, 7), "what is in `.venv` was not looked at");
+    assert_eq!((result.entries.len(), result.skipped.hidden), (0, 7), "the content of `.venv` was not visited");
     let result = t.glob(GlobRequest::new(".v*").kinds(EntryKinds::Directories)).await?;
     assert_eq!(t.names(&result.entries), ["/.venv"]);
     Ok(())
@@ -94,9 +94,9 @@ async fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only(t: &Ta
     Ok(())
 }
 
-async fn spelled_dots_alone_match_hidden_names(t: &Target) -> LawResult {
-    t.put("/.gitignore", "!.wanted\n").await?;
-    t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.wanted", "/d/.a/x", "/d/e/x", "/x"]).await?;
+async fn only_literal_dots_match_hidden_names(t: &Target) -> LawResult {
+    t.put("/.gitignore", "!.listed\n").await?;
+    t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.listed", "/d/.a/x", "/d/e/x", "/x"]).await?;
     let everywhere = ["/.a/.b/x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"];
     for (pattern, expected) in [
         ("*", &everywhere[..]),
@@ -159,6 +159,6 @@ async fn only_what_the_pattern_can_reach_is_visited(t: &Target) -> LawResult {
         .await?;
     let result = t.glob(GlobRequest::new("src/net/*.rs")).await?;
     assert_eq!(t.names(&result.entries), ["/src/net/tcp.rs"]);
-    assert!(result.skipped.hidden <= 1, "what lies elsewhere was not looked at: {:?}", result.skipped);
+    assert!(result.skipped.hidden <= 1, "entries elsewhere were not visited: {:?}", result.skipped);
     Ok(())
 }

@@ -12,12 +12,12 @@ laws! { "grep" in Semantics:
     "S1" Nothing a_literal_is_literal in Smoke,
     "S2" Nothing a_regex_is_a_regex in Storage,
     "S3" Nothing an_empty_pattern_is_refused in Wrapper,
-    "S4" Nothing a_malformed_regex_is_refused_in_the_taught_words,
+    "S4" Nothing a_malformed_regex_is_refused_with_the_standard_message,
     "S5" Nothing case_modes_decide_what_matches in Storage,
     "S6" Nothing whole_words_are_bounded_on_both_sides,
     "S7" Nothing a_multiline_match_spans_lines,
     "S7" Nothing a_literal_with_a_line_break_is_multiline,
-    "S7" Nothing every_line_that_a_multiline_search_finds_is_told,
+    "S7" Nothing every_line_with_a_multiline_match_is_reported,
     "S8" Nothing inverting_finds_the_other_lines,
     "S9" Nothing a_pattern_that_looks_like_an_option_is_a_pattern,
     "S10" Nothing a_hostile_regex_is_linear_or_refused,
@@ -57,7 +57,7 @@ async fn an_empty_pattern_is_refused(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_malformed_regex_is_refused_in_the_taught_words(t: &Target) -> LawResult {
+async fn a_malformed_regex_is_refused_with_the_standard_message(t: &Target) -> LawResult {
     t.put_each(&["/a"]).await?;
     for regex in ["(", "a)", "[", "[z-a]", "a{2,1}", "*", "\\", "\\q", "(?<n", "(?P<n>a)(?P<n>b)", "(?=look)", "\\1"] {
         let error = t.refused(t.grep(GrepRequest::regex(regex)).await, ErrorKind::InvalidPattern);
@@ -113,7 +113,7 @@ async fn a_literal_with_a_line_break_is_multiline(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn every_line_that_a_multiline_search_finds_is_told(t: &Target) -> LawResult {
+async fn every_line_with_a_multiline_match_is_reported(t: &Target) -> LawResult {
     t.put("/a", "a\n\n\n\nb\nc\n").await?;
     t.put("/b", "a\n\nlast").await?;
     for (path, regex, lines) in [
@@ -188,7 +188,7 @@ async fn a_regex_that_is_slow_in_one_line_leaves_other_searches_alone(t: &Target
     Ok(())
 }
 
-/// Whether searches that begin after a slow one end before it, or `regex` is refused.
+/// Returns whether searches that begin after a slow one end before it, or `regex` is refused.
 ///
 /// The order of these events does not depend on the speed of the machine, as both sides slow down together.
 async fn others_end_before_a_slow_search(t: &Target, regex: &str) -> Result<bool> {

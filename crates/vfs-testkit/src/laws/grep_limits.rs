@@ -7,13 +7,13 @@ use super::steps::ends;
 use crate::target::Target;
 
 laws! { "grep" in Semantics:
-    "S24" Nothing a_limit_ends_the_search_and_says_so in Wrapper,
-    "S24" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more,
-    "S24" Nothing a_limit_counts_files_where_files_are_asked_for,
+    "S24" Nothing a_limit_ends_the_search_and_is_reported in Wrapper,
+    "S24" Nothing a_limit_of_zero_is_empty_and_truncated,
+    "S24" Nothing a_limit_counts_files_if_files_are_requested,
     "S24" Nothing context_ends_before_a_match_beyond_a_limit,
     "S25" Nothing a_limit_per_file_leaves_each_file,
     "S26" Nothing files_over_the_size_limit_are_left_out_and_counted in Storage,
-    "S27" Nothing a_long_line_is_cut_around_nothing_but_its_end,
+    "S27" Nothing a_long_line_is_cut_only_at_its_end,
     "S28" Nothing a_result_is_bounded_in_bytes,
     "S29" Nothing context_beyond_the_bound_is_refused,
     "S30" Nothing many_matching_lines_are_bounded_by_the_limit in Storage,
@@ -26,7 +26,7 @@ async fn put_hits(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_limit_ends_the_search_and_says_so(t: &Target) -> LawResult {
+async fn a_limit_ends_the_search_and_is_reported(t: &Target) -> LawResult {
     put_hits(t).await?;
     let all = t.hits(GrepRequest::literal("hit")).await?;
     for limit in 1..9 {
@@ -58,7 +58,7 @@ async fn context_ends_before_a_match_beyond_a_limit(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_limit_of_zero_is_empty_and_says_that_there_is_more(t: &Target) -> LawResult {
+async fn a_limit_of_zero_is_empty_and_truncated(t: &Target) -> LawResult {
     put_hits(t).await?;
     for output in [GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts] {
         let result = t.grep(GrepRequest::literal("hit").limit(0).output(output)).await?;
@@ -68,7 +68,7 @@ async fn a_limit_of_zero_is_empty_and_says_that_there_is_more(t: &Target) -> Law
     Ok(())
 }
 
-async fn a_limit_counts_files_where_files_are_asked_for(t: &Target) -> LawResult {
+async fn a_limit_counts_files_if_files_are_requested(t: &Target) -> LawResult {
     put_hits(t).await?;
     for output in [GrepOutput::Files, GrepOutput::Counts] {
         let result = t.grep(GrepRequest::literal("hit").limit(2).output(output)).await?;
@@ -100,7 +100,7 @@ async fn files_over_the_size_limit_are_left_out_and_counted(t: &Target) -> LawRe
     Ok(())
 }
 
-async fn a_long_line_is_cut_around_nothing_but_its_end(t: &Target) -> LawResult {
+async fn a_long_line_is_cut_only_at_its_end(t: &Target) -> LawResult {
     t.put("/a", format!("hit {}\nhit short\n", "é".repeat(100_000))).await?;
     let result = t.grep(GrepRequest::literal("hit").max_line_bytes(101)).await?;
     assert!(result.matches[0].cut && result.matches[0].text.len() <= 101);

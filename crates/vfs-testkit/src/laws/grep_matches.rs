@@ -9,7 +9,7 @@ use super::LawResult;
 use crate::target::Target;
 
 laws! { "grep" in Semantics:
-    "S11" Nothing a_match_says_where_it_is in Storage,
+    "S11" Nothing a_match_has_its_position in Storage,
     "S12" Nothing a_line_comes_without_its_ending,
     "S13" Nothing a_line_that_is_not_utf_8_is_shown_lossily_and_never_empty,
     "S14" Nothing context_is_marked_as_context,
@@ -17,12 +17,12 @@ laws! { "grep" in Semantics:
     "S15" Nothing files_and_counts_come_by_request in Wrapper,
     "S15" Nothing counting_never_counts_context,
     "S16" Nothing matches_are_sorted_and_the_same_each_time in Storage,
-    "S31" Nothing a_search_made_again_finds_what_is_there_now in Storage,
+    "S31" Nothing a_repeated_search_finds_the_current_content in Storage,
     "S17" Nothing binary_files_are_left_out_and_counted in Storage,
     "S18" Nothing utf_16_is_searched_as_text,
 }
 
-async fn a_match_says_where_it_is(t: &Target) -> LawResult {
+async fn a_match_has_its_position(t: &Target) -> LawResult {
     t.put("/d/a", "first\nüx and x\n").await?;
     let result = t.grep(GrepRequest::literal("x")).await?;
     let [hit] = &result.matches[..] else { panic!("{:?}", result.matches) };
@@ -118,7 +118,7 @@ async fn matches_are_sorted_and_the_same_each_time(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_search_made_again_finds_what_is_there_now(t: &Target) -> LawResult {
+async fn a_repeated_search_finds_the_current_content(t: &Target) -> LawResult {
     t.put_each(&["/d/a", "/d/b", "/d/e/c"]).await?;
     let (new, old) = (GrepRequest::literal("the new words"), GrepRequest::literal("the old words"));
     for path in ["/d/a", "/d/b"] {

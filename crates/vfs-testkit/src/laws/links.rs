@@ -11,14 +11,14 @@ use super::steps::cx;
 use crate::target::{LinkMaker, Target};
 
 laws! { "links" in Storage:
-    "K1" Links a_link_is_read_as_what_it_leads_to in Smoke,
+    "K1" Links a_link_is_read_as_its_target in Smoke,
     "K2" Links an_edit_or_write_keeps_the_link_a_link in Wrapper,
     "K3" Links delete_and_rename_take_the_link_and_not_its_target in Wrapper,
-    "K4" Links a_link_that_leads_nowhere_is_a_problem_of_its_own,
-    "K9" Links a_link_in_a_circle_is_one_refusal_of_every_operation,
-    "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
+    "K4" Links a_dangling_link_is_a_problem_of_its_own,
+    "K9" Links a_link_cycle_is_the_same_error_in_every_operation,
+    "K5" Links glob_shows_links_to_files_and_does_not_enter_links,
     "K6" Links grep_leaves_links_out_and_counts_them,
-    "K7" Links a_followed_link_into_the_searched_tree_is_not_gone_down,
+    "K7" Links a_followed_link_into_the_searched_tree_is_not_entered,
     "K7" Links a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smallest_path,
     "K8" Links a_link_is_no_empty_directory,
     "K10" Links a_link_that_ends_with_a_slash_leads_to_directories_alone,
@@ -31,7 +31,7 @@ fn link<'a>(t: &'a Target, at: &str, to: &str) -> &'a dyn LinkMaker {
     maker
 }
 
-async fn a_link_is_read_as_what_it_leads_to(t: &Target) -> LawResult {
+async fn a_link_is_read_as_its_target(t: &Target) -> LawResult {
     t.put("/d/file", "content\n").await?;
     link(t, "/to-file", "d/file");
     link(t, "/d/up", "../d/file");
@@ -61,7 +61,7 @@ async fn an_edit_or_write_keeps_the_link_a_link(t: &Target) -> LawResult {
 }
 
 async fn delete_and_rename_take_the_link_and_not_its_target(t: &Target) -> LawResult {
-    t.put("/d/file", "kept\n").await?;
+    t.put("/d/file", "keep\n").await?;
     let maker = link(t, "/a", "d/file");
     link(t, "/b", "d");
     t.rename(RenameRequest::new(t.path("/a"), t.path("/moved"))).await?;
@@ -69,11 +69,11 @@ async fn delete_and_rename_take_the_link_and_not_its_target(t: &Target) -> LawRe
     t.delete(DeleteRequest::new(t.path("/moved"))).await?;
     t.delete(DeleteRequest::new(t.path("/b"))).await?;
     assert_eq!(t.tree().await?, ["/d", "/d/file"]);
-    assert_eq!(t.text("/d/file").await?, "kept\n");
+    assert_eq!(t.text("/d/file").await?, "keep\n");
     Ok(())
 }
 
-async fn a_link_that_leads_nowhere_is_a_problem_of_its_own(t: &Target) -> LawResult {
+async fn a_dangling_link_is_a_problem_of_its_own(t: &Target) -> LawResult {
     t.put_each(&["/a", "/z"]).await?;
     link(t, "/dangling", "missing");
     link(t, "/loop", "loop");
@@ -89,7 +89,7 @@ async fn a_link_that_leads_nowhere_is_a_problem_of_its_own(t: &Target) -> LawRes
     Ok(())
 }
 
-async fn a_link_in_a_circle_is_one_refusal_of_every_operation(t: &Target) -> LawResult {
+async fn a_link_cycle_is_the_same_error_in_every_operation(t: &Target) -> LawResult {
     t.put_each(&["/a", "/d/b"]).await?;
     link(t, "/itself", "itself");
     link(t, "/one", "two");
@@ -139,7 +139,7 @@ async fn a_link_in_a_circle_is_one_refusal_of_every_operation(t: &Target) -> Law
     Ok(())
 }
 
-async fn glob_shows_links_to_files_and_does_not_go_down_links(t: &Target) -> LawResult {
+async fn glob_shows_links_to_files_and_does_not_enter_links(t: &Target) -> LawResult {
     t.put_each(&["/d/file"]).await?;
     link(t, "/to-file", "d/file");
     link(t, "/to-dir", "d");
@@ -169,7 +169,7 @@ async fn followed(t: &Target, start: &str) -> vfs_core::Result<Vec<String>> {
     Ok(files)
 }
 
-async fn a_followed_link_into_the_searched_tree_is_not_gone_down(t: &Target) -> LawResult {
+async fn a_followed_link_into_the_searched_tree_is_not_entered(t: &Target) -> LawResult {
     let directories = ["a", "b", "c", "d", "e"];
     for from in directories {
         t.put(&format!("/tree/{from}/file"), "hit\n").await?;

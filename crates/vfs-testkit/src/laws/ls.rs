@@ -12,10 +12,10 @@ laws! { "ls" in Storage:
     "L3" Nothing a_missing_directory_is_not_found,
     "L4" Nothing a_file_is_not_a_directory,
     "L5" Nothing nothing_is_hidden_from_a_listing,
-    "L6" Nothing entries_say_what_stat_says,
+    "L6" Nothing entries_agree_with_stat,
     "L7" Nothing siblings_with_the_same_beginning_do_not_leak_in in Wrapper,
-    "L8" Nothing depth_ends_a_listing_and_says_so,
-    "L9" Nothing a_limit_ends_a_listing_and_says_so in Wrapper,
+    "L8" Nothing a_depth_limit_ends_a_listing_and_is_reported,
+    "L9" Nothing a_limit_ends_a_listing_and_is_reported in Wrapper,
     "L10" Nothing a_thousand_entries_are_listed,
 }
 
@@ -59,7 +59,7 @@ async fn nothing_is_hidden_from_a_listing(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn entries_say_what_stat_says(t: &Target) -> LawResult {
+async fn entries_agree_with_stat(t: &Target) -> LawResult {
     t.put_each(&["/a/x", "/a/y", "/b"]).await?;
     for entry in t.ls(LsRequest::new(t.base.clone()).recursive()).await?.entries {
         assert_eq!(t.stat(&t.name(&entry.path)).await?, entry);
@@ -73,7 +73,7 @@ async fn siblings_with_the_same_beginning_do_not_leak_in(t: &Target) -> LawResul
     Ok(())
 }
 
-async fn depth_ends_a_listing_and_says_so(t: &Target) -> LawResult {
+async fn a_depth_limit_ends_a_listing_and_is_reported(t: &Target) -> LawResult {
     t.put_each(&["/a/b/c/d", "/e"]).await?;
     let one_level = LsRequest::new(t.base.clone());
     for (depth, expected, truncated) in [
@@ -90,7 +90,7 @@ async fn depth_ends_a_listing_and_says_so(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_limit_ends_a_listing_and_says_so(t: &Target) -> LawResult {
+async fn a_limit_ends_a_listing_and_is_reported(t: &Target) -> LawResult {
     t.put_each(&["/a/b", "/a/c", "/a-b", "/d"]).await?;
     let all = t.tree().await?;
     let request = LsRequest::new(t.base.clone()).recursive();

@@ -18,7 +18,7 @@ laws! { "paths" in Storage:
     "P4" Nothing ordinary_names_are_uploaded_and_downloaded,
     "P4" Nothing ordinary_names_are_renamed_copied_and_deleted,
     "P4" Nothing ordinary_names_are_directories_too,
-    "P5" Nothing names_are_kept_byte_for_byte,
+    "P5" Nothing names_are_preserved_byte_for_byte,
 }
 
 fn ordinary_names() -> Vec<String> {
@@ -84,7 +84,7 @@ fn ordinary_names() -> Vec<String> {
     names
 }
 
-/// A file of every ordinary name in `/d`, holding its own name after a word that all have.
+/// Puts a file of every ordinary name in `/d`, whose content is its own name after a word that all have.
 async fn put_ordinary(t: &Target) -> Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     for name in ordinary_names() {
@@ -189,7 +189,7 @@ async fn ordinary_names_are_directories_too(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn names_are_kept_byte_for_byte(t: &Target) -> LawResult {
+async fn names_are_preserved_byte_for_byte(t: &Target) -> LawResult {
     let names = ["/A.txt", "/a.txt", "/cafe\u{301}", "/caf\u{e9}"];
     t.put_each(&names).await?;
     assert_eq!(t.tree().await?, names, "neither case nor normal form is folded");

@@ -17,9 +17,9 @@ laws! { "lend" in Storage:
     "B1" TreeProvider a_lent_tree_lists_what_a_listing_shows in Smoke,
     "B1" TreeProvider a_lent_tree_shows_what_a_glob_finds in Wrapper,
     "B2" TreeProvider a_lent_tree_opens_the_files in Wrapper,
-    "B2" TreeProvider a_lent_tree_says_where_its_entries_really_are in Wrapper,
-    "B3" TreeProvider only_the_names_that_are_asked_for_are_listed,
-    "B4" TreeProvider that_nothing_is_there_is_for_the_search_to_find,
+    "B2" TreeProvider a_lent_tree_reports_the_real_paths_of_its_entries in Wrapper,
+    "B3" TreeProvider only_the_requested_names_are_listed,
+    "B4" TreeProvider a_missing_start_fails_at_the_lookup_and_not_at_the_opening,
 }
 
 const PURPOSES: [TreeUse; 3] = [TreeUse::List, TreeUse::Glob, TreeUse::Grep];
@@ -75,7 +75,7 @@ fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result
     Ok(())
 }
 
-/// Everything below `start` in a tree that is opened there, by path.
+/// Returns everything below `start` in a tree that is opened there, by path.
 async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Entry>> {
     let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {
@@ -136,7 +136,7 @@ async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
     .await
 }
 
-async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult {
+async fn a_lent_tree_reports_the_real_paths_of_its_entries(t: &Target) -> LawResult {
     put_tree(t).await?;
     for entry in everything(t, "/", TreeUse::List).await? {
         let resolved = t.backend.resolve(&cx(), ResolveRequest::new(entry.info.path)).await?;
@@ -145,7 +145,7 @@ async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult 
     Ok(())
 }
 
-async fn only_the_names_that_are_asked_for_are_listed(t: &Target) -> LawResult {
+async fn only_the_requested_names_are_listed(t: &Target) -> LawResult {
     put_tree(t).await?;
     let (tree, start) = (open_tree(t, "/d", TreeUse::Glob).await?, t.path("/d"));
     looking(move || {
@@ -160,7 +160,7 @@ async fn only_the_names_that_are_asked_for_are_listed(t: &Target) -> LawResult {
     .await
 }
 
-async fn that_nothing_is_there_is_for_the_search_to_find(t: &Target) -> LawResult {
+async fn a_missing_start_fails_at_the_lookup_and_not_at_the_opening(t: &Target) -> LawResult {
     put_tree(t).await?;
     for purpose in PURPOSES {
         for start in ["/missing", "/missing/deeper", "/d/missing"] {

@@ -12,9 +12,9 @@ use crate::target::Target;
 laws! { "paths" in Semantics:
     "P1" Nothing spellings_of_one_path_reach_one_file in Wrapper,
     "P2" Nothing a_parent_component_is_refused_in_every_spelling,
-    "P3" Nothing what_cannot_be_a_path_is_refused_quickly_and_with_advice,
+    "P3" Nothing an_invalid_path_is_refused_quickly_and_with_advice,
     "P6" Nothing the_longest_path_holds_a_file in Storage,
-    "P7" OwnRoot the_root_is_there_when_nothing_else_is in Storage,
+    "P7" OwnRoot the_root_exists_in_an_empty_backend in Storage,
     "P7" OwnRoot the_root_is_not_removed_moved_or_written in Storage,
 }
 
@@ -43,7 +43,7 @@ async fn a_parent_component_is_refused_in_every_spelling(t: &Target) -> LawResul
     Ok(())
 }
 
-async fn what_cannot_be_a_path_is_refused_quickly_and_with_advice(t: &Target) -> LawResult {
+async fn an_invalid_path_is_refused_quickly_and_with_advice(t: &Target) -> LawResult {
     let long_component = "x".repeat(256);
     let long_path = "/abcd".repeat(1000);
     let huge_component = "x".repeat(4_000_000);
@@ -82,7 +82,7 @@ async fn the_longest_path_holds_a_file(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn the_root_is_there_when_nothing_else_is(t: &Target) -> LawResult {
+async fn the_root_exists_in_an_empty_backend(t: &Target) -> LawResult {
     let root = t.stat("/").await?;
     assert!(root.is_dir && root.path.is_root());
     let listing = t.ls(LsRequest::new(VfsPath::root())).await?;
@@ -93,7 +93,7 @@ async fn the_root_is_there_when_nothing_else_is(t: &Target) -> LawResult {
 
 async fn the_root_is_not_removed_moved_or_written(t: &Target) -> LawResult {
     use ErrorKind::{AlreadyExists, InvalidArgument, IsADirectory};
-    t.put("/a", "kept\n").await?;
+    t.put("/a", "keep\n").await?;
     let root = VfsPath::root;
     t.refused(t.delete(DeleteRequest::new(root())).await, InvalidArgument);
     t.refused(t.delete(DeleteRequest::new(root()).recursive()).await, InvalidArgument);
@@ -108,7 +108,7 @@ async fn the_root_is_not_removed_moved_or_written(t: &Target) -> LawResult {
     }
     t.refused(t.edit(EditRequest::new(root(), "a", "b")).await, IsADirectory);
     t.refused(t.read(ReadRequest::new(root())).await, IsADirectory);
-    assert_eq!(t.text("/a").await?, "kept\n");
+    assert_eq!(t.text("/a").await?, "keep\n");
     assert_eq!(t.tree().await?, ["/a"]);
     Ok(())
 }

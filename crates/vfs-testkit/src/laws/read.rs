@@ -11,7 +11,7 @@ laws! { "read" in Semantics:
     "R2" Nothing lines_end_at_a_line_feed_and_nowhere_else in Storage,
     "R3" Nothing read_and_grep_count_lines_alike,
     "R8" Nothing text_is_decoded_and_its_encoding_named,
-    "R9" Nothing the_line_ending_is_told,
+    "R9" Nothing the_line_ending_is_reported,
     "R10" Nothing binary_content_comes_as_bytes_with_its_type in Storage,
     "R11" Nothing a_missing_file_is_not_found in Storage,
     "R12" Nothing an_empty_file_is_read_and_shown_by_the_reminder in Storage,
@@ -100,7 +100,7 @@ async fn text_is_decoded_and_its_encoding_named(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn the_line_ending_is_told(t: &Target) -> LawResult {
+async fn the_line_ending_is_reported(t: &Target) -> LawResult {
     for (content, expected) in [
         ("", LineEnding::None),
         ("one line", LineEnding::None),
@@ -122,7 +122,7 @@ async fn binary_content_comes_as_bytes_with_its_type(t: &Target) -> LawResult {
         ("/a.png", png, "image/png"),
         ("/named-wrongly.txt", png, "image/png"),
         ("/a.zip", b"PK\x03\x04\x14\0\0\0\x08\0\0\0", "application/zip"),
-        ("/a.bin", b"\0\x01\x02\x03nothing known\0\xff", "application/octet-stream"),
+        ("/a.bin", b"\0\x01\x02\x03nothing found\0\xff", "application/octet-stream"),
     ] {
         t.put(path, bytes.to_vec()).await?;
         let result = t.read(ReadRequest::new(t.path(path))).await?;

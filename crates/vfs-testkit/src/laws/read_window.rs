@@ -12,12 +12,12 @@ laws! { "read" in Storage:
     "R4" Nothing a_window_skips_and_takes_lines in Wrapper,
     "R4" Nothing windows_one_after_the_other_are_the_file,
     "R5" Nothing an_offset_past_the_end_is_refused_with_the_number_of_lines,
-    "R6" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more in Semantics,
+    "R6" Nothing a_limit_of_zero_is_empty_and_truncated in Semantics,
     "R6" Nothing the_greatest_limit_is_all_of_it in Semantics,
     "R7" Nothing a_range_of_bytes_is_those_bytes in Wrapper,
     "R7" Nothing a_range_and_lines_at_once_are_refused in Semantics,
-    "R15" Nothing a_bounded_read_goes_on_where_it_says,
-    "R15" Nothing a_huge_line_is_cut_and_says_where_it_goes_on,
+    "R15" Nothing a_bounded_read_continues_at_the_returned_position,
+    "R15" Nothing a_huge_line_is_cut_with_the_position_to_continue,
     "R15" Nothing a_read_without_limits_is_bounded,
     "R16" Nothing a_raw_window_has_the_bytes_of_its_lines in Wrapper,
 }
@@ -71,7 +71,7 @@ async fn an_offset_past_the_end_is_refused_with_the_number_of_lines(t: &Target) 
     Ok(())
 }
 
-async fn a_limit_of_zero_is_empty_and_says_that_there_is_more(t: &Target) -> LawResult {
+async fn a_limit_of_zero_is_empty_and_truncated(t: &Target) -> LawResult {
     t.put("/a.txt", "one\ntwo\n").await?;
     let result = t.read(ReadRequest::new(t.path("/a.txt")).lines(1, 0)).await?;
     assert_eq!((result.content.as_text(), result.truncated), (Some(""), Some(Truncation::Limit)));
@@ -121,7 +121,7 @@ async fn a_range_and_lines_at_once_are_refused(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// Reads all of a file in steps of at most `max_bytes`, going on as each result says.
+/// Reads all of a file in steps of at most `max_bytes`, each of which continues where the previous result ended.
 async fn read_on(t: &Target, path: &str, max_bytes: u64) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let mut request = ReadRequest::new(t.path(path)).max_bytes(max_bytes);
@@ -136,12 +136,12 @@ async fn read_on(t: &Target, path: &str, max_bytes: u64) -> Result<Vec<u8>> {
             (Some(byte), _) => next.bytes(byte, None),
             (None, Some(line)) => next.offset(line),
         };
-        assert!(result.truncated.is_some(), "there is more, so the result says why it ends");
+        assert!(result.truncated.is_some(), "there is more, so the result has the reason for its end");
         assert!(!bytes.is_empty(), "each step gets further");
     }
 }
 
-async fn a_bounded_read_goes_on_where_it_says(t: &Target) -> LawResult {
+async fn a_bounded_read_continues_at_the_returned_position(t: &Target) -> LawResult {
     for content in ["one\ntwo\nthree\n", "a line of twenty-one\nand another\n", "\n\n\n\n\n\n\n\n\n\n\n\n"] {
         t.put("/a.txt", content).await?;
         for max_bytes in [4, 7, 10, 100] {
@@ -152,7 +152,7 @@ async fn a_bounded_read_goes_on_where_it_says(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_huge_line_is_cut_and_says_where_it_goes_on(t: &Target) -> LawResult {
+async fn a_huge_line_is_cut_with_the_position_to_continue(t: &Target) -> LawResult {
     let content = "x".repeat(1_000_000);
     t.put("/a.txt", content.clone()).await?;
     let result = t.read(ReadRequest::new(t.path("/a.txt")).limit(1).max_bytes(1000)).await?;

@@ -7,7 +7,7 @@ use crate::target::Target;
 
 laws! { "rename" in Storage:
     "M1" Nothing a_file_moves_with_its_content in Smoke,
-    "M2" Nothing a_target_that_is_there_is_kept_by_default in Wrapper,
+    "M2" Nothing an_existing_target_is_not_replaced_by_default in Wrapper,
     "M3" Nothing overwrite_replaces_a_file_by_a_file,
     "M4" Nothing a_directory_moves_with_everything_below_it in Wrapper,
     "M5" Nothing nothing_moves_onto_itself_or_below_itself,
@@ -30,7 +30,7 @@ async fn a_file_moves_with_its_content(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_target_that_is_there_is_kept_by_default(t: &Target) -> LawResult {
+async fn an_existing_target_is_not_replaced_by_default(t: &Target) -> LawResult {
     t.put_each(&["/a", "/b", "/d/x", "/e/y"]).await?;
     for (from, to) in [("/a", "/b"), ("/a", "/d"), ("/d", "/a"), ("/d", "/e"), ("/d/x", "/d")] {
         t.refused(t.rename(request(t, from, to)).await, ErrorKind::AlreadyExists);

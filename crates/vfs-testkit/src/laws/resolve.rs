@@ -7,17 +7,17 @@ use super::steps::cx;
 use crate::target::Target;
 
 laws! { "resolve" in Storage:
-    "A1" Nothing a_plain_path_is_where_it_is in Smoke,
-    "A1" Nothing a_path_at_which_nothing_is_is_where_it_would_be_made,
-    "A1" Nothing a_path_below_a_file_is_itself,
-    "A2" Links through_links_it_is_the_real_path in Wrapper,
-    "A3" Links of_a_link_to_nothing_it_is_the_target_that_is_named,
-    "A3" Links of_a_link_into_a_missing_directory_it_is_the_target_that_is_named,
-    "A3" Links of_a_link_to_below_a_file_it_is_the_target_that_is_named in Wrapper,
-    "A3" Links of_a_link_that_goes_up_from_nothing_it_is_a_path_without_links in Wrapper,
+    "A1" Nothing a_path_without_links_resolves_to_itself in Smoke,
+    "A1" Nothing a_missing_path_resolves_to_itself,
+    "A1" Nothing a_path_below_a_file_resolves_to_itself,
+    "A2" Links a_path_through_links_resolves_to_the_real_path in Wrapper,
+    "A3" Links a_dangling_link_resolves_to_its_target,
+    "A3" Links a_link_into_a_missing_directory_resolves_to_its_target,
+    "A3" Links a_link_to_a_path_below_a_file_resolves_to_its_target in Wrapper,
+    "A3" Links a_dangling_link_with_parent_components_resolves_to_a_path_without_links in Wrapper,
     "A4" Links a_link_that_leads_out_is_an_escape,
     "A4" Links a_link_that_leads_out_into_a_missing_directory_is_an_escape,
-    "A6" Links an_absolute_link_is_an_escape_that_says_to_make_it_relative,
+    "A6" Links an_absolute_link_is_an_escape_with_advice_to_make_it_relative,
     "A5" Links a_link_is_not_another_name_of_a_file,
 }
 
@@ -38,7 +38,7 @@ fn link(t: &Target, at: &str, to: &str) {
     maker.link(&t.path(at), to).expect("the link can be made");
 }
 
-async fn a_plain_path_is_where_it_is(t: &Target) -> LawResult {
+async fn a_path_without_links_resolves_to_itself(t: &Target) -> LawResult {
     t.put_each(&["/a", "/d/e/f"]).await?;
     for path in ["/", "/a", "/d", "/d/e", "/d/e/f"] {
         is_at(t, path, path).await?;
@@ -46,18 +46,18 @@ async fn a_plain_path_is_where_it_is(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_path_at_which_nothing_is_is_where_it_would_be_made(t: &Target) -> LawResult {
+async fn a_missing_path_resolves_to_itself(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
     for path in ["/missing", "/missing/deep/er", "/d/missing", "/d/missing/er"] {
         is_at(t, path, path).await?;
     }
     t.delete(DeleteRequest::new(t.path("/d/x"))).await?;
     is_at(t, "/d/x", "/d/x").await?;
-    assert!(!t.has("/missing").await?, "asking makes nothing");
+    assert!(!t.has("/missing").await?, "resolving makes nothing");
     Ok(())
 }
 
-async fn a_path_below_a_file_is_itself(t: &Target) -> LawResult {
+async fn a_path_below_a_file_resolves_to_itself(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
     for path in ["/d/x/below", "/d/x/be/low"] {
         is_at(t, path, path).await?;
@@ -65,7 +65,7 @@ async fn a_path_below_a_file_is_itself(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn through_links_it_is_the_real_path(t: &Target) -> LawResult {
+async fn a_path_through_links_resolves_to_the_real_path(t: &Target) -> LawResult {
     t.put_each(&["/d/e/f"]).await?;
     link(t, "/to-file", "d/e/f");
     link(t, "/to-dir", "d/e");
@@ -86,7 +86,7 @@ async fn through_links_it_is_the_real_path(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn of_a_link_to_nothing_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+async fn a_dangling_link_resolves_to_its_target(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
     link(t, "/dangling", "missing");
     link(t, "/d/dangling", "../new");
@@ -97,7 +97,7 @@ async fn of_a_link_to_nothing_it_is_the_target_that_is_named(t: &Target) -> LawR
     is_at(t, "/chain", "/new").await
 }
 
-async fn of_a_link_into_a_missing_directory_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+async fn a_link_into_a_missing_directory_resolves_to_its_target(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
     link(t, "/d/dangling", "../new/deep/er");
     link(t, "/chain", "d/dangling");
@@ -106,7 +106,7 @@ async fn of_a_link_into_a_missing_directory_it_is_the_target_that_is_named(t: &T
     is_at(t, "/chain", "/new/deep/er").await
 }
 
-async fn of_a_link_to_below_a_file_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+async fn a_link_to_a_path_below_a_file_resolves_to_its_target(t: &Target) -> LawResult {
     t.put_each(&["/d/x", "/e"]).await?;
     link(t, "/file", "d/x");
     link(t, "/d/below", "x/be/low");
@@ -118,7 +118,7 @@ async fn of_a_link_to_below_a_file_it_is_the_target_that_is_named(t: &Target) ->
     is_at(t, "/beside", "/e/below").await
 }
 
-async fn of_a_link_that_goes_up_from_nothing_it_is_a_path_without_links(t: &Target) -> LawResult {
+async fn a_dangling_link_with_parent_components_resolves_to_a_path_without_links(t: &Target) -> LawResult {
     t.put_each(&["/d/x", "/s/f"]).await?;
     link(t, "/d/side", "../s");
     link(t, "/d/back", "x/no/../../side");
@@ -155,7 +155,7 @@ async fn is_escape(t: &Target, path: &str) {
     }
 }
 
-async fn an_absolute_link_is_an_escape_that_says_to_make_it_relative(t: &Target) -> LawResult {
+async fn an_absolute_link_is_an_escape_with_advice_to_make_it_relative(t: &Target) -> LawResult {
     t.put_each(&["/d/x"]).await?;
     // If the base is the root of the backend, the absolute target is a path inside it.
     link(t, "/absolute", if t.base.is_root() { "/d/x" } else { "/vfs-laws-outside/x" });

@@ -18,12 +18,12 @@ laws! { "stat" in Storage:
     "F4" Nothing a_missing_path_is_not_found,
     "F5" Nothing below_a_file_there_is_no_directory,
     "F6" Nothing a_directory_is_not_a_file,
-    "F7" Nothing every_operation_tells_the_same_version in Wrapper,
+    "F7" Nothing every_operation_returns_the_same_version in Wrapper,
     "F7" Nothing another_content_is_another_version,
     "F8" Nothing the_time_of_the_last_change_does_not_go_back,
     "F9" EmptyDirectories an_emptied_directory_stays,
-    "F9" ImpliedDirectories an_emptied_directory_is_gone,
-    "F10" Nothing capabilities_say_what_can_be_done in Wrapper,
+    "F9" ImpliedDirectories an_emptied_directory_disappears,
+    "F10" Nothing capabilities_match_what_can_be_done in Wrapper,
 }
 
 async fn a_file_is_described_in_full(t: &Target) -> LawResult {
@@ -86,18 +86,18 @@ async fn below_a_file_there_is_no_directory(t: &Target) -> LawResult {
 
 async fn a_directory_is_not_a_file(t: &Target) -> LawResult {
     use ErrorKind::IsADirectory;
-    t.put("/d/kept", "x").await?;
+    t.put("/d/keep", "x").await?;
     t.refused(t.read(ReadRequest::new(t.path("/d"))).await, IsADirectory);
     t.refused(t.edit(EditRequest::new(t.path("/d"), "a", "b")).await, IsADirectory);
-    let version = t.stat("/d/kept").await?.version.expect("a file has a version");
+    let version = t.stat("/d/keep").await?.version.expect("a file has a version");
     for mode in [WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion(version)] {
         t.refused(t.write(WriteRequest::new(t.path("/d"), "x").mode(mode)).await, IsADirectory);
     }
-    assert_eq!(t.tree().await?, ["/d", "/d/kept"]);
+    assert_eq!(t.tree().await?, ["/d", "/d/keep"]);
     Ok(())
 }
 
-async fn every_operation_tells_the_same_version(t: &Target) -> LawResult {
+async fn every_operation_returns_the_same_version(t: &Target) -> LawResult {
     let path = t.path("/d/a.txt");
     let written = t.write(WriteRequest::new(path.clone(), "one\n")).await?.version;
     assert_eq!(t.stat("/d/a.txt").await?.version.as_ref(), Some(&written));
@@ -150,7 +150,7 @@ async fn an_emptied_directory_stays(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn an_emptied_directory_is_gone(t: &Target) -> LawResult {
+async fn an_emptied_directory_disappears(t: &Target) -> LawResult {
     t.put("/keep", "x").await?;
     t.put("/a/b/c.txt", "x").await?;
     t.delete(DeleteRequest::new(t.path("/a/b/c.txt"))).await?;
@@ -161,7 +161,7 @@ async fn an_emptied_directory_is_gone(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn capabilities_say_what_can_be_done(t: &Target) -> LawResult {
+async fn capabilities_match_what_can_be_done(t: &Target) -> LawResult {
     let capabilities = t.backend.capabilities(&t.base);
     assert_eq!(capabilities.access, Access::ReadWrite, "the laws need a backend that can be written");
     assert!(capabilities.max_file_size >= 16 << 20, "files of 16 MiB can be stored");

@@ -33,7 +33,7 @@ pub(crate) async fn ends<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 impl Target {
-    /// A handle that a task can own.
+    /// Returns a handle that a task can own.
     pub(crate) fn shared(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
     }
@@ -44,7 +44,7 @@ impl Target {
         Ok(self.write(request).await?.version)
     }
 
-    /// Writes small files, each holding its own path and a line end.
+    /// Writes small files, each with its own path and a line end as content.
     pub(crate) async fn put_each(&self, paths: &[&str]) -> Result<()> {
         for path in paths {
             self.put(path, format!("{path}\n")).await?;
@@ -52,7 +52,7 @@ impl Target {
         Ok(())
     }
 
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     pub(crate) async fn bytes(&self, path: &str) -> Result<Bytes> {
         let mut answers = self.backend.download_files(&cx(), vec![self.path(path)]).await;
         let answer = answers.pop().expect("an answer for each path");
@@ -63,13 +63,13 @@ impl Target {
         }
     }
 
-    /// All text of a file.
+    /// Returns all text of a file.
     pub(crate) async fn text(&self, path: &str) -> Result<String> {
         let result = self.read(ReadRequest::new(self.path(path))).await?;
         Ok(result.content.as_text().expect("the content is text").to_owned())
     }
 
-    /// Whether something is at `path`.
+    /// Returns whether something is at `path`.
     pub(crate) async fn has(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
@@ -78,7 +78,7 @@ impl Target {
         }
     }
 
-    /// The paths of all entries, at every level.
+    /// Returns the paths of all entries, at every level.
     pub(crate) async fn tree(&self) -> Result<Vec<String>> {
         Ok(self.names(&self.ls(LsRequest::new(self.base.clone()).recursive()).await?.entries))
     }
@@ -121,7 +121,7 @@ impl Target {
         self.backend.glob(&cx(), request.path(path)).await
     }
 
-    /// The paths that match `pattern` below the base.
+    /// Returns the paths that match `pattern` below the base.
     pub(crate) async fn found(&self, pattern: &str) -> Result<Vec<String>> {
         Ok(self.names(&self.glob(GlobRequest::new(pattern)).await?.entries))
     }
@@ -132,7 +132,7 @@ impl Target {
         self.backend.grep(&cx(), request.path(path)).await
     }
 
-    /// The lines of a search as a terminal shows them: `/path:1:match` and `/path-2-context`.
+    /// Returns the lines of a search as a terminal shows them: `/path:1:match` and `/path-2-context`.
     pub(crate) async fn hits(&self, request: GrepRequest) -> Result<Vec<String>> {
         Ok(self.lines(&self.grep(request).await?.matches))
     }
@@ -141,7 +141,7 @@ impl Target {
         if requested.is_root() { self.base.clone() } else { requested.clone() }
     }
 
-    /// `path` as the law wrote it.
+    /// Returns `path` as the law wrote it.
     pub(crate) fn name(&self, path: &VfsPath) -> String {
         let relative = path.strip_prefix(&self.base).expect("results are at or below the base");
         format!("/{relative}")

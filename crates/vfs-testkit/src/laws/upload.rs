@@ -12,7 +12,7 @@ laws! { "upload" in Storage:
     "U2" Nothing one_failure_does_not_stop_the_others in Wrapper,
     "U3" Nothing uploads_overwrite_and_make_parents,
     "U4" Nothing any_bytes_are_taken,
-    "U5" Nothing nothing_to_upload_is_no_answers,
+    "U5" Nothing an_empty_upload_has_no_results,
 }
 
 async fn upload(t: &Target, files: &[(&str, &[u8])]) -> Vec<FileUploadResponse> {
@@ -73,7 +73,7 @@ async fn any_bytes_are_taken(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn nothing_to_upload_is_no_answers(t: &Target) -> LawResult {
+async fn an_empty_upload_has_no_results(t: &Target) -> LawResult {
     assert!(upload(t, &[]).await.is_empty());
     assert!(t.backend.download_files(&cx(), Vec::new()).await.is_empty());
     Ok(())

@@ -19,16 +19,16 @@ use super::steps::ends;
 use crate::target::Target;
 
 laws! { "watch" in Storage:
-    "H1" Watching every_change_of_a_file_is_told_with_its_version in Smoke,
-    "H2" Watching changes_are_told_in_their_order_to_every_subscriber,
-    "H3" Watching a_feed_begins_when_it_is_asked_for,
-    "H4" Watching a_feed_goes_on_after_a_cursor,
-    "H5" Watching what_is_missed_is_an_overflow,
-    "H6" Watching a_feed_tells_of_its_path_and_what_is_below in Wrapper,
-    "H6" Watching a_rename_across_the_border_of_a_path_is_seen_from_its_side,
+    "H1" Watching every_change_of_a_file_is_reported_with_its_version in Smoke,
+    "H2" Watching changes_are_reported_in_order_to_every_subscriber,
+    "H3" Watching a_feed_begins_when_watch_is_called,
+    "H4" Watching a_feed_continues_after_a_cursor,
+    "H5" Watching missed_changes_are_an_overflow,
+    "H6" Watching a_feed_reports_changes_at_and_below_its_path in Wrapper,
+    "H6" Watching a_rename_across_the_border_of_a_feed_is_reported_from_its_side,
     "H7" Watching a_feed_ends_when_it_is_cancelled in Wrapper,
     "H7" Watching a_feed_ends_at_its_deadline,
-    "H8" Watching what_is_no_cursor_is_refused,
+    "H8" Watching an_invalid_cursor_is_refused,
 }
 
 /// More changes than feeds commonly remember.
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// Whether a change is of a directory: its name is, in these laws, one that begins so.
+/// Returns whether a change is of a directory, whose name in these laws has a prefix of its own.
 fn is_of_a_directory(change: &Change) -> bool {
     match change {
         Change::Created { path, .. } | Change::Removed { path } => {
@@ -131,7 +131,7 @@ impl Feed<'_> {
     async fn assert_ends(mut self, kind: ErrorKind, path: &str) {
         let error = loop {
             let next = ends("waiting for the end of a feed", self.events.next()).await;
-            if let Err(error) = next.expect("it says why it ends") {
+            if let Err(error) = next.expect("the last item has the reason for the end") {
                 break error;
             }
         };
@@ -141,7 +141,7 @@ impl Feed<'_> {
     }
 }
 
-async fn every_change_of_a_file_is_told_with_its_version(t: &Target) -> LawResult {
+async fn every_change_of_a_file_is_reported_with_its_version(t: &Target) -> LawResult {
     let mut feed = t.watch_path("/");
     let first = t.put("/a", "one\n").await?;
     feed.expect(t.created("/a", &first)).await?;
@@ -163,7 +163,7 @@ async fn every_change_of_a_file_is_told_with_its_version(t: &Target) -> LawResul
     Ok(())
 }
 
-async fn changes_are_told_in_their_order_to_every_subscriber(t: &Target) -> LawResult {
+async fn changes_are_reported_in_order_to_every_subscriber(t: &Target) -> LawResult {
     let (mut first, mut second) = (t.watch_path("/"), t.watch_path("/"));
     let mut expected = Vec::new();
     for number in (0..30).rev() {
@@ -177,7 +177,7 @@ async fn changes_are_told_in_their_order_to_every_subscriber(t: &Target) -> LawR
     Ok(())
 }
 
-async fn a_feed_begins_when_it_is_asked_for(t: &Target) -> LawResult {
+async fn a_feed_begins_when_watch_is_called(t: &Target) -> LawResult {
     t.put("/before", "x").await?;
     let mut feed = t.watch_path("/");
     let version = t.put("/after", "x").await?;
@@ -185,7 +185,7 @@ async fn a_feed_begins_when_it_is_asked_for(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_feed_goes_on_after_a_cursor(t: &Target) -> LawResult {
+async fn a_feed_continues_after_a_cursor(t: &Target) -> LawResult {
     let mut feed = t.watch_path("/");
     let (mut cursors, mut expected) = (Vec::new(), Vec::new());
     for name in ["/a", "/b", "/c", "/e"] {
@@ -211,7 +211,7 @@ async fn a_feed_goes_on_after_a_cursor(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
+async fn missed_changes_are_an_overflow(t: &Target) -> LawResult {
     let mut feed = t.watch_path("/");
     let directory = |number: usize| t.path(&format!("/dir-{number}"));
     let names: Vec<_> = (0..CHANGE_COUNT / FILES)
@@ -243,7 +243,7 @@ async fn what_is_missed_is_an_overflow(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_feed_tells_of_its_path_and_what_is_below(t: &Target) -> LawResult {
+async fn a_feed_reports_changes_at_and_below_its_path(t: &Target) -> LawResult {
     t.put_each(&["/dir/a", "/dir-x/a", "/f"]).await?;
     let (mut directory, mut file) = (t.watch_path("/dir"), t.watch_path("/f"));
     for path in ["/dir-x/a", "/dir/a", "/other", "/f", "/dir/dir/b", "/fx", "/dir/b"] {
@@ -263,8 +263,8 @@ async fn a_feed_tells_of_its_path_and_what_is_below(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_rename_across_the_border_of_a_path_is_seen_from_its_side(t: &Target) -> LawResult {
-    t.put_each(&["/dir/kept", "/out"]).await?;
+async fn a_rename_across_the_border_of_a_feed_is_reported_from_its_side(t: &Target) -> LawResult {
+    t.put_each(&["/dir/keep", "/out"]).await?;
     let mut feed = t.watch_path("/dir");
     t.rename(RenameRequest::new(t.path("/out"), t.path("/dir/in"))).await?;
     feed.expect(t.created("/dir/in", &t.stat("/dir/in").await?.version.expect("a file has one"))).await?;
@@ -292,7 +292,7 @@ async fn a_feed_ends_at_its_deadline(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn what_is_no_cursor_is_refused(t: &Target) -> LawResult {
+async fn an_invalid_cursor_is_refused(t: &Target) -> LawResult {
     for text in ["", "never given", "\u{0}"] {
         let request = WatchRequest::new(t.path("/dir")).since(Cursor::new(text));
         t.watch(request).assert_ends(ErrorKind::InvalidArgument, "/dir").await;

@@ -10,12 +10,12 @@ use crate::target::Target;
 
 laws! { "write" in Storage:
     "W1" Nothing a_new_file_is_made_with_its_parents in Smoke,
-    "W2" Nothing a_file_that_is_there_is_not_replaced_by_default in Wrapper,
+    "W2" Nothing an_existing_file_is_not_replaced_by_default in Wrapper,
     "W3" Nothing overwrite_replaces_all_of_a_file,
     "W4" Nothing append_adds_to_the_end_and_makes_the_file in Wrapper,
     "W5" Nothing a_write_on_a_version_replaces_that_version_only in Wrapper,
     "W5" Nothing a_write_on_a_version_of_a_missing_file_is_a_conflict,
-    "W6" Nothing the_result_describes_what_was_written in Wrapper,
+    "W6" Nothing the_result_describes_the_written_file in Wrapper,
     "W7" Nothing any_bytes_can_be_written,
     "W7" Nothing an_empty_file_can_be_written,
     "W9" Nothing nothing_but_the_files_is_left_in_a_listing,
@@ -31,7 +31,7 @@ async fn a_new_file_is_made_with_its_parents(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn a_file_that_is_there_is_not_replaced_by_default(t: &Target) -> LawResult {
+async fn an_existing_file_is_not_replaced_by_default(t: &Target) -> LawResult {
     let version = t.put("/a.txt", "first\n").await?;
     let path = t.path("/a.txt");
     let error = t.refused(t.write(WriteRequest::new(path.clone(), "second")).await, ErrorKind::AlreadyExists);
@@ -88,7 +88,7 @@ async fn a_write_on_a_version_of_a_missing_file_is_a_conflict(t: &Target) -> Law
     Ok(())
 }
 
-async fn the_result_describes_what_was_written(t: &Target) -> LawResult {
+async fn the_result_describes_the_written_file(t: &Target) -> LawResult {
     let result = t.write(WriteRequest::new(t.path("/d/a.txt"), "héllo\n")).await?;
     let info = t.stat("/d/a.txt").await?;
     assert_eq!((result.path, result.created, result.size), (t.path("/d/a.txt"), true, 7));
@@ -131,7 +131,7 @@ async fn nothing_but_the_files_is_left_in_a_listing(t: &Target) -> LawResult {
     Ok(())
 }
 
-/// A moment of a time long past, with as many microseconds.
+/// Returns a moment in the distant past with a fraction of `microseconds`.
 fn long_ago(microseconds: u32) -> DateTime<Utc> {
     DateTime::from_timestamp(981_173_106, microseconds * 1_000 + 999).expect("it is a time")
 }
@@ -145,7 +145,7 @@ async fn assert_modified_at(t: &Target, name: &str, at: DateTime<Utc>) -> LawRes
     Ok(())
 }
 
-/// In every mode, and by an upload; the next write has its own time again.
+/// The time is set in every mode, and by an upload; the next write has its own time again.
 async fn a_write_sets_the_time_that_it_is_given(t: &Target) -> LawResult {
     let write = |content: &'static str, mode| WriteRequest::new(t.path("/d/a.txt"), content).mode(mode);
     t.write(write("one", WriteMode::CreateNew).modified_at(long_ago(123_456))).await?;

@@ -11,7 +11,7 @@ laws! { "write" in Storage:
     "W8" Nothing one_of_many_creators_wins in Wrapper,
     "W10" Nothing one_of_many_writers_on_a_version_wins,
     "W11" Nothing a_reader_sees_whole_files_only,
-    "W12" Nothing every_acknowledged_append_is_there,
+    "W12" Nothing every_acknowledged_append_is_in_the_file,
 }
 
 /// Number of tasks that change one file concurrently.
@@ -78,7 +78,7 @@ async fn a_reader_sees_whole_files_only(t: &Target) -> LawResult {
     writer.await.expect("the task did not panic")
 }
 
-async fn every_acknowledged_append_is_there(t: &Target) -> LawResult {
+async fn every_acknowledged_append_is_in_the_file(t: &Target) -> LawResult {
     let attempts = (0..TASKS).map(|task| {
         let request = WriteRequest::new(t.path("/a.log"), format!("task {task}\n")).mode(WriteMode::Append);
         let backend = t.shared();

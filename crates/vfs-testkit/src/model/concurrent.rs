@@ -10,7 +10,8 @@ use vfs_core::{
 use crate::harness::run;
 use crate::target::Target;
 
-/// Lets `tasks` tasks make `changes` changes each to one file, and looks for every acknowledged one at the end.
+/// Lets `tasks` tasks make `changes` changes each to one file, and checks at the end that the file has every acknowledged
+/// one.
 ///
 /// Each change reads the file and its version and adds a line of its own: by turns with an edit that expects the version,
 /// a write on the version, an edit that expects nothing, and an append. A conflict is tried again.

@@ -50,7 +50,7 @@ impl Reference {
         if above.is_empty() { vec![ErrorKind::NotFound] } else { above }
     }
 
-    /// The bytes of the file at `path`.
+    /// Returns the bytes of the file at `path`.
     pub(super) fn file(&self, path: &str) -> Result<&Vec<u8>, Faults> {
         match self.files.get(path) {
             Some(content) => Ok(content),
@@ -70,7 +70,7 @@ impl Reference {
         if self.directories.contains(path) { vec![ErrorKind::IsADirectory] } else { self.above(path) }
     }
 
-    /// Everything at and below `path`: files with their contents, and directories.
+    /// Returns everything at and below `path`: files with their contents, and directories.
     fn subtree(&self, path: &str) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
         let within = |other: &str| other == path || is_below(other, path);
         let files = self.files.iter().filter(|(other, _)| within(other));
@@ -108,7 +108,7 @@ impl Reference {
         Ok(files)
     }
 
-    /// Removes the directory at `path` if nothing is in it, and says how many files went, which is none.
+    /// Removes the directory at `path` if it is empty, and returns the number of removed files, which is 0.
     pub(super) fn delete_empty(&mut self, path: &str) -> Result<u64, Faults> {
         if self.fixed.contains(path) {
             return Err(vec![ErrorKind::InvalidArgument]);
@@ -151,7 +151,7 @@ impl Reference {
         faults
     }
 
-    /// Copies `from` to `to` and says how many files that were.
+    /// Copies `from` to `to` and returns the number of files.
     pub(super) fn copy(&mut self, from: &str, to: &str, overwrite: bool) -> Result<u64, Faults> {
         let faults = self.not_transferable(from, to, overwrite);
         if !faults.is_empty() {
@@ -188,13 +188,13 @@ impl Reference {
         Ok(shown.cloned().collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Everything there is.
+    /// Returns all files and directories.
     pub(super) fn tree(&self) -> Vec<String> {
         self.files.keys().chain(&self.directories).cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
-/// `content` with `old` replaced by `new`, and in how many places.
+/// Returns `content` with `old` replaced by `new`, and the number of occurrences.
 pub(super) fn edit(content: &str, old: &str, new: &str, all: bool) -> Result<(String, u64), Faults> {
     if old == new {
         return Err(vec![ErrorKind::InvalidArgument]);

@@ -47,7 +47,7 @@ fn compare<T: Debug, E: PartialEq + Debug>(
     match (actual, expected) {
         (Ok(actual), Ok(expected)) => assert_eq!(seen(actual), expected, "{what}"),
         (Err(error), Err(faults)) => assert!(faults.contains(&error.kind()), "{what}: {error:?}, not {faults:?}"),
-        (actual, expected) => panic!("{what}: {actual:?}, but the reference says {expected:?}"),
+        (actual, expected) => panic!("{what}: {actual:?}, but the reference has {expected:?}"),
     }
 }
 
@@ -213,7 +213,7 @@ fn overwrites(mode: StepMode) -> bool {
     matches!(mode, StepMode::Overwrite | StepMode::Append)
 }
 
-/// A line without its ending.
+/// Returns a line without its ending.
 fn shown(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)

@@ -98,13 +98,14 @@ pub enum Step {
     },
 }
 
-/// Few names, so that steps meet: one is the beginning of another, some are files here and directories there.
+/// Generates few paths, so that steps affect the same ones: one name is the beginning of another, some are files here and
+/// directories there.
 fn path() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["/a", "/b", "/a/a", "/a/b", "/a-b", "/a/b/c", "/b/é x", "/c/d/e", "/c/d", "/c"])
         .prop_map(str::to_owned)
 }
 
-/// Few characters, so that texts repeat and overlap.
+/// Generates texts of few characters, so that they repeat and overlap.
 fn content() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(vec!["a", "b", "ab", "é", "\n", "\r\n"]), 0..10)
         .prop_map(|parts| parts.concat())
@@ -134,7 +135,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Up to forty random operations.
+/// Generates up to forty random operations.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..40)
 }

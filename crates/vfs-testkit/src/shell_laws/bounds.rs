@@ -7,18 +7,18 @@ use super::steps::{NOTE, TIMES, assert_success, cx, lines};
 use crate::laws::LawResult;
 
 shell_laws! { "bounds":
-    "XB1" has() of_much_output_the_first_and_the_last_part_are_kept in Wrapper,
+    "XB1" has() long_output_keeps_its_first_and_last_part in Wrapper,
     "XB2" has() output_of_exactly_the_limit_is_whole,
     "XB3" has() each_output_has_the_limit_for_itself,
     "XB4" has() by_default_the_limit_is_100_000_bytes in Wrapper,
     "XB5" has() ten_megabytes_are_cut_to_the_limit,
-    "XB6" has() where_nothing_is_kept_it_is_counted,
+    "XB6" has() with_a_limit_of_zero_output_is_only_counted,
     "XB7" has() a_cut_is_between_characters,
     "XB8" has() the_greatest_limit_keeps_all,
     "XB9" has(FullOutput) all_output_is_in_a_file_by_request in Wrapper,
     "XB10" has(FullOutput) each_command_has_a_file_of_its_own,
-    "XB11" has(FullOutput, Processes) what_came_before_a_timeout_is_in_the_file,
-    "XB12" lacks(FullOutput) a_file_of_all_output_that_cannot_be_is_refused,
+    "XB11" has(FullOutput, Processes) output_before_a_timeout_is_in_the_file,
+    "XB12" lacks(FullOutput) an_unsupported_file_of_all_output_is_refused,
 }
 
 /// Asserts that `output` is `whole`, cut to `limit` bytes.
@@ -40,7 +40,7 @@ fn assert_counted(ended: &ExecuteResponse, truncated: bool, bytes: usize) {
     assert_eq!((ended.truncated, ended.output_bytes), (truncated, bytes as u64));
 }
 
-async fn of_much_output_the_first_and_the_last_part_are_kept(t: &ShellTarget) -> LawResult {
+async fn long_output_keeps_its_first_and_last_part(t: &ShellTarget) -> LawResult {
     let text = lines(10_000);
     t.files.put("/much", text.clone()).await?;
     for limit in [1_200, 5_000, 65_536, 119_999] {
@@ -108,7 +108,7 @@ async fn ten_megabytes_are_cut_to_the_limit(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn where_nothing_is_kept_it_is_counted(t: &ShellTarget) -> LawResult {
+async fn with_a_limit_of_zero_output_is_only_counted(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("echo secret; echo secret >&2").max_output_bytes(0)).await?;
     assert_counted(&ended, true, 14);
     assert!(!format!("{ended:?}").contains("secret"), "{ended:?}");
@@ -140,7 +140,7 @@ async fn the_greatest_limit_keeps_all(t: &ShellTarget) -> LawResult {
 
 /// Returns the content of the file of all output.
 async fn full_output(t: &ShellTarget, ended: &ExecuteResponse) -> vfs_core::Result<Vec<u8>> {
-    let path = ended.full_output.clone().expect("it says which file has all of it");
+    let path = ended.full_output.clone().expect("the answer names the file with all output");
     assert!(path.starts_with(&t.files.base), "{path} is a file of the backend");
     let mut answers = t.files.backend.download_files(&cx(), vec![path]).await;
     let answer = answers.pop().expect("an answer for each path");
@@ -177,7 +177,7 @@ async fn each_command_has_a_file_of_its_own(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_came_before_a_timeout_is_in_the_file(t: &ShellTarget) -> LawResult {
+async fn output_before_a_timeout_is_in_the_file(t: &ShellTarget) -> LawResult {
     let request = t.command("echo before; sleep 60").keep_full_output();
     for time in TIMES {
         let Some(ended) = t.timed_out(&request, time).await? else { continue };
@@ -189,7 +189,7 @@ async fn what_came_before_a_timeout_is_in_the_file(t: &ShellTarget) -> LawResult
     panic!("nothing was printed");
 }
 
-async fn a_file_of_all_output_that_cannot_be_is_refused(t: &ShellTarget) -> LawResult {
+async fn an_unsupported_file_of_all_output_is_refused(t: &ShellTarget) -> LawResult {
     t.assert_refused(t.command("touch ran").keep_full_output(), ErrorKind::Unsupported).await;
     assert!(!t.files.has("/ran").await?, "what is refused does not run");
     Ok(())

@@ -8,13 +8,13 @@ use crate::laws::LawResult;
 
 shell_laws! { "directory":
     "XD1" has() a_command_runs_in_its_directory in Smoke,
-    "XD2" has() by_default_it_is_the_root in Wrapper,
+    "XD2" has() the_default_directory_is_the_root in Wrapper,
     "XD3" has() a_directory_may_have_any_name in Wrapper,
     "XD4" has() a_missing_directory_is_not_found in Wrapper,
     "XD5" has() a_file_is_not_a_directory,
     "XD6" has(Links) a_link_that_leads_out_is_refused,
     "XD7" has(Links) a_link_that_stays_inside_is_followed,
-    "XD8" has() what_a_command_changes_of_its_shell_is_gone_with_it,
+    "XD8" has() changes_to_the_shell_end_with_the_command,
     "XD9" has(SamePaths) a_command_knows_its_directory_by_the_backends_path in Wrapper,
     "XD10" has() a_directory_may_have_line_breaks_in_its_name,
 }
@@ -32,7 +32,7 @@ async fn a_command_runs_in_its_directory(t: &ShellTarget) -> LawResult {
 }
 
 /// The default is the root of the shell. If the shell belongs to a mount, the root of the namespace stands for it.
-async fn by_default_it_is_the_root(t: &ShellTarget) -> LawResult {
+async fn the_default_directory_is_the_root(t: &ShellTarget) -> LawResult {
     t.files.put("/here", "here\n").await?;
     let default = t.execute(ExecuteRequest::new("pwd; cat here 2>/dev/null; true")).await?;
     let root = t.execute(ExecuteRequest::new("pwd; cat here 2>/dev/null; true").cwd(VfsPath::root())).await?;
@@ -129,7 +129,7 @@ async fn a_link_that_stays_inside_is_followed(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_a_command_changes_of_its_shell_is_gone_with_it(t: &ShellTarget) -> LawResult {
+async fn changes_to_the_shell_end_with_the_command(t: &ShellTarget) -> LawResult {
     t.files.put("/deep/here", "x").await?;
     let before = t.printed("pwd; umask").await?;
     assert_success(&t.run("cd deep; LEFT=1; export LEFT; umask 077; set -e; f() { :; }").await?);

@@ -10,7 +10,7 @@ use super::steps::{HANG_TIMEOUT, TIMES, assert_success, cx, patiently};
 use crate::laws::LawResult;
 
 shell_laws! { "ending":
-    "XT1" has() a_timeout_is_told_and_what_was_printed_is_kept in Wrapper,
+    "XT1" has() a_timeout_is_reported_with_the_output_so_far in Wrapper,
     "XT2" has() a_command_within_its_time_is_left_alone,
     "XT3" has() a_cancelled_command_ends in Wrapper,
     "XT4" has() a_command_past_the_deadline_ends in Wrapper,
@@ -23,16 +23,16 @@ shell_laws! { "ending":
     "XT11" has(Sessions) processes_that_left_the_session_are_ended,
     "XT12" has(Processes) a_stopped_process_is_ended,
     "XT13" has(Processes) a_process_that_is_left_running_does_not_hold_up_the_call,
-    "XT14" has(Processes) outputs_that_are_closed_are_not_the_end,
+    "XT14" has(Processes) closing_the_outputs_does_not_end_the_command,
     "XT15" has(Processes) a_flood_is_ended_in_time,
-    "XT16" has(Processes) a_command_is_asked_to_end_before_it_is_made_to,
-    "XT17" has(Processes) what_a_command_says_when_it_is_asked_to_end_is_kept,
+    "XT16" has(Processes) a_command_is_terminated_before_it_is_killed,
+    "XT17" has(Processes) output_during_termination_is_returned,
 }
 
 /// Makes a file when everything before it runs, and runs for a minute.
 const ON: &str = "echo x >started; sleep 60";
 
-async fn a_timeout_is_told_and_what_was_printed_is_kept(t: &ShellTarget) -> LawResult {
+async fn a_timeout_is_reported_with_the_output_so_far(t: &ShellTarget) -> LawResult {
     let mut last = ExecuteResponse::default();
     let request = t.command("echo before; echo problem >&2; sleep 60; echo after");
     for time in TIMES {
@@ -108,7 +108,7 @@ enum StopCause {
     Dropping,
 }
 
-/// Runs `command`, which says by the file `started` that all its processes are there, brings it to its end, and asserts that
+/// Runs `command`, which makes the file `started` once all its processes run, brings it to its end, and asserts that
 /// all of them end.
 async fn all_end(t: &ShellTarget, command: &str, how: StopCause) -> LawResult {
     let (cx, request) = (cx(), t.command(format!("{HOLD_PREFIX} {command}")));
@@ -208,7 +208,7 @@ async fn a_process_that_is_left_running_does_not_hold_up_the_call(t: &ShellTarge
 }
 
 /// A command that closes its outputs still has an exit code, and a time.
-async fn outputs_that_are_closed_are_not_the_end(t: &ShellTarget) -> LawResult {
+async fn closing_the_outputs_does_not_end_the_command(t: &ShellTarget) -> LawResult {
     let ended = t.run("echo before; exec >&- 2>&-; sleep 0.3; exit 7").await?;
     assert_eq!((ended.exit_code, ended.stdout.as_str()), (Some(7), "before\n"));
     t.assert_timed_out(&t.command("exec >/dev/null 2>&1; sleep 60")).await
@@ -243,7 +243,7 @@ const ORDERLY: &str = "trap 'echo in order; echo x >ordered; exit 5' TERM; echo 
 /// not scheduled within the grace period is killed like any other, which is no fault of the shell.
 const ATTEMPTS: usize = 3;
 
-async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {
+async fn a_command_is_terminated_before_it_is_killed(t: &ShellTarget) -> LawResult {
     for _ in 0..ATTEMPTS * TIMES.len() {
         all_end(t, ORDERLY, StopCause::Timeout).await?;
         if t.files.has("/ordered").await? {
@@ -253,7 +253,7 @@ async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawR
     panic!("the command got no signal to end");
 }
 
-async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) -> LawResult {
+async fn output_during_termination_is_returned(t: &ShellTarget) -> LawResult {
     let (request, mut last) = (t.command(ORDERLY), None);
     for time in TIMES.into_iter().flat_map(|time| [time; ATTEMPTS]) {
         last = t.timed_out(&request, time).await?;

@@ -8,13 +8,13 @@ use crate::laws::LawResult;
 use vfs_core::ErrorKind;
 
 shell_laws! { "environment":
-    "XV1" has() nothing_of_the_serving_process_is_there,
-    "XV2" has() what_is_passed_is_there_to_the_byte in Wrapper,
+    "XV1" has() the_environment_is_not_passed_on_by_default,
+    "XV2" has() passed_variables_arrive_byte_for_byte in Wrapper,
     "XV3" has(InheritedEnvironment) the_environment_is_passed_on_by_request,
-    "XV4" has(InheritedEnvironment) what_looks_like_a_secret_is_not_passed_on,
-    "XV5" has(InheritedEnvironment) what_is_passed_counts_over_what_is_inherited,
+    "XV4" has(InheritedEnvironment) variables_that_look_like_secrets_are_not_passed_on,
+    "XV5" has(InheritedEnvironment) passed_variables_override_inherited_ones,
     "XV6" lacks(InheritedEnvironment) an_environment_that_cannot_be_inherited_is_refused,
-    "XV7" has() programs_are_found_without_being_told_where,
+    "XV7" has() base_programs_are_found_by_default,
 }
 
 /// In the environment of a process that checks laws; every command may see it that inherits.
@@ -23,7 +23,7 @@ const PLAIN: (&str, &str) = ("VFS_LAWS_PLAIN", "for all to see");
 /// Another variable of the environment, which no command may see.
 const SECRET: &str = "not-for-commands-4711";
 
-/// The names of variables that hold it.
+/// The names of variables that contain it.
 const SECRETS: [&str; 8] = [
     "VFS_LAWS_API_KEY",
     "VFS_LAWS_ACCESS_TOKEN",
@@ -45,7 +45,7 @@ pub fn plant_environment() {
     if is_planted() {
         return;
     }
-    let program = std::env::current_exe().expect("a program knows its file");
+    let program = std::env::current_exe().expect("the path of the running program is available");
     let again = Command::new(program)
         .args(std::env::args_os().skip(1))
         .env(PLAIN.0, PLAIN.1)
@@ -66,7 +66,7 @@ const USUAL: [&str; 15] = [
     "TZ", "HOSTNAME",
 ];
 
-async fn nothing_of_the_serving_process_is_there(t: &ShellTarget) -> LawResult {
+async fn the_environment_is_not_passed_on_by_default(t: &ShellTarget) -> LawResult {
     let printed = t.printed("env").await?;
     for (name, value) in std::env::vars_os() {
         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
@@ -77,7 +77,7 @@ async fn nothing_of_the_serving_process_is_there(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_is_passed_is_there_to_the_byte(t: &ShellTarget) -> LawResult {
+async fn passed_variables_arrive_byte_for_byte(t: &ShellTarget) -> LawResult {
     for value in [
         "plain",
         "",
@@ -113,7 +113,7 @@ async fn the_environment_is_passed_on_by_request(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_looks_like_a_secret_is_not_passed_on(t: &ShellTarget) -> LawResult {
+async fn variables_that_look_like_secrets_are_not_passed_on(t: &ShellTarget) -> LawResult {
     assert_planted();
     let ended = t.execute(t.command("env; cat /proc/self/environ 2>/dev/null; true").inherit_env()).await?;
     assert_success(&ended);
@@ -126,7 +126,7 @@ async fn what_looks_like_a_secret_is_not_passed_on(t: &ShellTarget) -> LawResult
     Ok(())
 }
 
-async fn what_is_passed_counts_over_what_is_inherited(t: &ShellTarget) -> LawResult {
+async fn passed_variables_override_inherited_ones(t: &ShellTarget) -> LawResult {
     assert_planted();
     let command = format!("echo \"${{{}-unset}}\"", PLAIN.0);
     for value in ["mine", ""] {
@@ -142,7 +142,7 @@ async fn an_environment_that_cannot_be_inherited_is_refused(t: &ShellTarget) -> 
     Ok(())
 }
 
-async fn programs_are_found_without_being_told_where(t: &ShellTarget) -> LawResult {
+async fn base_programs_are_found_by_default(t: &ShellTarget) -> LawResult {
     t.files.put("/words", "b\na\nb\n").await?;
     assert_eq!(t.printed("sort words | uniq -c | wc -l | tr -d ' '").await?, "2\n");
     assert_eq!(t.printed("head -n 1 words; tail -n 1 words; grep -c b words").await?, "b\nb\n2\n");

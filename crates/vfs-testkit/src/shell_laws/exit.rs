@@ -8,13 +8,13 @@ use crate::laws::LawResult;
 
 shell_laws! { "exit":
     "XE1" has() an_exit_code_is_an_answer in Smoke,
-    "XE2" has() a_program_that_is_not_there_is_127,
+    "XE2" has() a_missing_program_is_127,
     "XE3" has(Processes) a_file_that_cannot_be_executed_is_126,
-    "XE4" has(Signals) a_signal_that_ended_a_command_is_told,
+    "XE4" has(Signals) a_signal_that_ended_a_command_is_reported,
     "XE5" has(Processes) a_command_that_a_signal_ended_is_no_success,
-    "XE6" has() a_mistake_in_a_command_is_told_by_the_shell,
+    "XE6" has() a_syntax_error_is_reported_by_the_shell,
     "XE7" has() the_last_command_decides,
-    "XE8" has() how_long_a_command_ran_is_told,
+    "XE8" has() the_duration_of_a_command_is_reported,
     "XE9" has() a_command_may_have_many_lines,
 }
 
@@ -27,13 +27,13 @@ async fn an_exit_code_is_an_answer(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_program_that_is_not_there_is_127(t: &ShellTarget) -> LawResult {
+async fn a_missing_program_is_127(t: &ShellTarget) -> LawResult {
     let missing =
         ["no-such-program-anywhere", "./no-such-program", "-no-such-program", "echo x | no-such-program-anywhere"];
     for command in missing {
         let ended = t.run(command).await?;
         assert_eq!(ended.exit_code, Some(127), "{command}: {ended:?}");
-        assert!(ended.stderr.contains("no-such-program"), "the shell says what is missing: {ended:?}");
+        assert!(ended.stderr.contains("no-such-program"), "the shell names the missing program: {ended:?}");
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ async fn a_file_that_cannot_be_executed_is_126(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_signal_that_ended_a_command_is_told(t: &ShellTarget) -> LawResult {
+async fn a_signal_that_ended_a_command_is_reported(t: &ShellTarget) -> LawResult {
     for (name, number) in [("TERM", 15), ("KILL", 9), ("HUP", 1), ("USR1", 10)] {
         let ended = t.run(&format!("echo before; kill -{name} $$; sleep 20")).await?;
         assert_eq!((ended.exit_code, ended.signal), (None, Some(number)), "{name}");
@@ -64,7 +64,7 @@ async fn a_command_that_a_signal_ended_is_no_success(t: &ShellTarget) -> LawResu
     Ok(())
 }
 
-async fn a_mistake_in_a_command_is_told_by_the_shell(t: &ShellTarget) -> LawResult {
+async fn a_syntax_error_is_reported_by_the_shell(t: &ShellTarget) -> LawResult {
     for command in ["if", "echo 'not closed", "echo $(", "case x in"] {
         let ended = t.run(command).await?;
         assert!(ended.exit_code.is_some_and(|code| code != 0), "{command}: {ended:?}");
@@ -91,7 +91,7 @@ async fn the_last_command_decides(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn how_long_a_command_ran_is_told(t: &ShellTarget) -> LawResult {
+async fn the_duration_of_a_command_is_reported(t: &ShellTarget) -> LawResult {
     let start = Instant::now();
     let ended = t.run("sleep 0.3").await?;
     let took = start.elapsed();

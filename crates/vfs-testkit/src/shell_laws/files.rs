@@ -8,20 +8,20 @@ use super::steps::{assert_success, lines};
 use crate::laws::LawResult;
 
 shell_laws! { "files":
-    "XF1" has() a_command_reads_what_was_written in Smoke,
-    "XF2" has() what_a_command_writes_is_read in Wrapper,
+    "XF1" has() a_command_reads_a_file_that_was_written in Smoke,
+    "XF2" has() a_file_that_a_command_writes_is_read in Wrapper,
     "XF3" has() a_file_of_any_name_is_the_same_for_both,
     "XF4" has() any_bytes_are_the_same_for_both,
     "XF5" has() a_change_by_a_command_is_another_version in Wrapper,
-    "XF6" has() what_either_removes_is_gone_for_both,
-    "XF7" has() what_a_command_made_is_listed_and_found in Wrapper,
+    "XF6" has() a_file_that_either_removes_is_removed_for_both,
+    "XF7" has() files_that_a_command_made_are_listed_and_found in Wrapper,
     "XF8" has() a_command_sees_renames_and_edits,
     "XF9" has(Processes) a_script_that_was_written_can_be_run,
     "XF10" has() files_are_read_and_written_while_a_command_runs,
     "XF11" has() a_file_with_line_breaks_in_its_name_is_the_same_for_both,
 }
 
-async fn a_command_reads_what_was_written(t: &ShellTarget) -> LawResult {
+async fn a_command_reads_a_file_that_was_written(t: &ShellTarget) -> LawResult {
     t.files.put("/deep/er/file", "first\n").await?;
     assert_eq!(t.printed("cat deep/er/file").await?, "first\n");
     t.files.put("/deep/er/file", "second, and longer\n").await?;
@@ -32,7 +32,7 @@ async fn a_command_reads_what_was_written(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_a_command_writes_is_read(t: &ShellTarget) -> LawResult {
+async fn a_file_that_a_command_writes_is_read(t: &ShellTarget) -> LawResult {
     assert_success(&t.run("mkdir -p deep/er; echo first >deep/er/file").await?);
     assert_eq!(t.files.text("/deep/er/file").await?, "first\n");
     assert_success(&t.run("echo second >>deep/er/file").await?);
@@ -85,7 +85,7 @@ async fn a_change_by_a_command_is_another_version(t: &ShellTarget) -> LawResult 
     Ok(())
 }
 
-async fn what_either_removes_is_gone_for_both(t: &ShellTarget) -> LawResult {
+async fn a_file_that_either_removes_is_removed_for_both(t: &ShellTarget) -> LawResult {
     t.files.put_each(&["/a", "/b", "/d/c"]).await?;
     assert_success(&t.run("rm a; rm -r d").await?);
     assert!(!t.files.has("/a").await? && !t.files.has("/d/c").await?);
@@ -94,7 +94,7 @@ async fn what_either_removes_is_gone_for_both(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_a_command_made_is_listed_and_found(t: &ShellTarget) -> LawResult {
+async fn files_that_a_command_made_are_listed_and_found(t: &ShellTarget) -> LawResult {
     assert_success(&t.run("mkdir -p src/deep; echo 'a needle' >src/deep/one.rs; echo hay >src/two.rs").await?);
     let listed = t.files.ls(LsRequest::new(t.files.path("/src"))).await?;
     assert_eq!(t.files.names(&listed.entries), ["/src/deep", "/src/two.rs"]);

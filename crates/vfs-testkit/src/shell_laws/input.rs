@@ -8,7 +8,7 @@ shell_laws! { "input":
     "XI1" has() by_default_there_is_nothing_to_read,
     "XI2" has() a_command_reads_what_it_is_given in Wrapper,
     "XI3" has() a_megabyte_goes_in_and_out,
-    "XI4" has() what_a_command_does_not_read_is_no_error,
+    "XI4" has() input_that_a_command_does_not_read_is_no_error,
     "XI5" has(Processes) a_command_may_read_and_print_at_once,
 }
 
@@ -27,9 +27,9 @@ async fn a_command_reads_what_it_is_given(t: &ShellTarget) -> LawResult {
         let ended = t.execute(t.command("cat").stdin(text)).await?;
         assert_success(&ended);
         assert_eq!(ended.stdout, text);
-        let ended = t.execute(t.command("cat >kept").stdin(text)).await?;
+        let ended = t.execute(t.command("cat >input").stdin(text)).await?;
         assert_success(&ended);
-        assert_eq!(t.files.bytes("/kept").await?, text.as_bytes());
+        assert_eq!(t.files.bytes("/input").await?, text.as_bytes());
     }
     let ended = t.execute(t.command("read first; echo \"got $first\"; cat").stdin("one\ntwo\nthree\n")).await?;
     assert_eq!(ended.stdout, "got one\ntwo\nthree\n");
@@ -42,14 +42,14 @@ async fn a_megabyte_goes_in_and_out(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("cat").stdin(text.clone()).max_output_bytes(2 << 20)).await?;
     assert_success(&ended);
     assert!(ended.stdout == text, "{} of {} bytes", ended.stdout.len(), text.len());
-    let ended = t.execute(t.command("cat >kept; wc -c <kept | tr -d ' '").stdin(text.clone())).await?;
+    let ended = t.execute(t.command("cat >input; wc -c <input | tr -d ' '").stdin(text.clone())).await?;
     assert_success(&ended);
     assert_eq!(ended.stdout, format!("{}\n", text.len()));
-    assert!(t.files.bytes("/kept").await? == text.as_bytes(), "what is kept is what was given");
+    assert!(t.files.bytes("/input").await? == text.as_bytes(), "the file has the input of the command");
     Ok(())
 }
 
-async fn what_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawResult {
+async fn input_that_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawResult {
     let text = lines((1 << 20) / 12);
     for (command, code, printed) in [
         ("true", 0, ""),
@@ -63,7 +63,7 @@ async fn what_a_command_does_not_read_is_no_error(t: &ShellTarget) -> LawResult 
     Ok(())
 }
 
-/// More goes in than the pipes on the way hold, while as much comes out.
+/// The input is larger than the pipes on the way, and the command prints as much at the same time.
 async fn a_command_may_read_and_print_at_once(t: &ShellTarget) -> LawResult {
     let text = lines(400_000);
     let request = t.command("tee /dev/stderr | sed 's/line/LINE/'").stdin(text.clone()).max_output_bytes(16 << 20);

@@ -11,23 +11,23 @@ use super::steps::{HANG_TIMEOUT, TIMES, WAIT, cx, lines, patiently, until};
 use crate::laws::LawResult;
 
 shell_laws! { "jobs":
-    "XJ1" has(Background) a_background_command_answers_at_once_with_its_id in Smoke,
+    "XJ1" has(Background) a_background_command_returns_its_id_at_once in Smoke,
     "XJ2" has(Background) jobs_are_listed_from_the_oldest_on in Wrapper,
     "XJ3" has(Background) output_is_polled_without_loss_or_repetition in Wrapper,
-    "XJ4" has(Background) an_answer_is_no_longer_than_was_asked_for,
+    "XJ4" has(Background) a_result_is_no_longer_than_requested,
     "XJ5" has(Background) waiting_ends_when_something_is_printed in Wrapper,
-    "XJ6" has(Background) waiting_ends_at_its_time,
-    "XJ7" has(Background) the_exit_is_told_once_all_output_was in Wrapper,
-    "XJ8" has(Background) a_job_goes_on_when_its_call_is_over in Wrapper,
+    "XJ6" has(Background) waiting_ends_at_its_timeout,
+    "XJ7" has(Background) the_exit_is_reported_after_all_output in Wrapper,
+    "XJ8" has(Background) a_job_continues_after_its_call in Wrapper,
     "XJ9" has(Background, Processes) a_stopped_job_has_no_process_left in Wrapper,
     "XJ10" has(Background) a_job_that_has_ended_stays_as_it_is,
-    "XJ11" has(Background) what_is_no_job_is_not_found in Wrapper,
-    "XJ12" has(Background) a_job_has_the_time_that_it_is_given,
-    "XJ13" has(Background) a_job_runs_where_and_with_what_it_was_told,
-    "XJ14" has(Background) of_much_output_what_is_gone_is_counted,
+    "XJ11" has(Background) an_unknown_job_is_not_found in Wrapper,
+    "XJ12" has(Background) a_job_ends_at_its_timeout,
+    "XJ13" has(Background) a_job_runs_with_its_directory_environment_and_input,
+    "XJ14" has(Background) discarded_output_is_counted,
     "XJ15" has(Background) many_jobs_do_not_mix_their_outputs,
-    "XJ16" has(Background) what_cannot_be_begun_is_no_job in Wrapper,
-    "XJ17" has(Background) a_job_is_known_to_its_own_actor_and_session_alone in Wrapper,
+    "XJ16" has(Background) a_command_that_cannot_start_is_no_job in Wrapper,
+    "XJ17" has(Background) a_job_is_visible_only_to_its_actor_and_session in Wrapper,
     "XJ18" has(Background) a_cursor_past_the_end_is_refused,
 }
 
@@ -56,7 +56,7 @@ impl ShellTarget {
         Ok(jobs.into_iter().find(|job| job.id == *id).expect("a job is listed"))
     }
 
-    /// All that a job prints from `cursor` on, until its exit.
+    /// Returns all that a job prints from `cursor` on, until its exit.
     async fn drain(&self, id: &JobId, mut cursor: u64) -> Result<(String, u64, CommandExit)> {
         let (mut text, mut missed, start) = (String::new(), 0, Instant::now());
         loop {
@@ -64,7 +64,7 @@ impl ShellTarget {
             let next = self.poll(JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(10))).await?;
             assert!(next.cursor >= cursor, "a cursor does not go back");
             let is_news = next.cursor > cursor || next.exit.is_some();
-            assert!(is_news || next.output.is_empty(), "the cursor goes with the output: {next:?}");
+            assert!(is_news || next.output.is_empty(), "the cursor advances with the output: {next:?}");
             cursor = next.cursor;
             text.push_str(&next.output);
             missed += next.missed_bytes;
@@ -75,7 +75,7 @@ impl ShellTarget {
     }
 }
 
-async fn a_background_command_answers_at_once_with_its_id(t: &ShellTarget) -> LawResult {
+async fn a_background_command_returns_its_id_at_once(t: &ShellTarget) -> LawResult {
     let answer = t.execute(t.command("echo one; sleep 60").background()).await?;
     let id = answer.job.clone().expect("a job has an id");
     assert!(!id.as_str().is_empty());
@@ -132,7 +132,7 @@ async fn output_is_polled_without_loss_or_repetition(t: &ShellTarget) -> LawResu
 }
 
 /// Characters are not cut where an answer ends, and the last answer has the exit.
-async fn an_answer_is_no_longer_than_was_asked_for(t: &ShellTarget) -> LawResult {
+async fn a_result_is_no_longer_than_requested(t: &ShellTarget) -> LawResult {
     let text = "x\u{e9}\u{20ac}\u{1f600}".repeat(50);
     t.files.put("/text", text.clone()).await?;
     let id = t.job("cat text; exit 6").await?;
@@ -170,7 +170,7 @@ async fn waiting_ends_when_something_is_printed(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn waiting_ends_at_its_time(t: &ShellTarget) -> LawResult {
+async fn waiting_ends_at_its_timeout(t: &ShellTarget) -> LawResult {
     let id = t.job("sleep 60").await?;
     for wait in [None, Some(Duration::ZERO), Some(Duration::from_millis(200))] {
         let mut request = JobOutputRequest::new(id.clone());
@@ -182,7 +182,7 @@ async fn waiting_ends_at_its_time(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn the_exit_is_told_once_all_output_was(t: &ShellTarget) -> LawResult {
+async fn the_exit_is_reported_after_all_output(t: &ShellTarget) -> LawResult {
     let id = t.job("echo out; echo err >&2; exit 42").await?;
     let (output, missed, exit) = t.drain(&id, 0).await?;
     let mut seen: Vec<_> = output.lines().collect();
@@ -197,7 +197,7 @@ async fn the_exit_is_told_once_all_output_was(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_job_goes_on_when_its_call_is_over(t: &ShellTarget) -> LawResult {
+async fn a_job_continues_after_its_call(t: &ShellTarget) -> LawResult {
     let cx = cx().with_timeout(HANG_TIMEOUT);
     let request = t.command(format!("{WAIT}; echo went on")).background();
     let answer = patiently("a job", t.shell().execute(&cx, request)).await?;
@@ -241,7 +241,7 @@ async fn a_job_that_has_ended_stays_as_it_is(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_is_no_job_is_not_found(t: &ShellTarget) -> LawResult {
+async fn an_unknown_job_is_not_found(t: &ShellTarget) -> LawResult {
     let id = t.job("true").await?;
     t.drain(&id, 0).await?;
     for text in ["", "no such job", "../1", "\0", &format!("{id}0"), &"9".repeat(10_000)] {
@@ -253,7 +253,7 @@ async fn what_is_no_job_is_not_found(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_job_is_known_to_its_own_actor_and_session_alone(t: &ShellTarget) -> LawResult {
+async fn a_job_is_visible_only_to_its_actor_and_session(t: &ShellTarget) -> LawResult {
     let id = t.job(WAIT).await?;
     let actor = cx().with_actor("another");
     for other in [actor.clone(), cx().with_session("another"), actor.with_session("another")] {
@@ -277,7 +277,7 @@ async fn a_cursor_past_the_end_is_refused(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_job_has_the_time_that_it_is_given(t: &ShellTarget) -> LawResult {
+async fn a_job_ends_at_its_timeout(t: &ShellTarget) -> LawResult {
     for time in TIMES {
         let id = match t.launch(t.command("echo before; sleep 60").timeout(time)).await {
             // The machine was too busy to start it in that time.
@@ -293,7 +293,7 @@ async fn a_job_has_the_time_that_it_is_given(t: &ShellTarget) -> LawResult {
     panic!("what was printed is lost");
 }
 
-async fn a_job_runs_where_and_with_what_it_was_told(t: &ShellTarget) -> LawResult {
+async fn a_job_runs_with_its_directory_environment_and_input(t: &ShellTarget) -> LawResult {
     t.files.put("/deep/here", "here\n").await?;
     let request = t.command("cat here; echo $GIVEN; cat; echo made >made").cwd(t.files.path("/deep"));
     let id = t.launch(request.env("GIVEN", "given").stdin("read\n")).await?;
@@ -303,13 +303,13 @@ async fn a_job_runs_where_and_with_what_it_was_told(t: &ShellTarget) -> LawResul
     Ok(())
 }
 
-async fn of_much_output_what_is_gone_is_counted(t: &ShellTarget) -> LawResult {
+async fn discarded_output_is_counted(t: &ShellTarget) -> LawResult {
     let text = lines(1 << 20);
     t.files.put("/huge", text.clone()).await?;
     let id = t.job("cat huge; echo end").await?;
     until("it has ended", async || Ok(t.listed(&id).await?.exit.is_some())).await?;
     let (output, missed, _) = t.drain(&id, 0).await?;
-    assert_eq!(missed as usize + output.len(), text.len() + 4, "{missed} bytes are gone");
+    assert_eq!(missed as usize + output.len(), text.len() + 4, "{missed} bytes are missed");
     assert!(output.ends_with("line 1048575\nend\n"), "the last part is retained");
     Ok(())
 }
@@ -327,7 +327,7 @@ async fn many_jobs_do_not_mix_their_outputs(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_cannot_be_begun_is_no_job(t: &ShellTarget) -> LawResult {
+async fn a_command_that_cannot_start_is_no_job(t: &ShellTarget) -> LawResult {
     t.files.put("/file", "x").await?;
     for (at, kind) in [("/missing", ErrorKind::NotFound), ("/file", ErrorKind::NotADirectory)] {
         t.assert_refused(t.command("touch ran").cwd(t.files.path(at)).background(), kind).await;

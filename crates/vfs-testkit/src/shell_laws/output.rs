@@ -5,18 +5,18 @@ use super::steps::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "output":
-    "XO1" has() both_outputs_are_told_apart_and_together in Smoke,
-    "XO2" has(Order) what_is_printed_first_is_first,
-    "XO3" has() text_comes_as_it_was_printed,
-    "XO4" has() bytes_that_are_not_text_fail_nothing,
+    "XO1" has() both_outputs_are_returned_separately_and_combined in Smoke,
+    "XO2" has(Order) combined_output_is_in_the_order_of_printing,
+    "XO3" has() text_is_returned_unchanged,
+    "XO4" has() bytes_that_are_not_text_are_no_error,
     "XO5" has() a_nul_is_printed_like_any_other,
     "XO6" has() no_character_is_cut_in_much_output,
     "XO7" has(Processes) a_character_that_comes_in_two_parts_is_one,
     "XO8" has() a_silent_command_has_printed_nothing,
-    "XO9" has() what_a_failed_command_printed_is_told,
+    "XO9" has() the_output_of_a_failed_command_is_returned,
 }
 
-async fn both_outputs_are_told_apart_and_together(t: &ShellTarget) -> LawResult {
+async fn both_outputs_are_returned_separately_and_combined(t: &ShellTarget) -> LawResult {
     let ended = t.run("echo to out; echo to err >&2; echo out again").await?;
     assert_success(&ended);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("to out\nout again\n", "to err\n"));
@@ -28,7 +28,7 @@ async fn both_outputs_are_told_apart_and_together(t: &ShellTarget) -> LawResult 
 }
 
 /// With a pause between one and the next, which has to be long enough for the machine at that moment.
-async fn what_is_printed_first_is_first(t: &ShellTarget) -> LawResult {
+async fn combined_output_is_in_the_order_of_printing(t: &ShellTarget) -> LawResult {
     let mut seen = String::new();
     for pause in ["0.05", "0.3", "1.5"] {
         let ended = t
@@ -44,7 +44,7 @@ async fn what_is_printed_first_is_first(t: &ShellTarget) -> LawResult {
 }
 
 /// The shell adds, removes and normalises nothing.
-async fn text_comes_as_it_was_printed(t: &ShellTarget) -> LawResult {
+async fn text_is_returned_unchanged(t: &ShellTarget) -> LawResult {
     for text in [
         "one\n",
         "no end of line",
@@ -67,7 +67,7 @@ async fn text_comes_as_it_was_printed(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn bytes_that_are_not_text_fail_nothing(t: &ShellTarget) -> LawResult {
+async fn bytes_that_are_not_text_are_no_error(t: &ShellTarget) -> LawResult {
     for bytes in [
         &b"\xff"[..],
         b"a\xffb\n",
@@ -124,7 +124,7 @@ async fn a_silent_command_has_printed_nothing(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_a_failed_command_printed_is_told(t: &ShellTarget) -> LawResult {
+async fn the_output_of_a_failed_command_is_returned(t: &ShellTarget) -> LawResult {
     let ended = t.run("echo so far; echo 'what is wrong' >&2; exit 9").await?;
     assert_eq!(ended.exit_code, Some(9));
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("so far\n", "what is wrong\n"));

@@ -11,11 +11,11 @@ use super::steps::{assert_success, cx, patiently};
 use crate::laws::LawResult;
 
 shell_laws! { "refusal":
-    "XR1" has() what_cannot_be_run_as_it_is_is_refused in Wrapper,
-    "XR2" has() the_longest_times_and_the_greatest_limits_are_taken in Wrapper,
-    "XR3" has() what_is_longer_than_a_system_takes_is_run_or_refused,
-    "XR4" lacks(Terminal) a_terminal_that_cannot_be_is_refused,
-    "XR5" lacks(Background) a_background_that_cannot_be_is_refused,
+    "XR1" has() an_invalid_command_is_refused in Wrapper,
+    "XR2" has() the_longest_times_and_the_greatest_limits_are_accepted in Wrapper,
+    "XR3" has() a_command_over_the_system_limit_is_run_or_refused,
+    "XR4" lacks(Terminal) an_unsupported_terminal_is_refused,
+    "XR5" lacks(Background) an_unsupported_background_command_is_refused,
     "XR6" has() a_backend_shows_the_shells_that_it_has in Smoke,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn impossible(t: &ShellTarget) -> Vec<ExecuteRequest> {
     ]
 }
 
-async fn what_cannot_be_run_as_it_is_is_refused(t: &ShellTarget) -> LawResult {
+async fn an_invalid_command_is_refused(t: &ShellTarget) -> LawResult {
     for request in impossible(t) {
         t.assert_refused(request.clone(), ErrorKind::InvalidArgument).await;
         if t.has(ShellFeature::Background) {
@@ -48,7 +48,7 @@ async fn what_cannot_be_run_as_it_is_is_refused(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn the_longest_times_and_the_greatest_limits_are_taken(t: &ShellTarget) -> LawResult {
+async fn the_longest_times_and_the_greatest_limits_are_accepted(t: &ShellTarget) -> LawResult {
     let ended = t.execute(t.command("echo ran").timeout(Duration::MAX).max_output_bytes(u64::MAX)).await?;
     assert_success(&ended);
     assert_eq!(ended.stdout, "ran\n");
@@ -58,7 +58,7 @@ async fn the_longest_times_and_the_greatest_limits_are_taken(t: &ShellTarget) ->
     Ok(())
 }
 
-async fn what_is_longer_than_a_system_takes_is_run_or_refused(t: &ShellTarget) -> LawResult {
+async fn a_command_over_the_system_limit_is_run_or_refused(t: &ShellTarget) -> LawResult {
     let padding = "x".repeat(3 << 20);
     for (request, expected) in [
         (t.command(format!(": {padding}\necho ran")), "ran\n"),
@@ -73,13 +73,13 @@ async fn what_is_longer_than_a_system_takes_is_run_or_refused(t: &ShellTarget) -
     Ok(())
 }
 
-async fn a_terminal_that_cannot_be_is_refused(t: &ShellTarget) -> LawResult {
+async fn an_unsupported_terminal_is_refused(t: &ShellTarget) -> LawResult {
     t.assert_refused(t.command("touch ran").terminal(TerminalSize::default()), ErrorKind::Unsupported).await;
     assert!(!t.files.has("/ran").await?, "what is refused does not run");
     Ok(())
 }
 
-async fn a_background_that_cannot_be_is_refused(t: &ShellTarget) -> LawResult {
+async fn an_unsupported_background_command_is_refused(t: &ShellTarget) -> LawResult {
     t.assert_refused(t.command("touch ran").background(), ErrorKind::Unsupported).await;
     let (shell, id) = (t.shell(), JobId::new("1"));
     t.files.refused(shell.jobs(&cx(), JobsRequest::new()).await, ErrorKind::Unsupported);

@@ -48,7 +48,7 @@ where
     Ok(())
 }
 
-/// `count` lines of 12 bytes, each with its number.
+/// Returns `count` lines of 12 bytes, each with its number.
 pub(super) fn lines(count: usize) -> String {
     (0..count).map(|number| format!("line {number:06}\n")).collect()
 }
@@ -61,12 +61,12 @@ pub(super) fn assert_success(ended: &ExecuteResponse) {
 }
 
 impl ShellTarget {
-    /// The shell.
+    /// Returns the shell.
     pub(super) fn shell(&self) -> &dyn Shell {
         self.files.backend.as_shell().expect("the laws of shells are for backends with one")
     }
 
-    /// A request to run `command` in the base.
+    /// Returns a request to run `command` in the base.
     pub(super) fn command(&self, command: impl Into<String>) -> ExecuteRequest {
         ExecuteRequest::new(command).cwd(self.files.base.clone())
     }

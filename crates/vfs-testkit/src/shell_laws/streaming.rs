@@ -15,12 +15,12 @@ use crate::laws::LawResult;
 shell_laws! { "streaming":
     "XS1" has(Streaming) the_last_item_is_the_exit_and_the_only_one in Smoke,
     "XS2" has(Streaming) the_first_output_comes_while_the_command_runs in Wrapper,
-    "XS3" has(Streaming) all_of_it_together_is_what_the_command_printed,
-    "XS4" has(Streaming) what_is_printed_first_comes_first,
+    "XS3" has(Streaming) all_items_together_are_the_output_of_the_command,
+    "XS4" has(Streaming) items_are_in_the_order_of_printing,
     "XS5" has(Streaming) no_character_is_cut_between_items,
-    "XS6" has(Streaming) what_was_printed_comes_before_a_timeout_is_told,
+    "XS6" has(Streaming) output_comes_before_the_timeout,
     "XS7" has(Streaming) a_cancelled_stream_ends_with_an_error in Wrapper,
-    "XS8" has(Streaming) what_cannot_be_run_is_an_error_and_nothing_else in Wrapper,
+    "XS8" has(Streaming) an_invalid_command_is_an_error_and_nothing_else in Wrapper,
     "XS9" has(Streaming) a_stream_that_is_not_polled_runs_nothing in Wrapper,
     "XS10" has(Streaming, Processes) dropping_the_stream_ends_every_process in Wrapper,
     "XS11" has(Streaming, Processes) cancelling_the_stream_ends_every_process,
@@ -73,7 +73,7 @@ impl Reading<'_> {
         patiently("an item of the stream", self.items.next()).await
     }
 
-    /// The next item, which is output.
+    /// Returns the next item, which is output.
     async fn output(&mut self) -> Result<ExecuteEvent> {
         let item = self.item().await.expect("a stream ends with an exit or an error")?;
         let (ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text)) = &item else { panic!("it ended: {item:?}") };
@@ -81,7 +81,7 @@ impl Reading<'_> {
         Ok(item)
     }
 
-    /// Everything until the end, which has to be an exit.
+    /// Collects all items until the end, which has to be an exit.
     async fn all(mut self) -> Result<Came> {
         let mut came = Came::default();
         loop {
@@ -98,7 +98,7 @@ impl Reading<'_> {
                     came.exit = exit;
                     break;
                 }
-                other => panic!("an unknown kind of item: {other:?}"),
+                other => panic!("an unexpected kind of item: {other:?}"),
             }
         }
         assert!(self.item().await.is_none(), "nothing comes after the exit");
@@ -107,7 +107,7 @@ impl Reading<'_> {
         Ok(came)
     }
 
-    /// Everything until the end, which has to be an error of `kind`.
+    /// Returns the output until the end, which has to be an error of `kind`.
     async fn fails(mut self, kind: ErrorKind) -> String {
         let mut output = String::new();
         loop {
@@ -151,7 +151,7 @@ async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawRe
     Ok(())
 }
 
-async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawResult {
+async fn all_items_together_are_the_output_of_the_command(t: &ShellTarget) -> LawResult {
     t.files.put("/much", lines(20_000)).await?;
     t.files.put("/bytes", &b"a\0b\xff\xfec\r\n\xe2\x82"[..]).await?;
     for command in [
@@ -168,12 +168,12 @@ async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawR
         assert_eq!((came.exit.exit_code, came.exit.output_bytes), (ended.exit_code, ended.output_bytes), "{command}");
     }
     let came = t.stream(cx(), t.command("cat").stdin(lines(50_000))).all().await?;
-    assert!(came.stdout == lines(50_000), "what goes in comes out");
+    assert!(came.stdout == lines(50_000), "the output is the input");
     Ok(())
 }
 
 /// The command continues only when its output so far was received.
-async fn what_is_printed_first_comes_first(t: &ShellTarget) -> LawResult {
+async fn items_are_in_the_order_of_printing(t: &ShellTarget) -> LawResult {
     let step = |n: u32, to: &str| format!("echo {n} {to}; until test -e go{n}; do sleep 0.05; done;");
     let command: String = (0..6).map(|n| step(n, if n % 2 == 0 { "" } else { ">&2" })).collect();
     let mut reading = t.reads(&command);
@@ -198,7 +198,7 @@ async fn no_character_is_cut_between_items(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_was_printed_comes_before_a_timeout_is_told(t: &ShellTarget) -> LawResult {
+async fn output_comes_before_the_timeout(t: &ShellTarget) -> LawResult {
     let request = t.command("echo before; sleep 60; echo after");
     for time in TIMES {
         if t.stream_timed_out(&request, time).await?.is_some_and(|came| came.stdout == "before\n") {
@@ -223,7 +223,7 @@ async fn a_cancelled_stream_ends_with_an_error(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn what_cannot_be_run_is_an_error_and_nothing_else(t: &ShellTarget) -> LawResult {
+async fn an_invalid_command_is_an_error_and_nothing_else(t: &ShellTarget) -> LawResult {
     for request in impossible(t) {
         assert_eq!(t.stream(cx(), request).fails(ErrorKind::InvalidArgument).await, "");
     }
@@ -314,7 +314,7 @@ async fn much_output_comes_whole(t: &ShellTarget) -> LawResult {
                 assert_eq!((exit.exit_code, exit.output_bytes), (Some(0), bytes as u64 + 4));
                 break;
             }
-            other => panic!("an unknown kind of item: {other:?}"),
+            other => panic!("an unexpected kind of item: {other:?}"),
         }
     }
     assert_eq!((bytes, strange), (100_000_001, 0));

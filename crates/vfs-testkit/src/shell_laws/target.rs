@@ -46,7 +46,7 @@ pub enum ShellFeature {
     Order,
     /// Commands find the files at the backend's own paths.
     SamePaths,
-    /// Commands can make symbolic links, and the backend knows them.
+    /// Commands can make symbolic links, and the backend supports them.
     Links,
 }
 
@@ -66,7 +66,7 @@ impl ShellFeature {
         ShellFeature::Links,
     ];
 
-    /// Why a law that needs it does not apply where it is missing.
+    /// Returns the reason for which a law that needs this feature does not apply to a shell without it.
     fn missing(self) -> &'static str {
         match self {
             ShellFeature::Streaming => "it hands no output on before the end",
@@ -77,13 +77,13 @@ impl ShellFeature {
             ShellFeature::Processes => "its commands are no processes",
             ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
             ShellFeature::Signals => "it does not report signals",
-            ShellFeature::Order => "it knows both outputs only apart",
-            ShellFeature::SamePaths => "commands know the files under other paths",
+            ShellFeature::Order => "it returns both outputs only separately",
+            ShellFeature::SamePaths => "commands see the files under other paths",
             ShellFeature::Links => "there are no links here",
         }
     }
 
-    /// Why a law that is for shells without it does not apply where it is there.
+    /// Returns the reason for which a law for shells without this feature does not apply to a shell with it.
     fn present(self) -> &'static str {
         match self {
             ShellFeature::Streaming => "it streams",
@@ -94,8 +94,8 @@ impl ShellFeature {
             ShellFeature::Processes => "its commands are processes",
             ShellFeature::Sessions => "it reaches other sessions",
             ShellFeature::Signals => "it reports signals",
-            ShellFeature::Order => "it knows the order of outputs",
-            ShellFeature::SamePaths => "commands know the backend's paths",
+            ShellFeature::Order => "it returns both outputs in their order",
+            ShellFeature::SamePaths => "commands see the backend's paths",
             ShellFeature::Links => "there are links here",
         }
     }
@@ -115,19 +115,19 @@ impl ShellTarget {
         self
     }
 
-    /// Leaves the law `number` out, for a `reason` that lies in the place where commands run and not in the shell.
+    /// Excludes the law `number`, for a `reason` that is due to the place where commands run and not to the shell.
     #[must_use]
     pub fn except(mut self, number: &'static str, reason: &'static str) -> Self {
         self.exceptions.push((number, reason));
         self
     }
 
-    /// Whether the shell can do it.
+    /// Returns whether the shell has `feature`.
     pub fn has(&self, feature: ShellFeature) -> bool {
         self.features.contains(&feature)
     }
 
-    /// Why `law` does not apply; `None` where it does.
+    /// Returns the reason for which `law` does not apply, or `None` if it applies.
     pub fn exception_of(&self, law: &ShellLaw) -> Option<&'static str> {
         let excepted = self.exceptions.iter().find(|(number, _)| *number == law.number);
         law.need.missing_in(self).or(excepted.map(|(_, reason)| *reason))
@@ -209,7 +209,7 @@ impl ShellFactory {
         Self { absent: self.absent, tier: self.tier, ..Self::new(name, make) }
     }
 
-    /// Says that there are none here, and why.
+    /// Marks these shells as absent, for a `reason` that every trial shows.
     #[must_use]
     pub fn absent(mut self, reason: impl Into<String>) -> Self {
         self.absent = Some(reason.into());

@@ -10,8 +10,8 @@ use crate::laws::LawResult;
 shell_laws! { "terminal":
     "XP1" has() without_a_request_outputs_are_no_terminal,
     "XP2" has(Terminal) by_request_outputs_are_a_terminal in Wrapper,
-    "XP3" has(Terminal) a_terminal_has_the_size_that_was_asked_for,
-    "XP4" has(Terminal) output_and_exit_of_a_command_in_a_terminal_are_told,
+    "XP3" has(Terminal) a_terminal_has_the_requested_size,
+    "XP4" has(Terminal) output_and_exit_of_a_command_in_a_terminal_are_returned,
     "XP5" has(Terminal) a_timeout_ends_every_process_in_a_terminal,
     "XP6" has(Terminal) a_terminal_is_the_commands_own,
 }
@@ -24,7 +24,7 @@ async fn without_a_request_outputs_are_no_terminal(t: &ShellTarget) -> LawResult
     Ok(())
 }
 
-/// Output of a terminal has line ends of its own.
+/// Returns the output of a terminal with the line ends of a file.
 fn shown(output: &str) -> String {
     output.replace("\r\n", "\n")
 }
@@ -36,7 +36,7 @@ async fn by_request_outputs_are_a_terminal(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_terminal_has_the_size_that_was_asked_for(t: &ShellTarget) -> LawResult {
+async fn a_terminal_has_the_requested_size(t: &ShellTarget) -> LawResult {
     for (rows, columns) in [(24, 80), (50, 132), (1, 1), (u16::MAX, u16::MAX)] {
         let request = t.command("stty size </dev/tty").terminal(TerminalSize { rows, columns });
         let ended = t.execute(request).await?;
@@ -46,7 +46,7 @@ async fn a_terminal_has_the_size_that_was_asked_for(t: &ShellTarget) -> LawResul
     Ok(())
 }
 
-async fn output_and_exit_of_a_command_in_a_terminal_are_told(t: &ShellTarget) -> LawResult {
+async fn output_and_exit_of_a_command_in_a_terminal_are_returned(t: &ShellTarget) -> LawResult {
     let request = t.command("echo out; echo err >&2; echo na\u{ef}ve; exit 42").terminal(TerminalSize::default());
     let ended = t.execute(request).await?;
     assert_eq!((ended.exit_code, ended.signal, ended.timed_out), (Some(42), None, false));

@@ -16,19 +16,19 @@ use vfs_core::{
 };
 use vfs_shell::LocalShellBackend;
 
-/// What is wrong with a shell.
+/// Fault of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Nothing,
     DropsErrors,
     LosesExitCodes,
     LosesSignals,
-    TellsNoDuration,
+    OmitsDuration,
     PutsOneOutputBeforeTheOther,
     TrimsOutput,
     EndsAtNul,
     DecodesInPieces,
-    TellsOfNoCut,
+    OmitsTruncation,
     KeepsTheHead,
     KeepsTheTail,
     WritesNoFile,
@@ -50,7 +50,7 @@ pub(crate) enum Fault {
     CutsItems,
     RepeatsOutput,
     LosesOutputBetween,
-    TellsTheExitEarly,
+    ReportsExitEarly,
     StopsInWordOnly,
     KnowsAnyJob,
     EndsJobsWithTheirCall,
@@ -84,7 +84,7 @@ impl BrokenShell {
         self.inner.as_shell().expect("the host has a shell")
     }
 
-    /// What it makes of a request.
+    /// Applies the fault to a request.
     fn misread(&self, mut req: ExecuteRequest) -> ExecuteRequest {
         match self.fault {
             Fault::LeaksItsEnvironment => req.env = everything_and(req.env),
@@ -117,7 +117,7 @@ impl BrokenShell {
             }
             Fault::LosesExitCodes if ended.exit_code.is_some() => ended.exit_code = Some(0),
             Fault::LosesSignals if ended.signal.take().is_some() => ended.exit_code = Some(1),
-            Fault::TellsNoDuration => ended.duration = Duration::ZERO,
+            Fault::OmitsDuration => ended.duration = Duration::ZERO,
             Fault::PutsOneOutputBeforeTheOther => ended.output = format!("{}{}", ended.stdout, ended.stderr),
             Fault::TrimsOutput => ended.stdout = ended.stdout.trim_end().to_owned(),
             Fault::EndsAtNul => ended.stdout.truncate(ended.stdout.find('\0').unwrap_or(ended.stdout.len())),
@@ -125,7 +125,7 @@ impl BrokenShell {
                 let pieces = ended.stdout.as_bytes().chunks(4096);
                 ended.stdout = pieces.map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
             }
-            Fault::TellsOfNoCut => ended.truncated = false,
+            Fault::OmitsTruncation => ended.truncated = false,
             Fault::KeepsTheHead | Fault::KeepsTheTail => {
                 for text in [&mut ended.output, &mut ended.stdout, &mut ended.stderr] {
                     if text.len() > limit {
@@ -179,7 +179,7 @@ impl BrokenShell {
     }
 }
 
-/// The environment of this process, under what is given.
+/// Returns the environment of this process, overridden by `given`.
 fn everything_and(given: std::collections::BTreeMap<String, String>) -> std::collections::BTreeMap<String, String> {
     std::env::vars().chain(given).collect()
 }
@@ -242,7 +242,7 @@ impl Shell for BrokenShell {
         let answer = self.shell().job_output(cx, req).await;
         match (self.fault, answer) {
             (Fault::KnowsAnyJob, Err(_)) => Ok(JobOutputResult::default()),
-            (Fault::TellsTheExitEarly, Ok(mut chunk)) => {
+            (Fault::ReportsExitEarly, Ok(mut chunk)) => {
                 chunk.exit = self.shell().job_output(cx, all).await?.exit;
                 Ok(chunk)
             }

@@ -46,17 +46,17 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// What each fault breaks.
+/// Faults with the laws that must detect them.
 const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::DropsErrors, &["XO1", "XO9", "XE2", "XB3"]),
     (Fault::LosesExitCodes, &["XE1", "XE7", "XF9"]),
     (Fault::LosesSignals, &["XE4", "XE5"]),
-    (Fault::TellsNoDuration, &["XE8"]),
+    (Fault::OmitsDuration, &["XE8"]),
     (Fault::PutsOneOutputBeforeTheOther, &["XO2"]),
     (Fault::TrimsOutput, &["XO3"]),
     (Fault::EndsAtNul, &["XO5"]),
     (Fault::DecodesInPieces, &["XO6"]),
-    (Fault::TellsOfNoCut, &["XB1", "XB2", "XB5"]),
+    (Fault::OmitsTruncation, &["XB1", "XB2", "XB5"]),
     (Fault::KeepsTheHead, &["XB1", "XB4"]),
     (Fault::KeepsTheTail, &["XB1"]),
     (Fault::WritesNoFile, &["XB9"]),
@@ -78,7 +78,7 @@ const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::CutsItems, &["XS5"]),
     (Fault::RepeatsOutput, &["XJ3"]),
     (Fault::LosesOutputBetween, &["XJ3"]),
-    (Fault::TellsTheExitEarly, &["XJ4", "XJ7"]),
+    (Fault::ReportsExitEarly, &["XJ4", "XJ7"]),
     (Fault::StopsInWordOnly, &["XJ9"]),
     (Fault::KnowsAnyJob, &["XJ11"]),
     (Fault::EndsJobsWithTheirCall, &["XJ8"]),
@@ -105,8 +105,9 @@ fn target(fault: Fault) -> ShellTarget {
     let place = if fault == Fault::RunsElsewhere { open(&elsewhere) } else { files.clone() };
     let shell = BrokenShell::new(LocalShellBackend::with_files(place, ShellConfig::new()), fault);
     let backend = WithShell::new("broken", std::sync::Arc::new(files), shell);
-    let target = Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").holding((root, elsewhere));
-    // The host's commands know the files by the host's paths.
+    let target =
+        Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").with_guard((root, elsewhere));
+    // The host's commands see the files at the host's paths.
     let target = ShellTarget::new(target).without(&[ShellFeature::SamePaths]);
     match fault {
         Fault::DropsWhatItCannot => {
@@ -116,7 +117,7 @@ fn target(fault: Fault) -> ShellTarget {
     }
 }
 
-/// Whether `law` is broken by a shell with the `fault`.
+/// Asserts that `law` does not hold for a shell with the `fault`.
 fn is_found(law: &'static ShellLaw, fault: Fault) -> Result<(), Failed> {
     let holds = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -40,7 +40,7 @@ use super::state::{OverlayEntry, OverlayState};
 ///   needs room for all of its contents; the copy of a link to a file in it is a file.
 /// * Changes are serialised. Each is visible as a whole or not at all. A context with a deadline that waits for another change
 ///   needs a Tokio runtime with a timer.
-/// * All contents are held in memory, within the [budget](Self::with_budget). An overlay that is [opened](Self::open) over a
+/// * All contents are in memory, within the [budget](Self::with_budget). An overlay that is [opened](Self::open) over a
 ///   store is also saved there after every change.
 /// * All links are those of the base. A write, edit or copy to a link changes its target; deleting a link deletes the link itself
 ///   at the commit; links cannot be moved or created. A link that leads through another one shows the entry of the base, even if

@@ -47,11 +47,12 @@ impl OverlayBackend {
     /// * Directories that were deleted in the overlay and have no file left are removed, too. Links that were deleted in the
     ///   overlay are removed last, since they cannot be restored; links in the way of a write are removed right before the first
     ///   write.
-    /// * During the commit, the old contents of all changed files are held in memory, for a rollback.
+    /// * During the commit, the old contents of all changed files are buffered in memory for a rollback.
     ///
     /// # Errors
     ///
-    /// Those of the base, and at the root those of the journal or store. Nothing is changed then, or the error says what is.
+    /// The errors of the base, and at the root those of the journal or store. Nothing is changed then, or the error
+    /// names what was changed.
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let this = self.clone();
         vfs_search::run_to_completion(cx, |cx| async move { this.commit_whole(&cx).await }).await

@@ -36,7 +36,7 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// `not_a_directory` if one of `paths` is below a file that was written in the overlay: that file has to be discarded as well.
-    /// Those of the base, and of the store of a persistent overlay.
+    /// The errors of the base, and of the store of a persistent overlay.
     ///
     /// ```
     /// use std::sync::Arc;

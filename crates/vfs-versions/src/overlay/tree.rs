@@ -125,8 +125,8 @@ impl OverlayDirectory {
         let written: HashSet<String> = listing.iter().map(|(name, _)| name.to_owned()).collect();
         let mut below = list(&**base)?;
         below.retain(|name, _| {
-            let is_gone = || self.path.child(name).is_ok_and(|path| self.tree.state.hidden.contains(&path));
-            !written.contains(name) && !is_gone()
+            let is_hidden = || self.path.child(name).is_ok_and(|path| self.tree.state.hidden.contains(&path));
+            !written.contains(name) && !is_hidden()
         });
         for (name, kind) in below.iter() {
             listing.push(name, kind);

@@ -122,7 +122,7 @@ impl CheckpointedBackend {
     ///
     /// # Errors
     ///
-    /// Those of the store, as with [`undo`](Self::undo); `timeout` and `cancelled` while waiting for other changes.
+    /// The errors of the store, as with [`undo`](Self::undo); `timeout` and `cancelled` while waiting for other changes.
     pub async fn history(&self, cx: &OpContext) -> Result<Vec<UndoEntry>> {
         self.lock(cx).await?.history(&self.tracked(cx)).await.map_err(at_root)
     }
@@ -138,7 +138,7 @@ impl CheckpointedBackend {
     ///
     /// # Errors
     ///
-    /// Those of [`history`](Self::history), before `work` begins, and those of `work`.
+    /// The errors of [`history`](Self::history), before `work` begins, and those of `work`.
     pub async fn keep_undoable<R: Send>(
         &self,
         cx: &OpContext,

@@ -14,7 +14,7 @@ use crate::entry::{StoredFile, StoredFiles, is_no_file};
 use crate::record_log::{RecordLog, store_failure};
 use crate::undo_log::record::UndoRecord;
 
-/// Maximum number of files, and of their bytes, that are held in memory to be stored at once.
+/// Maximum number of files, and of their bytes, that are buffered in memory to be stored at once.
 const BATCH_FILES: usize = 32;
 const BATCH_BYTES: u64 = 32 << 20;
 

@@ -190,7 +190,7 @@ async fn over_the_budget_there_is_an_error_and_nothing_changes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_budget_is_for_what_is_held_after_a_change() -> Result<()> {
+async fn the_budget_applies_to_the_contents_after_a_change() -> Result<()> {
     let (base, cx) = (project().await, OpContext::new());
     let overlay = over(&base).with_budget(100);
     overlay.create_text("/x", &"x".repeat(90)).await?;

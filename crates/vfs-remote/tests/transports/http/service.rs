@@ -154,14 +154,14 @@ async fn answer(kind: Kind, state: Arc<Mutex<State>>, request: Request<Incoming>
     };
     assert_eq!(parts.method, "POST");
     assert_eq!(parts.headers["content-type"], "application/json");
-    let is_known = match kind {
+    let is_authorized = match kind {
         Kind::Json => {
             assert_eq!(parts.uri.path(), "/v1/run");
             parts.headers["authorization"] == format!("Bearer {TOKEN}")
         }
         Kind::Agentkit => signature::is_right(&parts, &body),
     };
-    if !is_known {
+    if !is_authorized {
         let sent: Vec<&str> = parts.headers.values().filter_map(|value| value.to_str().ok()).collect();
         return Ok(says(401, kind, &format!("unknown: {}", sent.join(" "))));
     }

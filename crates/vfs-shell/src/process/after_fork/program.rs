@@ -41,8 +41,8 @@ pub(super) fn run(plan: &ForkPlan<'_>, supervisor: pid_t) -> ! {
         for &(fd, number) in plan.descriptors {
             install_fd(plan, fd, number);
         }
-        for &(resource, wanted) in plan.limits {
-            set_limit(plan, resource, wanted);
+        for &(resource, value) in plan.limits {
+            set_limit(plan, resource, value);
         }
         write_record(plan.started, [STAGE_READY, libc::getpid()]);
         if let Some(confine) = plan.confine
@@ -85,8 +85,8 @@ fn close_others(plan: &ForkPlan<'_>) {
     close_all_but_started(plan, highest.saturating_add(1));
 }
 
-/// Lowers a resource limit to `wanted`, unless it is lower already.
-fn set_limit(plan: &ForkPlan<'_>, resource: super::Resource, wanted: libc::rlim_t) {
+/// Lowers a resource limit to `value`, unless it is lower already.
+fn set_limit(plan: &ForkPlan<'_>, resource: super::Resource, value: libc::rlim_t) {
     // SAFETY: `limit` lives and is written by the first call.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
@@ -94,9 +94,9 @@ fn set_limit(plan: &ForkPlan<'_>, resource: super::Resource, wanted: libc::rlim_
             fail(plan, STAGE_LIMITS);
         }
         // The soft limit of processor time sends a signal, by which the cause is visible; the hard limit kills.
-        let hard = if resource == libc::RLIMIT_CPU { wanted.saturating_add(1) } else { wanted };
+        let hard = if resource == libc::RLIMIT_CPU { value.saturating_add(1) } else { value };
         limit.rlim_max = limit.rlim_max.min(hard);
-        limit.rlim_cur = limit.rlim_max.min(wanted);
+        limit.rlim_cur = limit.rlim_max.min(value);
         if libc::setrlimit(resource, &raw const limit) != 0 {
             fail(plan, STAGE_LIMITS);
         }

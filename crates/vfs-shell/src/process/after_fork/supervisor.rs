@@ -216,7 +216,7 @@ impl Supervisor {
             SupervisorPhase::Terminating(until) => until.saturating_sub(now_ms()).max(0),
             SupervisorPhase::Killing(since) => (now_ms().saturating_sub(since) >> 3).clamp(1, MAX_KILL_PAUSE_MS),
         };
-        let source = |fd, wanted| libc::pollfd { fd: if wanted { fd } else { -1 }, events: libc::POLLIN, revents: 0 };
+        let source = |fd, poll| libc::pollfd { fd: if poll { fd } else { -1 }, events: libc::POLLIN, revents: 0 };
         let mut sources = [source(self.children, true), source(CONTROL, watching), source(HOST, watching)];
         // SAFETY: the array lives and has the given length.
         let ready = unsafe { libc::poll(sources.as_mut_ptr(), 3, c_int::try_from(timeout).unwrap_or(c_int::MAX)) };

@@ -13,22 +13,22 @@ use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
-    "NS8" results_speak_in_the_namespace,
-    "NS8" searches_speak_in_the_namespace,
-    "NS8" diffs_speak_in_the_namespace,
-    "NS9" errors_speak_in_the_namespace,
-    "NS9" errors_of_two_paths_speak_in_the_namespace,
-    "NS9" errors_about_versions_and_texts_keep_what_they_tell,
+    "NS8" results_have_paths_of_the_namespace,
+    "NS8" searches_have_paths_of_the_namespace,
+    "NS8" diffs_have_paths_of_the_namespace,
+    "NS9" errors_have_paths_of_the_namespace,
+    "NS9" errors_of_two_paths_have_paths_of_the_namespace,
+    "NS9" errors_about_versions_and_texts_keep_their_details,
 }
 
-/// A file in a mount that is two levels down.
+/// Creates a file in a mount that is two levels down, and returns the namespace.
 async fn one_file(n: &NamespaceFactory) -> Result<Target> {
     let files = n.parts(&["/in/m"]).files;
     files.put("/in/m/d/f", "one\ntwo\n").await?;
     Ok(files)
 }
 
-async fn results_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn results_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     let (backend, at, to) = (&files.backend, path("/in/m/d/f"), path("/in/m/to"));
     assert_eq!(files.stat("/in/m/d/f").await?.path, at);
@@ -50,7 +50,7 @@ async fn results_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-async fn searches_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn searches_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     for start in ["/", "/in", "/in/m", "/in/m/d"] {
         let globbed = files.globbed(GlobRequest::new("f").path(path(start))).await?;
@@ -67,7 +67,7 @@ async fn searches_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-async fn diffs_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn diffs_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     let edit = |old: &str, new: &str| EditRequest::new(path("/in/m/d/f"), old, new);
     let expected = "--- a/in/m/d/f\n+++ b/in/m/d/f\n";
@@ -89,7 +89,7 @@ fn assert_caller_path(files: &Target, error: &Error, at: &str, inner: &str) {
     }
 }
 
-async fn errors_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn errors_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     for (inner, kind) in [
         ("/missing", ErrorKind::NotFound),
@@ -133,7 +133,7 @@ async fn errors_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-async fn errors_of_two_paths_speak_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn errors_of_two_paths_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     files.put_each(&["/in/m/e", "/z"]).await?;
     for from in ["/in/m/e", "/z"] {
@@ -160,7 +160,7 @@ async fn errors_of_two_paths_speak_in_the_namespace(n: &NamespaceFactory) -> Law
     Ok(())
 }
 
-async fn errors_about_versions_and_texts_keep_what_they_tell(n: &NamespaceFactory) -> LawResult {
+async fn errors_about_versions_and_texts_keep_their_details(n: &NamespaceFactory) -> LawResult {
     let files = one_file(n).await?;
     let at = || path("/in/m/d/f");
     let version = files.stat("/in/m/d/f").await?.version;

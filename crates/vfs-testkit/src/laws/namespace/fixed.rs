@@ -12,11 +12,11 @@ use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
-    "NS7" what_is_held_by_a_mount_is_not_deleted,
-    "NS7" what_is_held_by_a_mount_is_not_renamed,
-    "NS7" what_is_held_by_a_mount_is_not_replaced,
-    "NS7" what_is_held_by_a_mount_is_not_a_file,
-    "NS7" what_was_beside_a_mount_can_still_be_changed,
+    "NS7" mount_points_and_their_ancestors_are_not_deleted,
+    "NS7" mount_points_and_their_ancestors_are_not_renamed,
+    "NS7" mount_points_and_their_ancestors_are_not_replaced,
+    "NS7" mount_points_and_their_ancestors_are_not_files,
+    "NS7" siblings_of_a_mount_can_be_changed,
 }
 
 /// A mount with files around it, below a directory that the default backend has, too.
@@ -47,7 +47,7 @@ impl MountedTree {
     }
 }
 
-async fn what_is_held_by_a_mount_is_not_deleted(n: &NamespaceFactory) -> LawResult {
+async fn mount_points_and_their_ancestors_are_not_deleted(n: &NamespaceFactory) -> LawResult {
     let tree = mounted_tree(n).await?;
     let files = &tree.parts.files;
     for at in FIXED {
@@ -59,7 +59,7 @@ async fn what_is_held_by_a_mount_is_not_deleted(n: &NamespaceFactory) -> LawResu
     tree.assert_unchanged("deleted").await
 }
 
-async fn what_is_held_by_a_mount_is_not_renamed(n: &NamespaceFactory) -> LawResult {
+async fn mount_points_and_their_ancestors_are_not_renamed(n: &NamespaceFactory) -> LawResult {
     let tree = mounted_tree(n).await?;
     let files = &tree.parts.files;
     for at in FIXED {
@@ -72,7 +72,7 @@ async fn what_is_held_by_a_mount_is_not_renamed(n: &NamespaceFactory) -> LawResu
     tree.assert_unchanged("renamed").await
 }
 
-async fn what_is_held_by_a_mount_is_not_replaced(n: &NamespaceFactory) -> LawResult {
+async fn mount_points_and_their_ancestors_are_not_replaced(n: &NamespaceFactory) -> LawResult {
     use ErrorKind::{AlreadyExists, InvalidArgument, IsADirectory, NotEmpty};
     let tree = mounted_tree(n).await?;
     let files = &tree.parts.files;
@@ -90,7 +90,7 @@ async fn what_is_held_by_a_mount_is_not_replaced(n: &NamespaceFactory) -> LawRes
     tree.assert_unchanged("replaced").await
 }
 
-async fn what_is_held_by_a_mount_is_not_a_file(n: &NamespaceFactory) -> LawResult {
+async fn mount_points_and_their_ancestors_are_not_files(n: &NamespaceFactory) -> LawResult {
     let tree = mounted_tree(n).await?;
     let files = &tree.parts.files;
     for at in FIXED {
@@ -115,7 +115,7 @@ fn is_directory<T: std::fmt::Debug>(files: &Target, at: &str, result: Result<T>)
     assert_eq!(files.refused_as(result, kinds).path(), Some(at));
 }
 
-async fn what_was_beside_a_mount_can_still_be_changed(n: &NamespaceFactory) -> LawResult {
+async fn siblings_of_a_mount_can_be_changed(n: &NamespaceFactory) -> LawResult {
     let MountedTree { parts: Parts { files, .. }, .. } = mounted_tree(n).await?;
     files.rename(RenameRequest::new(path("/a/y"), path("/a/yy"))).await?;
     files.delete(DeleteRequest::new(path("/a/m/x"))).await?;

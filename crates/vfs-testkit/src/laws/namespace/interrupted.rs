@@ -9,10 +9,10 @@ use crate::fault_injector::{Calls, FaultInjector, InjectedFault};
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
-    "NS24" a_move_that_fails_at_any_step_at_its_target_is_taken_back,
-    "NS24" a_move_that_fails_at_any_step_at_its_source_is_taken_back,
-    "NS24" a_move_whose_sources_cannot_be_deleted_is_taken_back,
-    "NS24" a_move_whose_target_goes_away_leaves_the_source_whole,
+    "NS24" a_move_that_fails_at_any_step_at_its_target_is_rolled_back,
+    "NS24" a_move_that_fails_at_any_step_at_its_source_is_rolled_back,
+    "NS24" a_move_whose_sources_cannot_be_deleted_is_rolled_back,
+    "NS24" a_move_whose_target_disappears_leaves_the_source_complete,
     "NS24" a_copy_that_fails_at_any_step_leaves_nothing,
 }
 
@@ -45,17 +45,17 @@ async fn at_each_step(
     Ok(())
 }
 
-async fn a_move_that_fails_at_any_step_at_its_target_is_taken_back(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_fails_at_any_step_at_its_target_is_rolled_back(n: &NamespaceFactory) -> LawResult {
     at_each_step(n, Side::Target, |_| true, InjectedFault::FailBefore).await?;
     at_each_step(n, Side::Target, |_| true, InjectedFault::FailAfter).await
 }
 
-async fn a_move_that_fails_at_any_step_at_its_source_is_taken_back(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_fails_at_any_step_at_its_source_is_rolled_back(n: &NamespaceFactory) -> LawResult {
     at_each_step(n, Side::Source, |_| true, InjectedFault::FailBefore).await?;
     at_each_step(n, Side::Source, |_| true, InjectedFault::FailAfter).await
 }
 
-async fn a_move_whose_sources_cannot_be_deleted_is_taken_back(n: &NamespaceFactory) -> LawResult {
+async fn a_move_whose_sources_cannot_be_deleted_is_rolled_back(n: &NamespaceFactory) -> LawResult {
     let is_delete = |operation| operation == Operation::Delete;
     for case in &CASES {
         for (calls, fault) in [
@@ -77,7 +77,7 @@ async fn a_move_whose_sources_cannot_be_deleted_is_taken_back(n: &NamespaceFacto
     Ok(())
 }
 
-async fn a_move_whose_target_goes_away_leaves_the_source_whole(n: &NamespaceFactory) -> LawResult {
+async fn a_move_whose_target_disappears_leaves_the_source_complete(n: &NamespaceFactory) -> LawResult {
     for case in &CASES {
         for step in 1..MAX_STEPS {
             let injector = FaultInjector::new(|_| true, Calls::From(step), InjectedFault::FailBefore);

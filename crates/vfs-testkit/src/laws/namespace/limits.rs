@@ -59,7 +59,7 @@ async fn matches_are_sorted_over_all_mounts(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-/// The lines of a streamed search, and its end.
+/// Returns the lines of a streamed search, and its end.
 async fn streamed(files: &Target, request: GrepRequest) -> Result<(Vec<String>, GrepSummary)> {
     let mut events = files.events(request).await?;
     let Some(GrepEvent::End(end)) = events.pop() else { panic!("the end is last: {events:?}") };

@@ -18,9 +18,9 @@ namespace_laws! {
     "NS25" a_change_of_the_source_during_a_move_is_not_lost,
     "NS25" a_file_that_is_made_in_the_source_during_a_move_is_not_lost,
     "NS25" a_change_of_the_target_during_a_move_is_not_lost,
-    "NS26" a_move_that_is_dropped_at_any_step_is_whole_or_not_there,
-    "NS26" a_move_that_is_dropped_after_any_time_is_whole_or_not_there,
-    "NS26" a_move_that_is_cancelled_at_any_step_is_whole_or_not_there,
+    "NS26" a_move_that_is_dropped_at_any_step_is_complete_or_absent,
+    "NS26" a_move_that_is_dropped_after_any_time_is_complete_or_absent,
+    "NS26" a_move_that_is_cancelled_at_any_step_is_complete_or_absent,
 }
 
 const MEANWHILE: &str = "meanwhile\n";
@@ -55,8 +55,8 @@ fn holds(files: &Files, file: &str, text: &str) -> bool {
 async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     written_at_each_step(n, &DIRECTORY, Side::Source, "/d/b/c", |what, result, [source, target]| {
         let moved = |file: &str| format!("/in{file}");
-        let is_kept = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
-        assert!(is_kept, "{what}: {source:?} {target:?}");
+        let is_preserved = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
+        assert!(is_preserved, "{what}: {source:?} {target:?}");
         for (file, text) in [("/d/a", "a\n"), ("/d/e", "e\n")] {
             let place = if result.is_ok() { holds(&target, &moved(file), text) } else { holds(&source, file, text) };
             assert!(place, "{file}, {what}: {source:?} {target:?}");
@@ -65,8 +65,8 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
     })
     .await?;
     written_at_each_step(n, &OVER_A_FILE, Side::Source, "/f", |what, result, [source, target]| {
-        let is_kept = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
-        assert!(is_kept, "{what}: {source:?} {target:?}");
+        let is_preserved = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
+        assert!(is_preserved, "{what}: {source:?} {target:?}");
         // If the move fails, the version that it has copied may stay at the target, as no other copy of it exists.
         let is_whole =
             holds(&target, "/f", "new\n") || holds(&target, "/f", if result.is_ok() { MEANWHILE } else { "old\n" });
@@ -146,15 +146,15 @@ async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult 
     Ok(())
 }
 
-async fn a_move_that_is_dropped_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_dropped_at_any_step_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     left_at_each_step(n, true).await
 }
 
-async fn a_move_that_is_cancelled_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_cancelled_at_any_step_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     left_at_each_step(n, false).await
 }
 
-async fn a_move_that_is_dropped_after_any_time_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+async fn a_move_that_is_dropped_after_any_time_is_complete_or_absent(n: &NamespaceFactory) -> LawResult {
     for case in &CASES {
         let whole = [case.unmoved(), case.moved()];
         for polls in 0..60 {

@@ -9,10 +9,10 @@ use crate::namespaces::NamespaceFactory;
 namespace_laws! {
     "NS20" a_file_moves_across_mounts,
     "NS20" a_directory_moves_across_mounts_with_everything_below_it,
-    "NS20" a_copy_across_mounts_has_a_life_of_its_own,
+    "NS20" a_copy_across_mounts_is_independent,
     "NS20" a_directory_is_copied_across_mounts_with_everything_below_it,
     "NS20" within_a_mount_a_file_moves_as_in_the_backend,
-    "NS21" a_target_in_another_mount_is_kept_by_default,
+    "NS21" an_existing_target_in_another_mount_is_not_replaced_by_default,
     "NS21" overwrite_replaces_a_file_in_another_mount,
     "NS21" overwrite_does_not_mix_files_and_directories_of_mounts,
     "NS22" a_missing_source_of_a_move_across_mounts_is_not_found,
@@ -38,7 +38,7 @@ async fn a_file_moves_across_mounts(n: &NamespaceFactory) -> LawResult {
         let result = files.rename(rename(from, to)).await?;
         assert_eq!((result.from, result.to, result.replaced), (path(from), path(to), false));
         assert_eq!(files.bytes(to).await?, &content[..]);
-        assert!(!files.has(from).await?, "{from} is gone");
+        assert!(!files.has(from).await?, "{from} no longer exists");
         assert_eq!(files.found("*").await?, [to]);
     }
     assert_eq!(default.tree().await?, ["/b"]);
@@ -54,22 +54,22 @@ async fn a_directory_moves_across_mounts_with_everything_below_it(n: &NamespaceF
     let Parts { files, default, mounts } = n.parts(&["/m", "/o"]);
     default.put("/.gitignore", "*\n!*/\n").await?;
     files.put_each(&TREE).await?;
-    files.put_each(&["/d-x", "/m/kept"]).await?;
+    files.put_each(&["/d-x", "/m/keep"]).await?;
     let result = files.rename(rename("/d", "/m/new/d")).await?;
     assert_eq!((result.from, result.to, result.replaced), (path("/d"), path("/m/new/d"), false));
     assert_eq!(default.tree().await?, ["/.gitignore", "/d-x"]);
-    let moved = ["/kept", "/new", "/new/d", "/new/d/.hidden", "/new/d/a", "/new/d/b", "/new/d/b/c", "/new/d/b/e"];
+    let moved = ["/keep", "/new", "/new/d", "/new/d/.hidden", "/new/d/a", "/new/d/b", "/new/d/b/c", "/new/d/b/e"];
     assert_eq!(mounts[0].tree().await?[..8], moved);
     for at in TREE {
         assert_eq!(files.text(&format!("/m/new{at}")).await?, format!("{at}\n"));
     }
     files.rename(rename("/m/new/d", "/o/d")).await?;
     assert_eq!(mounts[1].files().await?.into_keys().collect::<Vec<_>>(), TREE);
-    assert_eq!(mounts[0].files().await?.into_keys().collect::<Vec<_>>(), ["/kept"]);
+    assert_eq!(mounts[0].files().await?.into_keys().collect::<Vec<_>>(), ["/keep"]);
     Ok(())
 }
 
-async fn a_copy_across_mounts_has_a_life_of_its_own(n: &NamespaceFactory) -> LawResult {
+async fn a_copy_across_mounts_is_independent(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/m"]);
     files.put("/a", "one\n").await?;
     let result = files.copy(copy("/a", "/m/new/b")).await?;
@@ -104,7 +104,7 @@ async fn within_a_mount_a_file_moves_as_in_the_backend(n: &NamespaceFactory) -> 
     Ok(())
 }
 
-async fn a_target_in_another_mount_is_kept_by_default(n: &NamespaceFactory) -> LawResult {
+async fn an_existing_target_in_another_mount_is_not_replaced_by_default(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/d/x", "/m/b", "/m/e/y"]).await?;
     let before = files.files().await?;

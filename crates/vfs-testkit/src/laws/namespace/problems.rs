@@ -14,20 +14,20 @@ use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
-    "NS18" a_mount_that_fails_is_a_problem_beside_the_others,
-    "NS18" a_default_backend_that_fails_is_a_problem_beside_the_mounts,
-    "NS18" a_problem_speaks_in_the_namespace,
-    "NS19" a_mount_that_fails_is_an_error_where_it_is_asked_for,
-    "NS19" a_mount_that_fails_is_an_error_where_a_search_starts_in_it,
-    "NS19" a_mount_that_fails_is_nothing_to_those_who_do_not_ask_it,
+    "NS18" a_failing_mount_is_a_problem_beside_the_other_results,
+    "NS18" a_failing_default_backend_is_a_problem_beside_the_mounts,
+    "NS18" a_problem_has_a_path_of_the_namespace,
+    "NS19" a_failing_mount_is_an_error_if_it_is_requested,
+    "NS19" a_failing_mount_is_an_error_if_a_search_starts_in_it,
+    "NS19" a_failing_mount_does_not_affect_requests_to_other_mounts,
 }
 
-/// A backend whose every operation fails.
+/// Returns a backend whose every operation fails.
 fn failing(n: &NamespaceFactory) -> Arc<dyn Backend> {
     around(&n.backend().backend, &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore))
 }
 
-/// A default backend and a mount with a file each, and a mount that fails.
+/// Creates a default backend and a mount with a file each, and a mount that fails.
 async fn partly_failing(n: &NamespaceFactory) -> Result<Target> {
     let (default, good) = (n.backend(), n.backend());
     let files = n.mount(&default.backend, &[("/in/bad", &failing(n)), ("/in/good", &good.backend)]);
@@ -67,14 +67,14 @@ async fn finds_beside(t: &Target, start: &str, place: &str, entries: &[&str], fi
     Ok(())
 }
 
-async fn a_mount_that_fails_is_a_problem_beside_the_others(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_mount_is_a_problem_beside_the_other_results(n: &NamespaceFactory) -> LawResult {
     let files = partly_failing(n).await?;
     let entries = ["/a", "/in", "/in/bad", "/in/good", "/in/good/x"];
     finds_beside(&files, "/", "/in/bad", &entries, &["/a", "/in/good/x"]).await?;
     finds_beside(&files, "/in", "/in/bad", &entries[2..], &["/in/good/x"]).await
 }
 
-async fn a_default_backend_that_fails_is_a_problem_beside_the_mounts(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_default_backend_is_a_problem_beside_the_mounts(n: &NamespaceFactory) -> LawResult {
     let good = n.backend();
     let files = n.mount(&failing(n), &[("/good", &good.backend), ("/in/good", &good.backend)]);
     files.put_each(&["/good/x"]).await?;
@@ -91,7 +91,7 @@ async fn a_default_backend_that_fails_is_a_problem_beside_the_mounts(n: &Namespa
     Ok(())
 }
 
-async fn a_problem_speaks_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn a_problem_has_a_path_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let inner = partly_failing(n).await?;
     let files = n.mount(&n.backend().backend, &[("/deep/m", &inner.backend)]);
     let at = |name: &str| format!("/deep/m{name}");
@@ -105,7 +105,7 @@ async fn a_problem_speaks_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-async fn a_mount_that_fails_is_an_error_where_a_search_starts_in_it(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_mount_is_an_error_if_a_search_starts_in_it(n: &NamespaceFactory) -> LawResult {
     let files = partly_failing(n).await?;
     let mut accepted = Vec::new();
     for at in ["/in/bad", "/in/bad/x/y"] {
@@ -130,7 +130,7 @@ async fn a_mount_that_fails_is_an_error_where_a_search_starts_in_it(n: &Namespac
     Ok(())
 }
 
-async fn a_mount_that_fails_is_an_error_where_it_is_asked_for(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_mount_is_an_error_if_it_is_requested(n: &NamespaceFactory) -> LawResult {
     let files = partly_failing(n).await?;
     let at = || path("/in/bad/x");
     for answer in [
@@ -147,7 +147,7 @@ async fn a_mount_that_fails_is_an_error_where_it_is_asked_for(n: &NamespaceFacto
     Ok(())
 }
 
-async fn a_mount_that_fails_is_nothing_to_those_who_do_not_ask_it(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_mount_does_not_affect_requests_to_other_mounts(n: &NamespaceFactory) -> LawResult {
     let files = partly_failing(n).await?;
     let level = files.ls(LsRequest::new(path("/in"))).await?;
     assert_eq!((files.names(&level.entries), level.problems), (vec!["/in/bad".into(), "/in/good".into()], Vec::new()));

@@ -11,11 +11,11 @@ use crate::namespaces::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
-    "NS15" a_glob_asks_only_the_mounts_that_its_pattern_can_reach,
-    "NS15" a_search_asks_only_the_mounts_that_its_globs_can_reach,
-    "NS15" a_search_asks_only_the_mounts_below_its_start_and_above,
-    "NS15" a_listing_asks_only_the_mounts_that_it_shows,
-    "NS15" an_operation_on_a_file_asks_only_its_mount,
+    "NS15" a_glob_calls_only_the_mounts_that_its_pattern_can_reach,
+    "NS15" a_search_calls_only_the_mounts_that_its_globs_can_reach,
+    "NS15" a_search_calls_only_the_mounts_below_its_start_and_above,
+    "NS15" a_listing_calls_only_the_mounts_that_it_shows,
+    "NS15" an_operation_on_a_file_calls_only_its_mount,
 }
 
 /// A namespace, and the calls of each of its backends, the default one first.
@@ -51,7 +51,7 @@ impl Counted {
     }
 }
 
-async fn a_glob_asks_only_the_mounts_that_its_pattern_can_reach(n: &NamespaceFactory) -> LawResult {
+async fn a_glob_calls_only_the_mounts_that_its_pattern_can_reach(n: &NamespaceFactory) -> LawResult {
     let counted = counted(n).await?;
     for (pattern, expected, found) in [
         ("b/*.rs", &["/b"][..], 1),
@@ -75,7 +75,7 @@ async fn a_glob_asks_only_the_mounts_that_its_pattern_can_reach(n: &NamespaceFac
     Ok(())
 }
 
-async fn a_search_asks_only_the_mounts_that_its_globs_can_reach(n: &NamespaceFactory) -> LawResult {
+async fn a_search_calls_only_the_mounts_that_its_globs_can_reach(n: &NamespaceFactory) -> LawResult {
     let counted = counted(n).await?;
     let all = || GrepRequest::regex("^");
     for (request, expected, found) in [
@@ -94,7 +94,7 @@ async fn a_search_asks_only_the_mounts_that_its_globs_can_reach(n: &NamespaceFac
     Ok(())
 }
 
-async fn a_search_asks_only_the_mounts_below_its_start_and_above(n: &NamespaceFactory) -> LawResult {
+async fn a_search_calls_only_the_mounts_below_its_start_and_above(n: &NamespaceFactory) -> LawResult {
     let counted = counted(n).await?;
     for (start, expected, found) in [
         ("/b", &["/b"][..], 2),
@@ -122,7 +122,7 @@ async fn a_search_asks_only_the_mounts_below_its_start_and_above(n: &NamespaceFa
     Ok(())
 }
 
-async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> LawResult {
+async fn a_listing_calls_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> LawResult {
     let counted = counted(n).await?;
     for (request, expected) in [
         (LsRequest::new(path("/")), &[][..]),
@@ -141,7 +141,7 @@ async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> L
     Ok(())
 }
 
-async fn an_operation_on_a_file_asks_only_its_mount(n: &NamespaceFactory) -> LawResult {
+async fn an_operation_on_a_file_calls_only_its_mount(n: &NamespaceFactory) -> LawResult {
     let counted = counted(n).await?;
     for (at, expected) in [("/b/x.rs", Some("/b")), ("/a/deep/m/x.rs", Some("/a/deep/m")), ("/x.rs", None)] {
         let before = counted.now();

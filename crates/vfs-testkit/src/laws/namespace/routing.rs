@@ -13,18 +13,18 @@ use super::steps::{Parts, around, path};
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
-    "NS1" the_longest_beginning_by_whole_segments_decides,
+    "NS1" the_longest_prefix_of_whole_segments_decides,
     "NS1" every_spelling_of_a_path_reaches_the_mount,
-    "NS2" directories_on_the_way_to_a_mount_are_there,
-    "NS3" a_mount_shadows_what_lies_beneath_it,
-    "NS3" a_mount_shadows_what_lies_beneath_it_from_searches,
+    "NS2" directories_above_a_mount_exist,
+    "NS3" a_mount_shadows_the_files_beneath_it,
+    "NS3" a_mount_shadows_the_files_beneath_it_from_searches,
     "NS4" mounts_nest,
     "NS4" a_namespace_is_mounted_in_another,
     "NS5" an_instance_that_is_mounted_twice_shows_each_path_once,
     "NS6" capabilities_are_those_of_the_mount,
 }
 
-async fn the_longest_beginning_by_whole_segments_decides(n: &NamespaceFactory) -> LawResult {
+async fn the_longest_prefix_of_whole_segments_decides(n: &NamespaceFactory) -> LawResult {
     let Parts { files, default, mounts } = n.parts(&["/memories", "/memories/projects"]);
     for at in ["/memories/projects/a", "/memories/b", "/memories/projectsx/c", "/memoriesx/d", "/e"] {
         files.put(at, at).await?;
@@ -48,7 +48,7 @@ async fn every_spelling_of_a_path_reaches_the_mount(n: &NamespaceFactory) -> Law
     Ok(())
 }
 
-async fn directories_on_the_way_to_a_mount_are_there(n: &NamespaceFactory) -> LawResult {
+async fn directories_above_a_mount_exist(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = n.parts(&["/a/b/c"]);
     for at in ["/", "/a", "/a/b", "/a/b/c"] {
         let info = files.stat(at).await?;
@@ -71,22 +71,22 @@ async fn directories_on_the_way_to_a_mount_are_there(n: &NamespaceFactory) -> La
 /// Files in the default backend, some of them where something is mounted; one is even in the place of a mount.
 async fn shadowed(n: &NamespaceFactory) -> Result<Parts> {
     let parts = n.parts(&["/m", "/file/m"]);
-    parts.default.put_each(&["/m/lost", "/m/d/lost", "/file", "/mx/kept", "/kept"]).await?;
+    parts.default.put_each(&["/m/lost", "/m/d/lost", "/file", "/mx/keep", "/keep"]).await?;
     parts.mounts[0].put_each(&["/d/x", "/y"]).await?;
     parts.mounts[1].put_each(&["/z"]).await?;
     Ok(parts)
 }
 
-const SHOWN: [&str; 5] = ["/file/m/z", "/kept", "/m/d/x", "/m/y", "/mx/kept"];
+const SHOWN: [&str; 5] = ["/file/m/z", "/keep", "/m/d/x", "/m/y", "/mx/keep"];
 
-async fn a_mount_shadows_what_lies_beneath_it(n: &NamespaceFactory) -> LawResult {
+async fn a_mount_shadows_the_files_beneath_it(n: &NamespaceFactory) -> LawResult {
     let Parts { files, default, .. } = shadowed(n).await?;
     for at in ["/m/lost", "/m/d/lost"] {
         files.refused(files.stat(at).await, ErrorKind::NotFound);
         files.refused(files.read(ReadRequest::new(path(at))).await, ErrorKind::NotFound);
         assert_eq!(files.download_error(at).await.map(|error| error.kind()), Some(ErrorKind::NotFound));
     }
-    assert_eq!(files.level("/").await?, ["/file", "/kept", "/m", "/mx"]);
+    assert_eq!(files.level("/").await?, ["/file", "/keep", "/m", "/mx"]);
     assert_eq!(files.level("/m").await?, ["/m/d", "/m/y"]);
     assert_eq!(files.files().await?.into_keys().collect::<Vec<_>>(), SHOWN);
     assert!(files.stat("/file").await?.is_dir, "it is on the way to a mount");
@@ -97,7 +97,7 @@ async fn a_mount_shadows_what_lies_beneath_it(n: &NamespaceFactory) -> LawResult
     Ok(())
 }
 
-async fn a_mount_shadows_what_lies_beneath_it_from_searches(n: &NamespaceFactory) -> LawResult {
+async fn a_mount_shadows_the_files_beneath_it_from_searches(n: &NamespaceFactory) -> LawResult {
     let Parts { files, .. } = shadowed(n).await?;
     assert_eq!(files.found("*").await?, SHOWN);
     assert_eq!(files.found("**/m/**").await?, ["/file/m/z", "/m/d/x", "/m/y"]);

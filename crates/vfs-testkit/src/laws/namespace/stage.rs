@@ -24,17 +24,17 @@ pub(super) const MOUNTS: [&str; 2] = ["/s", "/t"];
 
 pub(super) const DIRECTORY: Case = Case {
     rename: || RenameRequest::new(path("/s/d"), path("/t/in/d")),
-    before: [&[("/d/a", "a\n"), ("/d/b/c", "c\n"), ("/d/e", "e\n"), ("/kept", "kept\n")], &[("/there", "there\n")]],
+    before: [&[("/d/a", "a\n"), ("/d/b/c", "c\n"), ("/d/e", "e\n"), ("/keep", "keep\n")], &[("/there", "there\n")]],
     after: [
-        &[("/kept", "kept\n")],
+        &[("/keep", "keep\n")],
         &[("/in/d/a", "a\n"), ("/in/d/b/c", "c\n"), ("/in/d/e", "e\n"), ("/there", "there\n")],
     ],
 };
 
 pub(super) const OVER_A_FILE: Case = Case {
     rename: || RenameRequest::new(path("/s/f"), path("/t/f")).overwrite(),
-    before: [&[("/f", "new\n"), ("/kept", "kept\n")], &[("/f", "old\n")]],
-    after: [&[("/kept", "kept\n")], &[("/f", "new\n")]],
+    before: [&[("/f", "new\n"), ("/keep", "keep\n")], &[("/f", "old\n")]],
+    after: [&[("/keep", "keep\n")], &[("/f", "new\n")]],
 };
 
 pub(super) const CASES: [Case; 2] = [DIRECTORY, OVER_A_FILE];
@@ -97,13 +97,13 @@ impl Stage {
         .await
     }
 
-    /// The files of the source and of the target.
+    /// Returns the files of the source and of the target.
     pub(super) async fn state(&self) -> Result<[Files; 2]> {
         Ok([self.ends[0].files().await?, self.ends[1].files().await?])
     }
 
-    /// Returns the state once nothing moves any more. While it is none of `whole`, work in the background is awaited, up to
-    /// [`HANG_TIMEOUT`].
+    /// Returns the state once it no longer changes. While it is none of `whole`, the function waits for background
+    /// work, up to [`HANG_TIMEOUT`].
     pub(super) async fn settled(&self, whole: &[[Files; 2]]) -> Result<[Files; 2]> {
         let start = Instant::now();
         loop {
@@ -132,7 +132,7 @@ impl Case {
         self.after.map(files)
     }
 
-    /// Asserts that the files are where `result` says.
+    /// Asserts that the files are at the source or the target, according to `result`.
     pub(super) fn assert_outcome(&self, what: &str, result: &Result<RenameResult>, state: &[Files; 2]) {
         let expected = if result.is_ok() { self.moved() } else { self.unmoved() };
         assert_eq!(*state, expected, "{what}: {result:?}");

@@ -22,29 +22,29 @@ pub(super) struct Parts {
 /// The text of every file of a backend.
 pub(super) type Files = BTreeMap<String, String>;
 
-/// `text` as a path.
+/// Returns `text` as a path.
 pub(super) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("laws name valid paths")
 }
 
-/// `inner` with `layer` around it.
+/// Returns `inner` with `layer` around it.
 pub(super) fn around<A: Interceptor>(inner: &Arc<dyn Backend>, layer: &Arc<A>) -> Arc<dyn Backend> {
     Arc::new(Intercepted::new(Arc::clone(inner), Arc::clone(layer)))
 }
 
 impl NamespaceFactory {
-    /// A backend by itself.
+    /// Returns a backend of its own, without mounts.
     pub(super) fn backend(&self) -> Target {
         Target::new((self.memory)())
     }
 
-    /// `default` with `mounts` over it.
+    /// Mounts `mounts` over `default`.
     pub(super) fn mount(&self, default: &Arc<dyn Backend>, mounts: &[(&str, &Arc<dyn Backend>)]) -> Target {
         let mounts = mounts.iter().map(|(at, backend)| (path(at), Arc::clone(*backend))).collect();
         Target::new((self.mounted)(Arc::clone(default), mounts))
     }
 
-    /// An empty backend, with others mounted over it at `places`.
+    /// Returns an empty backend, with others mounted over it at `places`.
     pub(super) fn parts(&self, places: &[&str]) -> Parts {
         let (default, mounts) = (self.backend(), places.iter().map(|_| self.backend()).collect::<Vec<_>>());
         let table: Vec<_> = places.iter().copied().zip(mounts.iter().map(|mount| &mount.backend)).collect();
@@ -53,7 +53,7 @@ impl NamespaceFactory {
 }
 
 impl Target {
-    /// The text of every file.
+    /// Returns the text of every file.
     pub(super) async fn files(&self) -> Result<Files> {
         let mut files = Files::new();
         for entry in self.ls(LsRequest::new(VfsPath::root()).recursive()).await?.entries {
@@ -65,7 +65,7 @@ impl Target {
         Ok(files)
     }
 
-    /// The names of one level of a directory.
+    /// Returns the names of one level of a directory.
     pub(super) async fn level(&self, directory: &str) -> Result<Vec<String>> {
         Ok(self.names(&self.ls(LsRequest::new(self.path(directory))).await?.entries))
     }
@@ -75,12 +75,12 @@ impl Target {
         Ok(self.names(&self.glob(request).await?.entries))
     }
 
-    /// All items of a streamed search.
+    /// Returns all items of a streamed search.
     pub(super) async fn events(&self, request: GrepRequest) -> Result<Vec<GrepEvent>> {
         self.backend.grep_stream(cx(), request).collect::<Vec<_>>().await.into_iter().collect()
     }
 
-    /// The error of downloading `at`, if it is one.
+    /// Returns the error of downloading `at`, if it is one.
     pub(super) async fn download_error(&self, at: &str) -> Option<Error> {
         DownloadRequest::new(self.path(at)).send(&*self.backend, &cx()).await.err()
     }

@@ -16,8 +16,8 @@ use crate::fault_injector::{Calls, FaultInjector, InjectedFault, UpdateReporter}
 use crate::namespaces::NamespaceFactory;
 
 namespace_laws! {
-    "NS10" a_change_is_told_in_the_namespace,
-    "NS10" a_change_of_two_mounts_is_told_as_one,
+    "NS10" files_updates_have_paths_of_the_namespace,
+    "NS10" a_change_of_two_mounts_is_one_files_update,
     "NS11" versions_are_those_of_the_mount,
     "NS12" uploads_to_several_mounts_are_answered_in_order,
     "NS12" downloads_of_several_mounts_are_answered_in_order,
@@ -34,7 +34,7 @@ fn expected(paths: &[(&str, bool)]) -> Vec<(String, bool)> {
     paths.iter().map(|(path, is_there)| ((*path).to_owned(), *is_there)).collect()
 }
 
-async fn a_change_is_told_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+async fn files_updates_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
     let reporting = around(&n.backend().backend, &Arc::new(UpdateReporter));
     let files = n.mount(&n.backend().backend, &[("/in/m", &reporting)]);
     let (a, b) = (|| path("/in/m/a"), || path("/in/m/b"));
@@ -55,7 +55,7 @@ async fn a_change_is_told_in_the_namespace(n: &NamespaceFactory) -> LawResult {
     Ok(())
 }
 
-async fn a_change_of_two_mounts_is_told_as_one(n: &NamespaceFactory) -> LawResult {
+async fn a_change_of_two_mounts_is_one_files_update(n: &NamespaceFactory) -> LawResult {
     let reporting = || around(&n.backend().backend, &Arc::new(UpdateReporter));
     let files = n.mount(&reporting(), &[("/m", &reporting())]);
     files.put_each(&["/d/a", "/d/b"]).await?;

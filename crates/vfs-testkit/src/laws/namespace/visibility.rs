@@ -35,9 +35,9 @@ fn names(grepped: &GrepResult) -> Vec<&str> {
 async fn rules_above_a_mount_hold_in_it(n: &NamespaceFactory) -> LawResult {
     let Parts { files, default, mounts } = n.parts(&["/in/m"]);
     default.put("/.gitignore", "*.log\n/in/m/target/\n").await?;
-    default.put("/in/.ignore", "secret\n!kept.log\n").await?;
-    mounts[0].put_each(&["/a.log", "/d/b.log", "/d/kept.log", "/target/x", "/d/target/y", "/secret", "/z"]).await?;
-    let shown = ["/in/m/d/kept.log", "/in/m/d/target/y", "/in/m/z"];
+    default.put("/in/.ignore", "secret\n!keep.log\n").await?;
+    mounts[0].put_each(&["/a.log", "/d/b.log", "/d/keep.log", "/target/x", "/d/target/y", "/secret", "/z"]).await?;
+    let shown = ["/in/m/d/keep.log", "/in/m/d/target/y", "/in/m/z"];
     finds(&files, "/", &shown, 2, 4).await?;
     finds(&files, "/in", &shown, 1, 4).await?;
     finds(&files, "/in/m", &shown, 0, 4).await?;
@@ -51,10 +51,10 @@ async fn rules_above_a_mount_hold_in_it(n: &NamespaceFactory) -> LawResult {
 async fn rules_of_a_mount_hold_in_it_and_in_what_is_mounted_below(n: &NamespaceFactory) -> LawResult {
     let Parts { files, mounts, .. } = n.parts(&["/a", "/a/deep/b", "/c"]);
     mounts[0].put("/.gitignore", "*.log\n/deep/b/target\n").await?;
-    mounts[1].put("/.gitignore", "!kept.log\n").await?;
-    files.put_each(&["/a/x.log", "/a/deep/b/y.log", "/a/deep/b/kept.log", "/a/deep/b/target/z"]).await?;
+    mounts[1].put("/.gitignore", "!keep.log\n").await?;
+    files.put_each(&["/a/x.log", "/a/deep/b/y.log", "/a/deep/b/keep.log", "/a/deep/b/target/z"]).await?;
     files.put_each(&["/c/x.log", "/x.log", "/deep/b/target"]).await?;
-    let shown = ["/a/deep/b/kept.log", "/c/x.log", "/deep/b/target", "/x.log"];
+    let shown = ["/a/deep/b/keep.log", "/c/x.log", "/deep/b/target", "/x.log"];
     finds(&files, "/", &shown, 2, 3).await?;
     finds(&files, "/a/deep/b", &shown[..1], 1, 2).await?;
     finds(&files, "/c", &shown[1..2], 0, 0).await

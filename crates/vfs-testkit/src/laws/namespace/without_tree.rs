@@ -16,7 +16,7 @@ namespace_laws! {
     "NS27" a_mount_that_lends_no_tree_is_searched_like_the_others,
     "NS27" a_mount_that_lends_no_tree_is_searched_by_itself,
     "NS16" rules_above_a_mount_that_lends_no_tree_hold_in_it,
-    "NS27" a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others,
+    "NS27" a_failing_mount_without_a_tree_is_a_problem_beside_the_other_results,
 }
 
 fn without_tree(target: &Target) -> Arc<dyn Backend> {
@@ -25,7 +25,7 @@ fn without_tree(target: &Target) -> Arc<dyn Backend> {
 
 const FILES: [&str; 6] = ["/a/m/x.rs", "/a/y.rs", "/b-c/z.rs", "/b/d/e/f.rs", "/b/x.rs", "/c.rs"];
 
-/// A namespace in which the default backend and some of the mounts have no tree.
+/// Returns a namespace in which the default backend and some of the mounts have no tree.
 async fn partly_without_tree(n: &NamespaceFactory) -> Result<Target> {
     let (default, with_tree) = (without_tree(&n.backend()), n.backend().backend);
     let mounts = [("/a", &without_tree(&n.backend())), ("/a/m", &with_tree), ("/b", &without_tree(&n.backend()))];
@@ -84,7 +84,7 @@ async fn rules_above_a_mount_that_lends_no_tree_hold_in_it(n: &NamespaceFactory)
     Ok(())
 }
 
-async fn a_mount_that_lends_no_tree_and_fails_is_a_problem_beside_the_others(n: &NamespaceFactory) -> LawResult {
+async fn a_failing_mount_without_a_tree_is_a_problem_beside_the_other_results(n: &NamespaceFactory) -> LawResult {
     let failing =
         around(&without_tree(&n.backend()), &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
     let files = n.mount(&n.backend().backend, &[("/bad", &failing), ("/good", &without_tree(&n.backend()))]);

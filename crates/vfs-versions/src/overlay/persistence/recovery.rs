@@ -73,8 +73,8 @@ impl Persistence {
     }
 }
 
-/// Returns whether `present` is a file with the content `after`, or nothing if that is `None`. The content may be gone from the
-/// store, if only the end of the commit could not be recorded.
+/// Returns whether `present` is a file with the content `after`, or nothing if that is `None`. The content may be missing from
+/// the store, if only the end of the commit could not be recorded.
 fn is_applied(present: &BaseEntry, after: Option<&ObjectId>) -> bool {
     match present {
         Entry::Link => false,
