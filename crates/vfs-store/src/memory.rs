@@ -22,7 +22,7 @@ use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Inspect, Key, LevelOrder, ListRequest,
     Namespace, NewValue, OperationRecord, Operations, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
     Staging, StagingToken, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
-    get_each, stat_each,
+    check_staged, get_each, stat_each,
 };
 
 /// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
@@ -124,7 +124,8 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    fn check_writes(&self, writes: &[Write]) -> Result<()> {
+    fn check_writes(&self, namespace: &Namespace, writes: &[Write]) -> Result<()> {
+        check_staged(namespace, writes)?;
         for write in writes {
             match write {
                 Write::Put(path, value) => self.check(path, Some(value))?,
@@ -234,7 +235,7 @@ impl Store for MemoryStore {
 #[async_trait]
 impl Batch for MemoryStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        self.check_writes(&writes)?;
+        self.check_writes(namespace, &writes)?;
         self.change(namespace, |space| space.batch(conditions, writes))
     }
 }
@@ -252,7 +253,7 @@ impl Operations for MemoryStore {
         conditions: &[Condition],
         writes: Vec<Write>,
     ) -> Result<Option<BatchOutcome>> {
-        self.check_writes(&writes)?;
+        self.check_writes(namespace, &writes)?;
         self.change(namespace, |space| space.batch_once(record, conditions, writes))
     }
 }

@@ -16,7 +16,6 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Result, VfsPath};
 
 pub(crate) use self::content::{version_of, version_of_hash};
-#[cfg(any(feature = "redis", feature = "sqlite"))]
 pub(crate) use self::values::check_staged;
 
 pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};

@@ -194,7 +194,6 @@ pub enum Write {
 }
 
 /// Returns an error if a staged content has a token of another namespace.
-#[cfg(any(feature = "redis", feature = "sqlite"))]
 pub(crate) fn check_staged(namespace: &Namespace, writes: &[Write]) -> Result<()> {
     for write in writes {
         if let Write::Put(path, NewValue { content: ValueContent::Staged(staged), .. }) = write
