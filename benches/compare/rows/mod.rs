@@ -12,42 +12,43 @@ use anyhow::Result;
 use crate::lab::Lab;
 use crate::timing::{Contest, Unit};
 
-/// One figure of ours, beside one of somebody else.
+/// One measurement of this library beside that of a rival.
 pub(crate) struct Row {
-    /// What notes and the command line call it.
+    /// Name of the row in notes and on the command line.
     pub(crate) id: &'static str,
-    /// What is done.
+    /// Description of the work.
     pub(crate) work: &'static str,
-    /// What of ours is measured.
+    /// Part of this library that is measured.
     pub(crate) ours: &'static str,
-    /// What it is compared with; empty where there is nobody.
+    /// Rival of the comparison; empty if there is none.
     pub(crate) theirs: &'static str,
-    /// What is compared.
+    /// Unit of the comparison.
     pub(crate) unit: Unit,
-    /// What is to be reached.
+    /// Goal of the row.
     pub(crate) goal: Goal,
-    /// Gets everything ready for the two sides to take turns.
+    /// Prepares the two sides, which are measured in turns.
     pub(crate) prepare: fn(&Lab) -> Result<Contest>,
 }
 
-/// What a row is to reach.
+/// Goal of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Goal {
-    /// At most so many times theirs.
+    /// Upper bound on the ratio to the rival.
     Ratio(f64),
-    /// At most so many seconds or bytes.
+    /// Upper bound in seconds or bytes.
     AtMost(f64),
-    /// Nothing: it is shown for what it is.
+    /// No goal: the row is shown for information.
     None,
 }
 
 /// All rows, in the order of the table.
 pub(crate) fn all() -> Vec<Row> {
-    let mut rows = disk::rows();
+    // Commands are started by forks of this process, whose cost grows with its memory: they are measured before the searches.
+    let mut rows = commands::rows();
+    rows.extend(disk::rows());
     rows.extend(windows::rows());
     rows.extend(memory::rows());
     rows.extend(calls::rows());
-    rows.extend(commands::rows());
     rows.extend(tasks::rows());
     rows
 }
