@@ -165,7 +165,8 @@ async fn stat<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPat
     Ok(PathStat::new(stored, has_below))
 }
 
-async fn has_below<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPath) -> Result<bool> {
+/// Returns `true` if a listing of one level below `path` has an entry, a directory or a problem.
+pub(crate) async fn has_below<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPath) -> Result<bool> {
     let mut request = ListRequest::level(path.clone()).limit(1);
     loop {
         let page = store.list(namespace, &request).await?;

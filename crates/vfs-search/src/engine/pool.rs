@@ -1,5 +1,6 @@
 //! Worker pool that all searches of a process share.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,11 +22,37 @@ const MAX_COMPENSATION_THREADS: usize = 64;
 /// Time after which a thread counts as stuck in its time slice, and interval of the checks for that.
 const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 
+/// Interval at which a time slice that continues records its progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Work that workers run one time slice at a time.
 pub(crate) trait Runnable: Send + Sync + 'static {
     /// Runs one time slice, which is short if [`Pool::has_queued_slices`] returns `true`. To get another slice, the
-    /// work queues itself again behind all others, so that every search gets its share.
-    fn run_slice(self: Arc<Self>);
+    /// work queues itself again behind all others, so that every search gets its share. A slice that continues records
+    /// its progress with `clock`.
+    fn run_slice(self: Arc<Self>, clock: &SliceClock<'_>);
+}
+
+/// Clock of a running time slice, by which the pool notices that its thread is stuck.
+pub(crate) struct SliceClock<'a> {
+    pool: &'a PoolInner,
+    number: u64,
+    started: Cell<Instant>,
+}
+
+impl SliceClock<'_> {
+    /// Restarts the clock, as the slice has completed a part of its work.
+    pub(crate) fn record_progress(&self) {
+        let now = Instant::now();
+        if now.duration_since(self.started.get()) < PROGRESS_INTERVAL {
+            return;
+        }
+        self.started.set(now);
+        let mut state = self.pool.lock();
+        if let Some((_, started)) = state.running.iter_mut().find(|(number, _)| *number == self.number) {
+            *started = now;
+        }
+    }
 }
 
 /// Worker threads that run the time slices of searches.
@@ -63,7 +90,7 @@ struct PoolState {
     idle: usize,
     /// Number of threads that wait for consumers.
     waiting: usize,
-    /// The time slices that run now: the number of each, and when it started.
+    /// The time slices that run now: the number of each, and when it started or last recorded its progress.
     running: Vec<(u64, Instant)>,
     slices: u64,
     started: usize,
@@ -280,12 +307,13 @@ impl PoolInner {
                 continue;
             };
             state.slices += 1;
-            let number = state.slices;
-            state.running.push((number, Instant::now()));
+            let (number, started) = (state.slices, Instant::now());
+            state.running.push((number, started));
             self.queued.store(state.queue.len(), Ordering::Relaxed);
             drop(state);
             // A search reports its own panics; this keeps the thread alive if even that fails.
-            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice()));
+            let clock = SliceClock { pool: self, number, started: Cell::new(started) };
+            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(&clock)));
             state = self.lock();
             state.running.retain(|(other, _)| *other != number);
             // A thread beyond the limit is needed only as long as others are stuck.
@@ -329,7 +357,7 @@ mod tests {
     struct Call<F>(F);
 
     impl<F: Fn() + Send + Sync + 'static> Runnable for Call<F> {
-        fn run_slice(self: Arc<Self>) {
+        fn run_slice(self: Arc<Self>, _clock: &SliceClock<'_>) {
             (self.0)();
         }
     }
@@ -429,6 +457,19 @@ mod tests {
         while pool.stats().threads > 1 {
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_slice_that_makes_progress_is_not_stuck() {
+        let pool = Pool::with_compensation_threads(1, 8);
+        let inner = &*pool.0.0;
+        let started = Instant::now().checked_sub(10 * STALL_TIMEOUT).expect("the clock has run for a while");
+        inner.lock().running.extend([(7, started), (8, started)]);
+        assert_eq!(inner.thread_limit(&inner.lock()), 3);
+        SliceClock { pool: inner, number: 8, started: Cell::new(started) }.record_progress();
+        let running = inner.lock().running.clone();
+        assert_eq!(running[0], (7, started));
+        assert!(running[1].1 > started);
     }
 
     #[test]

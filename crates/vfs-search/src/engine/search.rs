@@ -24,7 +24,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Task, TaskKind, Tuning};
-use crate::engine::pool::{Pool, Runnable};
+use crate::engine::pool::{Pool, Runnable, SliceClock};
 use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 use crate::walk::dir_reader::WalkState;
@@ -268,7 +268,7 @@ impl<V: SearchVisitor> Search<V> {
 }
 
 impl<V: SearchVisitor> Runnable for Search<V> {
-    fn run_slice(self: Arc<Self>) {
+    fn run_slice(self: Arc<Self>, clock: &SliceClock<'_>) {
         let slice = TimeSlice(&self);
         let mut worker_state = self.take_worker_state();
         let mut task = self.claim(self.lock());
@@ -279,6 +279,7 @@ impl<V: SearchVisitor> Runnable for Search<V> {
                 // A panic, or a line that was too long, may have left the worker state inconsistent or large.
                 worker_state = None;
             }
+            clock.record_progress();
             let state = self.complete_task(&key, outcome);
             if self.pool.has_queued_slices() {
                 self.yield_slot(state);

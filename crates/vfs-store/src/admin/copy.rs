@@ -7,8 +7,8 @@ use vfs_core::{Error, ErrorKind, Problem, Result, Version};
 use super::visit::visit_values;
 use crate::parts::{discard, hash_value, stage_value};
 use crate::store::{
-    Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, StagingToken, Store,
-    StoredMeta, StoredValue, WriteId,
+    Key, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, StagingToken, Store, StoredMeta,
+    StoredValue, WriteId, has_below,
 };
 
 /// Treatment of a value that exists in the target with different content.
@@ -243,8 +243,7 @@ async fn check_no_collision(to: &dyn Store, key: &Key) -> Result<()> {
             return Err(Error::new(ErrorKind::NotADirectory, message));
         }
     }
-    let below = to.list(&key.namespace, &ListRequest::level(key.path.clone()).limit(1)).await?;
-    if below.entries.is_empty() && below.directories.is_empty() {
+    if !has_below(to, &key.namespace, &key.path).await? {
         return Ok(());
     }
     Err(Error::new(ErrorKind::IsADirectory, "the path is a directory in the target, as there are files below it"))

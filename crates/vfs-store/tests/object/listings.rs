@@ -8,9 +8,12 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{Attributes, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, Inspect, ListRequest, Namespace, Page, PageToken, Precondition, PutOutcome, Store};
+use vfs_store::{
+    BucketStore, CopyOptions, Inspect, ListRequest, MemoryStore, Namespace, Page, PageToken, Precondition, PutOutcome,
+    Store,
+};
 
-use crate::{everywhere, key, key_in, path, put};
+use crate::{everywhere, key, key_in, path, put, value};
 
 everywhere!(
     every_value_is_listed_once_whatever_the_pages,
@@ -201,6 +204,22 @@ async fn keys_are_seen_as_the_service_has_them() {
     assert_eq!((paths(&page), page.directories.len(), page.problems.len()), (vec!["/full/b"], 0, 1));
     let page = all(&store, "", ListRequest::level(path("/"))).await;
     assert_eq!((paths(&page), &page.directories), (vec!["/a"], &vec![path("/empty"), path("/full")]));
+}
+
+/// The first page of a listing of a folder of another tool may be empty.
+#[tokio::test]
+async fn a_copy_puts_no_file_over_a_folder_of_another_tool() {
+    let Some(bucket) = crate::servers::moto().await else { return };
+    let store = bucket.store().await;
+    for key in ["/team/full/", "/team/full/b"] {
+        bucket.send("PUT", key).await;
+    }
+    let source = MemoryStore::new();
+    let put = source.put(&key("/full"), value("text"), &Precondition::Absent).await;
+    assert!(matches!(put, Ok(PutOutcome::Applied(_))));
+    let report = vfs_store::copy(&source, &store, &CopyOptions::new(), |_| {}).await.expect("the copy ends");
+    let problems: Vec<_> = report.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    assert_eq!((report.files, problems), (0, vec![("/full", ErrorKind::IsADirectory)]));
 }
 
 /// A name with a control character comes before those with a space, and its key after theirs: a page has to look beyond what

@@ -74,6 +74,9 @@ impl Directory {
     /// A directory `a`, whose key is `a/`, is listed after a file `a-b` although its name sorts before. A missing
     /// directory that sorts before a listed entry is therefore a prefix of the last key.
     pub(crate) fn has_first(&self, count: usize, last: &str) -> bool {
+        if self.files.len() + self.directories.len() <= count {
+            return false;
+        }
         let mut names: Vec<&str> = self.files().map(|(name, _)| name).chain(self.directories()).collect();
         if names.len() <= count {
             return false;
