@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, Version};
 
-use crate::script::facts::{FIND, Flavour, find_tests, is_fine};
+use crate::script::entry_metadata::{FIND, StatFlavour, find_tests, is_fine};
 use crate::script::functions;
 use crate::script::reply::Reply;
 
@@ -63,7 +63,7 @@ const NEEDED: [&str; 16] = [
 /// Features of a place.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceFeatures {
-    pub(crate) flavour: Flavour,
+    pub(crate) flavour: StatFlavour,
     /// Whether `find` can print metadata itself.
     find_prints: bool,
     /// The program that hashes contents, if times are too coarse to distinguish versions.
@@ -89,10 +89,10 @@ impl PlaceFeatures {
             return Err(unsupported("bytes do not come through from the sandbox as they are"));
         }
         let flavour = match text(b'S').as_str() {
-            "gnu" => Flavour::Gnu,
-            "busybox" => Flavour::Busybox,
-            "zoneless" => Flavour::Zoneless,
-            "bsd" => Flavour::Bsd,
+            "gnu" => StatFlavour::Gnu,
+            "busybox" => StatFlavour::Busybox,
+            "zoneless" => StatFlavour::Zoneless,
+            "bsd" => StatFlavour::Bsd,
             _ => return Err(missing("stat")),
         };
         let tools = text(b't');
@@ -170,7 +170,7 @@ below() {{
     }
 
     fn name_format(&self) -> char {
-        if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
+        if self.flavour == StatFlavour::Bsd { 'N' } else { 'n' }
     }
 
     /// Returns whether `find` can print all parts of a version.

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::Result;
 
-use crate::exec::{Invocation, RemoteOutput, Transport};
+use crate::exec::{Invocation, RemoteOutput, TransportLimits};
 
 /// The format of the requests and responses of a service that runs code.
 ///
 /// `Display` names the service in errors and logs; it must not show a secret.
 pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Returns the limits of the service.
-    fn transport(&self) -> Transport;
+    fn transport(&self) -> TransportLimits;
 
     /// Creates the request that runs `invocation`.
     ///
@@ -93,13 +93,13 @@ pub trait Sign: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// `permission_denied` if there is no key to sign with.
-    fn sign(&self, request: &Unsigned<'_>) -> Result<Vec<(String, String)>>;
+    fn sign(&self, request: &UnsignedRequest<'_>) -> Result<Vec<(String, String)>>;
 }
 
 /// The parts of a request that a signature can cover.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Unsigned<'a> {
+pub struct UnsignedRequest<'a> {
     /// The method, in capitals.
     pub method: &'a str,
     /// The host as in the request, with the port unless it is the default one.
@@ -116,7 +116,7 @@ pub struct Unsigned<'a> {
     pub time: DateTime<Utc>,
 }
 
-impl<'a> Unsigned<'a> {
+impl<'a> UnsignedRequest<'a> {
     /// Creates the parts of a POST request to `host` at `path`, without query and headers.
     pub fn new(host: &'a str, path: &'a str, body_sha256: &'a str, time: DateTime<Utc>) -> Self {
         Self { method: "POST", host, path, query: &[], headers: &[], body_sha256, time }

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi, Sign, Unsigned};
+use super::api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 use super::secret::Secret;
-use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
+use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
 
 /// A plain JSON API, for services without an adapter of their own.
 ///
@@ -32,7 +32,7 @@ use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
 /// have a message in `{"error": "..."}`.
 #[derive(Debug, Clone, Default)]
 pub struct JsonApi {
-    transport: Transport,
+    transport: TransportLimits,
 }
 
 impl JsonApi {
@@ -43,7 +43,7 @@ impl JsonApi {
 
     /// Sets the limits of the service.
     #[must_use]
-    pub fn with_transport(mut self, transport: Transport) -> Self {
+    pub fn with_transport(mut self, transport: TransportLimits) -> Self {
         self.transport = transport;
         self
     }
@@ -55,8 +55,9 @@ impl fmt::Display for JsonApi {
     }
 }
 
+/// The body of a request.
 #[derive(Serialize)]
-struct Call<'a> {
+struct JsonRunRequest<'a> {
     script: &'a str,
     stdin: String,
     timeout_ms: u64,
@@ -64,8 +65,9 @@ struct Call<'a> {
     keep: &'static str,
 }
 
+/// The body of a successful response.
 #[derive(Deserialize)]
-struct RunResponse {
+struct JsonRunResponse {
     #[serde(default)]
     exit_code: Option<i32>,
     #[serde(default)]
@@ -75,12 +77,12 @@ struct RunResponse {
     #[serde(default)]
     truncated: bool,
     #[serde(flatten)]
-    printed: OutputFields,
+    printed: EncodedOutputs,
 }
 
 /// The outputs of a script in base64, with their whole sizes if they are cut.
 #[derive(Deserialize)]
-pub(super) struct OutputFields {
+pub(super) struct EncodedOutputs {
     stdout: String,
     stderr: String,
     #[serde(default)]
@@ -89,26 +91,27 @@ pub(super) struct OutputFields {
     stderr_bytes: u64,
 }
 
+/// The body of a response with a status of failure.
 #[derive(Deserialize)]
-struct Complaint {
+struct JsonErrorBody {
     error: String,
 }
 
 impl RunCodeApi for JsonApi {
-    fn transport(&self) -> Transport {
+    fn transport(&self) -> TransportLimits {
         self.transport
     }
 
     fn request(&self, invocation: &Invocation) -> Result<ApiRequest> {
         let max = invocation.max_output_bytes;
-        let call = Call {
+        let call = JsonRunRequest {
             script: &invocation.script,
             stdin: STANDARD.encode(&invocation.stdin),
             timeout_ms: u64::try_from(invocation.timeout.as_millis()).unwrap_or(u64::MAX),
             max_output_bytes: (max < u64::MAX).then_some(max),
             keep: match invocation.keep {
-                Keep::Beginning => "beginning",
-                Keep::Ends => "ends",
+                RetainedOutput::Beginning => "beginning",
+                RetainedOutput::Ends => "ends",
             },
         };
         let failed = |error| Error::new(ErrorKind::Internal, "the request could not be written").with_source(error);
@@ -116,7 +119,7 @@ impl RunCodeApi for JsonApi {
     }
 
     fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
-        let response: RunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
+        let response: JsonRunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
         let exit = match (response.exit_code, response.signal, response.timed_out) {
             (Some(code), None, false) => RemoteExit::Exited(code),
             (None, Some(signal), false) => RemoteExit::Signalled(signal),
@@ -127,12 +130,12 @@ impl RunCodeApi for JsonApi {
     }
 
     fn complaint(&self, body: &[u8]) -> Option<String> {
-        serde_json::from_slice::<Complaint>(body).ok().map(|complaint| complaint.error)
+        serde_json::from_slice::<JsonErrorBody>(body).ok().map(|complaint| complaint.error)
     }
 }
 
 /// Decodes a response whose outputs are base64.
-pub(super) fn completed(exit: RemoteExit, printed: &OutputFields, truncated: bool) -> Result<RemoteOutput> {
+pub(super) fn completed(exit: RemoteExit, printed: &EncodedOutputs, truncated: bool) -> Result<RemoteOutput> {
     let bytes = |text: &str| STANDARD.decode(text).map_err(|_| broken());
     let mut completed = RemoteOutput::new(exit, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
     completed.stdout_bytes = completed.stdout_bytes.max(printed.stdout_bytes);
@@ -163,7 +166,7 @@ impl BearerToken {
 }
 
 impl Sign for BearerToken {
-    fn sign(&self, _request: &Unsigned<'_>) -> Result<Vec<(String, String)>> {
+    fn sign(&self, _request: &UnsignedRequest<'_>) -> Result<Vec<(String, String)>> {
         Ok(vec![("authorization".to_owned(), format!("Bearer {}", self.token.reveal()))])
     }
 }
@@ -175,19 +178,19 @@ mod tests {
     #[test]
     fn calls_and_answers_have_the_documented_names() {
         let (script, stdin, keep) = ("cat", "aGk=".to_owned(), "ends");
-        let call = Call { script, stdin, timeout_ms: 120_000, max_output_bytes: None, keep };
+        let call = JsonRunRequest { script, stdin, timeout_ms: 120_000, max_output_bytes: None, keep };
         let json = r#"{"script":"cat","stdin":"aGk=","timeout_ms":120000,"max_output_bytes":null,"keep":"ends"}"#;
         assert_eq!(serde_json::to_string(&call).expect("JSON"), json);
         let json = concat!(
             r#"{"exit_code":3,"signal":9,"timed_out":true,"truncated":true,"#,
             r#""stdout":"aGk=","stderr":"eW8=","stdout_bytes":20,"stderr_bytes":30}"#
         );
-        let RunResponse { exit_code, signal, timed_out, truncated, printed } =
+        let JsonRunResponse { exit_code, signal, timed_out, truncated, printed } =
             serde_json::from_str(json).expect("an answer");
         assert_eq!((exit_code, signal, timed_out, truncated), (Some(3), Some(9), true, true));
-        let OutputFields { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
+        let EncodedOutputs { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
         assert_eq!((stdout.as_str(), stderr.as_str(), stdout_bytes, stderr_bytes), ("aGk=", "eW8=", 20, 30));
-        let complaint: Complaint = serde_json::from_str(r#"{"error":"too busy"}"#).expect("a complaint");
+        let complaint: JsonErrorBody = serde_json::from_str(r#"{"error":"too busy"}"#).expect("a complaint");
         assert_eq!(complaint.error, "too busy");
     }
 }

@@ -6,9 +6,9 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
-/// Flavour of `stat`, which determines the format of metadata.
+/// Variant of `stat`, which determines the format of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flavour {
+pub(crate) enum StatFlavour {
     /// GNU: times in seconds, with nanoseconds.
     Gnu,
     /// Busybox: times as dates.
@@ -19,29 +19,29 @@ pub(crate) enum Flavour {
     Bsd,
 }
 
-impl Flavour {
+impl StatFlavour {
     /// Returns the command that prints the metadata of its arguments, one line for each.
     pub(crate) fn command(self) -> &'static str {
         match self {
-            Flavour::Gnu => r"stat -c '%f %a %u %g %h|%d %i %s %.9Y|%.9Z",
-            Flavour::Busybox | Flavour::Zoneless => r"stat -c '%f %a %u %g %h|%d %i %s %y|%z",
-            Flavour::Bsd => r"stat -f '%p %Lp %u %g %l|%d %i %z %Fm|%Fc",
+            StatFlavour::Gnu => r"stat -c '%f %a %u %g %h|%d %i %s %.9Y|%.9Z",
+            StatFlavour::Busybox | StatFlavour::Zoneless => r"stat -c '%f %a %u %g %h|%d %i %s %y|%z",
+            StatFlavour::Bsd => r"stat -f '%p %Lp %u %g %l|%d %i %z %Fm|%Fc",
         }
     }
 
     /// Returns the command that prints the size of its argument.
     pub(crate) fn size_command(self) -> &'static str {
         match self {
-            Flavour::Gnu | Flavour::Busybox | Flavour::Zoneless => "stat -c %s",
-            Flavour::Bsd => "stat -f %z",
+            StatFlavour::Gnu | StatFlavour::Busybox | StatFlavour::Zoneless => "stat -c %s",
+            StatFlavour::Bsd => "stat -f %z",
         }
     }
 
-    fn time(self, at: Time) -> String {
+    fn time(self, at: UnixTime) -> String {
         match self {
-            Flavour::Gnu | Flavour::Bsd => format!("{}.{:09}", at.seconds, at.nanos),
-            Flavour::Busybox => at.utc().map_or_else(String::new, |at| at.format(DATE_OUT).to_string()),
-            Flavour::Zoneless => at.utc().map_or_else(String::new, |at| at.format(ZONELESS).to_string()),
+            StatFlavour::Gnu | StatFlavour::Bsd => format!("{}.{:09}", at.seconds, at.nanos),
+            StatFlavour::Busybox => at.utc().map_or_else(String::new, |at| at.format(DATE_OUT).to_string()),
+            StatFlavour::Zoneless => at.utc().map_or_else(String::new, |at| at.format(ZONELESS).to_string()),
         }
     }
 }
@@ -55,14 +55,14 @@ const DATE_OUT: &str = "%Y-%m-%d %H:%M:%S%.9f +0000";
 /// A date without a zone is in UTC, which every script sets.
 const ZONELESS: &str = "%Y-%m-%d %H:%M:%S%.9f";
 
-/// A moment, in seconds since 1970.
+/// A time of an entry, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Time {
+struct UnixTime {
     seconds: i64,
     nanos: u32,
 }
 
-impl Time {
+impl UnixTime {
     fn parse(text: &str) -> Option<Self> {
         if text.contains(' ') {
             let at = DateTime::parse_from_str(text, DATE).map(|at| at.to_utc());
@@ -91,18 +91,18 @@ impl Time {
 
 /// The metadata of one entry at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct EntryMetadata {
     pub(crate) kind: ChildKind,
     pub(crate) size: u64,
     pub(crate) links: u64,
     device: u64,
     inode: u64,
-    modified: Time,
-    changed: Time,
+    modified: UnixTime,
+    changed: UnixTime,
     hash: Option<Box<str>>,
 }
 
-impl Facts {
+impl EntryMetadata {
     /// Parses a field of metadata. If `is_named` is set, a name follows the metadata and is returned unchanged.
     pub(crate) fn parse(field: &[u8], is_named: bool) -> Option<(Self, &[u8])> {
         let mut parts = field.splitn(if is_named { 4 } else { usize::MAX }, |byte| *byte == b'|');
@@ -113,7 +113,7 @@ impl Facts {
         let links = ownership.nth(3)?.parse().ok()?;
         let mut number = || content.next()?.parse::<u64>().ok();
         let (device, inode, size) = (number()?, number()?, number()?);
-        let (modified, changed) = (Time::parse(content.next()?)?, Time::parse(changed)?);
+        let (modified, changed) = (UnixTime::parse(content.next()?)?, UnixTime::parse(changed)?);
         let rest = parts.next().unwrap_or_default();
         let hash = (!is_named && !rest.is_empty()).then(|| String::from_utf8_lossy(rest).trim().into());
         let name = if is_named { rest } else { &[] };
@@ -151,16 +151,16 @@ impl Facts {
 }
 
 /// The metadata in a version.
-struct VersionFacts<'a> {
+struct VersionMetadata<'a> {
     device: u64,
     inode: u64,
     size: u64,
-    modified: Time,
-    changed: Time,
+    modified: UnixTime,
+    changed: UnixTime,
     hash: Option<&'a str>,
 }
 
-impl<'a> VersionFacts<'a> {
+impl<'a> VersionMetadata<'a> {
     /// Parses `version`, or returns `None` for a version of another backend.
     fn parse(version: &'a Version) -> Option<Self> {
         let mut parts = version.as_str().split('.');
@@ -169,7 +169,7 @@ impl<'a> VersionFacts<'a> {
         let mut time = || {
             let seconds = number()?.cast_signed();
             let nanos = u32::try_from(number()?).ok().filter(|nanos| *nanos < 1_000_000_000)?;
-            Some(Time { seconds, nanos })
+            Some(UnixTime { seconds, nanos })
         };
         let (modified, changed) = (time()?, time()?);
         Some(Self { device, inode, size, modified, changed, hash: parts.next() })
@@ -177,8 +177,8 @@ impl<'a> VersionFacts<'a> {
 }
 
 /// Formats `version` as the place's `stat` prints it; a version of another backend gets a text that `stat` never prints.
-pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
-    let Some(VersionFacts { device, inode, size, modified, changed, hash }) = VersionFacts::parse(version) else {
+pub(crate) fn stat_format(version: &Version, flavour: StatFlavour) -> String {
+    let Some(VersionMetadata { device, inode, size, modified, changed, hash }) = VersionMetadata::parse(version) else {
         return "none".into();
     };
     let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
@@ -192,12 +192,12 @@ pub(crate) fn stat_format(version: &Version, flavour: Flavour) -> String {
 /// only, as words of a script. The tests do not include the device: a file on another device does not have the same
 /// inode and times.
 pub(crate) fn find_tests(version: &Version) -> Option<String> {
-    let VersionFacts { inode, size, modified, changed, hash: None, .. } = VersionFacts::parse(version)? else {
+    let VersionMetadata { inode, size, modified, changed, hash: None, .. } = VersionMetadata::parse(version)? else {
         return None;
     };
     let (modified_before, changed_before) = (modified.before()?, changed.before()?);
     let [modified, changed, modified_before, changed_before] =
-        [modified, changed, modified_before, changed_before].map(|at| Flavour::Gnu.time(at));
+        [modified, changed, modified_before, changed_before].map(|at| StatFlavour::Gnu.time(at));
     Some(format!(
         "{changed} -inum {inode} -size {size}c -newermt @{modified_before} '!' -newermt @{modified} \
          -newerct @{changed_before} '!' -newerct @{changed}"
@@ -236,7 +236,7 @@ fn kind(mode: &str) -> Option<ChildKind> {
 
 /// Returns whether a time that `stat` printed has a fraction of a second.
 pub(crate) fn is_fine(text: &str) -> bool {
-    Time::parse(text.trim()).is_some_and(|at| at.nanos != 0)
+    UnixTime::parse(text.trim()).is_some_and(|at| at.nanos != 0)
 }
 
 #[cfg(test)]
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_format_is_parsed_to_the_same_metadata() {
-        let facts = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0;
+        let facts = |text: &str| EntryMetadata::parse(text.as_bytes(), false).expect("facts").0;
         let expected = facts(GNU);
         assert_eq!((expected.kind, expected.size, expected.links), (ChildKind::File, 3, 1));
         for text in [BUSYBOX, NO_ZONE, BSD, FOUND, &format!("{GNU}\n")] {
@@ -262,24 +262,28 @@ mod tests {
 
     #[test]
     fn a_version_is_formatted_as_it_was_printed() {
-        let formats =
-            [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Zoneless, NO_ZONE), (Flavour::Bsd, BSD)];
+        let formats = [
+            (StatFlavour::Gnu, GNU),
+            (StatFlavour::Busybox, BUSYBOX),
+            (StatFlavour::Zoneless, NO_ZONE),
+            (StatFlavour::Bsd, BSD),
+        ];
         for (flavour, text) in formats {
             let content = text.split_once('|').expect("it has parts").1;
-            let version = Facts::parse(text.as_bytes(), false).expect("facts").0.version();
+            let version = EntryMetadata::parse(text.as_bytes(), false).expect("facts").0.version();
             assert_eq!(stat_format(&version, flavour), content);
-            let hashed = Facts::parse(format!("{text}|abc").as_bytes(), false).expect("facts").0.version();
+            let hashed = EntryMetadata::parse(format!("{text}|abc").as_bytes(), false).expect("facts").0.version();
             assert_eq!(stat_format(&hashed, flavour), format!("{content}|abc"));
             assert_ne!(hashed, version);
         }
         for made_up in ["", "made up", "1.2.3", "1.2.3.4.5.6.fffffffffffff"] {
-            assert_eq!(stat_format(&Version::from(made_up), Flavour::Gnu), "none", "{made_up}");
+            assert_eq!(stat_format(&Version::from(made_up), StatFlavour::Gnu), "none", "{made_up}");
         }
     }
 
     #[test]
     fn a_version_has_tests_that_match_it_alone() {
-        let version = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0.version();
+        let version = |text: &str| EntryMetadata::parse(text.as_bytes(), false).expect("facts").0.version();
         assert_eq!(
             find_tests(&version("81a4 644 0 0 1|65024 10 3 1795355639.117172915|1795355640.000000000")).as_deref(),
             Some(
@@ -306,9 +310,9 @@ mod tests {
             assert_eq!(kind(mode), Some(expected), "{mode}");
         }
         let named = format!("{GNU}|./a|b\n\n");
-        assert_eq!(Facts::parse(named.as_bytes(), true).expect("facts").1, b"./a|b\n\n");
+        assert_eq!(EntryMetadata::parse(named.as_bytes(), true).expect("facts").1, b"./a|b\n\n");
         for broken in ["", "81a4", "81a4 644 0 0 1|1 2", "x 644 0 0 1|1 2 3 4|5", "81a4 644 0 0 1|1 2 -3 4|5"] {
-            assert_eq!(Facts::parse(broken.as_bytes(), false), None, "{broken}");
+            assert_eq!(EntryMetadata::parse(broken.as_bytes(), false), None, "{broken}");
         }
     }
 }

@@ -6,20 +6,23 @@ use vfs_core::output::HeadTailBuffer;
 /// Maximum number of bytes that are retained of the text before the frame.
 const MAX_PREFACE: usize = 8 * 1024;
 
-/// An output that is being read.
+/// Decoder of one output, which is fed piece by piece.
 #[derive(Debug)]
-pub(super) struct Framed {
+pub(super) struct FrameDecoder {
     marker: Vec<u8>,
-    stage: Stage,
+    stage: FrameDecoderState,
     /// Bytes that were read and not yet scanned.
     pending: Vec<u8>,
     preface: Vec<u8>,
     output: HeadTailBuffer,
 }
 
+/// The position of a decoder relative to the two markers.
 #[derive(Debug)]
-enum Stage {
+enum FrameDecoderState {
+    /// Before the first marker.
     Before,
+    /// In the output of the script.
     Within,
     /// The record after the second marker.
     After(String),
@@ -28,12 +31,12 @@ enum Stage {
 /// Maximum size in bytes of the record between a marker and the end of its line.
 const MAX_RECORD: usize = 16;
 
-impl Framed {
+impl FrameDecoder {
     /// Creates a decoder that collects the script's output in `output`.
     pub(super) fn new(marker: &str, output: HeadTailBuffer) -> Self {
         Self {
             marker: marker.as_bytes().to_vec(),
-            stage: Stage::Before,
+            stage: FrameDecoderState::Before,
             pending: Vec::new(),
             preface: Vec::new(),
             output,
@@ -42,7 +45,7 @@ impl Framed {
 
     /// Decodes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        if matches!(self.stage, Stage::After(_)) {
+        if matches!(self.stage, FrameDecoderState::After(_)) {
             return;
         }
         self.pending.extend_from_slice(bytes);
@@ -62,16 +65,16 @@ impl Framed {
             let record = String::from_utf8_lossy(&rest[..length]).into_owned();
             let end = start + self.marker.len() + length + 1;
             match (&self.stage, record.is_empty()) {
-                (Stage::Before, true) => {
+                (FrameDecoderState::Before, true) => {
                     self.consume_until(start);
                     self.pending.drain(..end - start);
-                    self.stage = Stage::Within;
+                    self.stage = FrameDecoderState::Within;
                     from = 0;
                 }
-                (Stage::Within, false) => {
+                (FrameDecoderState::Within, false) => {
                     self.consume_until(start);
                     self.pending = Vec::new();
-                    self.stage = Stage::After(record);
+                    self.stage = FrameDecoderState::After(record);
                     return;
                 }
                 _ => from = end,
@@ -83,7 +86,7 @@ impl Framed {
 
     /// Decodes the end of the output.
     pub(super) fn finish(&mut self) {
-        if !matches!(self.stage, Stage::After(_)) {
+        if !matches!(self.stage, FrameDecoderState::After(_)) {
             self.consume_until(self.pending.len());
         }
     }
@@ -92,25 +95,25 @@ impl Framed {
     fn consume_until(&mut self, end: usize) {
         let scanned = &self.pending[..end];
         match self.stage {
-            Stage::Before => {
+            FrameDecoderState::Before => {
                 let room = MAX_PREFACE - self.preface.len();
                 self.preface.extend_from_slice(&scanned[..end.min(room)]);
             }
-            Stage::Within | Stage::After(_) => self.output.push(scanned),
+            FrameDecoderState::Within | FrameDecoderState::After(_) => self.output.push(scanned),
         }
         self.pending.drain(..end);
     }
 
     /// Returns whether the script's output has begun.
     pub(super) fn is_started(&self) -> bool {
-        !matches!(self.stage, Stage::Before)
+        !matches!(self.stage, FrameDecoderState::Before)
     }
 
     /// Returns the record of the script's exit, if the output is complete.
     pub(super) fn ending(&self) -> Option<&str> {
         match &self.stage {
-            Stage::After(record) => Some(record),
-            Stage::Before | Stage::Within => None,
+            FrameDecoderState::After(record) => Some(record),
+            FrameDecoderState::Before | FrameDecoderState::Within => None,
         }
     }
 
@@ -130,10 +133,10 @@ mod tests {
     use super::*;
     use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
-    fn read(chunk: usize, limit: u64, text: &[u8]) -> Framed {
+    fn read(chunk: usize, limit: u64, text: &[u8]) -> FrameDecoder {
         let mut invocation = Invocation::new("");
         invocation.max_output_bytes = limit;
-        let mut framed = Framed::new("MARK", invocation.keeper());
+        let mut framed = FrameDecoder::new("MARK", invocation.keeper());
         for piece in text.chunks(chunk) {
             framed.feed(piece);
         }
@@ -141,7 +144,7 @@ mod tests {
         framed
     }
 
-    fn output(framed: Framed) -> (Vec<u8>, bool) {
+    fn output(framed: FrameDecoder) -> (Vec<u8>, bool) {
         let nothing = Invocation::new("").keeper();
         let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_output(), nothing);
         (completed.stdout.to_vec(), completed.truncated)

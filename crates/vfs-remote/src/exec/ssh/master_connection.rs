@@ -13,18 +13,18 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::config::SshConfig;
 use super::error;
 use crate::exec::bootstrap::random_marker;
-use crate::exec::client::{ClientProcess, Streams};
+use crate::exec::client_process::{ChildStreams, ClientProcess};
 use crate::exec::diagnostics::ClientDiagnostics;
 
 /// Maximum number of bytes that are retained of the messages of `ssh` while it connects.
 const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 
-/// An open connection.
+/// An open connection, whose control socket serves the sessions.
 ///
 /// The connection is an `ssh` with a session of its own, which waits for the end of its standard input. So the
 /// connection ends when this value is dropped, and when this process dies.
 #[derive(Debug)]
-pub(super) struct Master {
+pub(super) struct MasterConnection {
     /// The standard input, whose end closes the connection.
     _stdin: ChildStdin,
     /// The task that owns the process, drains its outputs, and ends with the process.
@@ -33,7 +33,7 @@ pub(super) struct Master {
     directory: TempDir,
 }
 
-impl Master {
+impl MasterConnection {
     /// Connects and logs in.
     pub(super) async fn connect(config: &SshConfig) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("vfs-ssh-").tempdir().map_err(|error| {
@@ -45,7 +45,7 @@ impl Master {
         let command = format!("exec sh -c 'echo {marker}; read x'");
         arguments.extend(["--".into(), config.host.clone().into(), command.into()]);
         let (mut running, streams) = ClientProcess::start(&config.program, &arguments)?;
-        let Streams { stdin, mut stdout, mut stderr } = streams;
+        let ChildStreams { stdin, mut stdout, mut stderr } = streams;
         let (mut messages, mut noise) = (Vec::new(), Vec::new());
         let greeting = async {
             tokio::select! {
@@ -85,7 +85,7 @@ impl Master {
     }
 }
 
-impl Drop for Master {
+impl Drop for MasterConnection {
     fn drop(&mut self) {
         // Aborting the task kills the process that it owns. A running script loses its connection, and the bootstrap
         // ends it.

@@ -11,11 +11,11 @@ use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::ANSWER_ROOM;
-use crate::place::{Place, SCRIPT_ROOM};
-use crate::script::facts::Facts;
+use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
+use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 use crate::script::{Script, quoted};
-use crate::tree::listing::Directories;
+use crate::tree::directory_listing::DirectoryListings;
 
 /// Size above which a file is fetched by itself: 256 KiB.
 pub(crate) const LARGE: u64 = 256 << 10;
@@ -23,8 +23,8 @@ pub(crate) const LARGE: u64 = 256 << 10;
 /// Maximum size of one response: 4 MiB.
 const MAX_BATCH_BYTES: u64 = 4 << 20;
 
-/// Room in a response for a file beside its content: its facts twice, with a hash, and markers.
-pub(crate) const BESIDE_FILE: u64 = 512;
+/// Size in bytes that a file takes in a response beside its content: its metadata twice, with a hash, and markers.
+pub(crate) const FILE_OVERHEAD: u64 = 512;
 
 /// Maximum number of files in one response.
 const MAX_BATCH_FILES: usize = 512;
@@ -35,17 +35,18 @@ const FIRST_FILES: usize = 16;
 /// Interval at which a worker that waits for another worker's fetch checks its context.
 const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Files that were fetched or are being fetched.
+/// Fetches the small files of a search in batches, before the search opens them.
 #[derive(Debug)]
-pub(crate) struct Contents {
+pub(crate) struct ContentPrefetcher {
     /// All files that the search is likely to read, in its order, with their sizes.
     files: Vec<(VfsPath, u64)>,
-    state: Mutex<State>,
+    state: Mutex<PrefetchState>,
     arrived: Condvar,
 }
 
+/// The files that were fetched and not yet opened, and the batches in flight.
 #[derive(Debug)]
-struct State {
+struct PrefetchState {
     ready: HashMap<VfsPath, Bytes>,
     in_flight: HashSet<VfsPath>,
     /// Files that were fetched already, whether read or not.
@@ -53,9 +54,9 @@ struct State {
     batch: usize,
 }
 
-impl Contents {
-    /// Creates the cache for the files in `directories`.
-    pub(crate) fn of(directories: &Directories) -> Self {
+impl ContentPrefetcher {
+    /// Creates a prefetcher for the files in `directories`.
+    pub(crate) fn of(directories: &DirectoryListings) -> Self {
         let mut files: Vec<_> = directories
             .iter()
             .flat_map(|(at, directory)| {
@@ -65,12 +66,16 @@ impl Contents {
             .filter(|(_, size)| *size <= LARGE)
             .collect();
         files.sort_unstable();
-        let state =
-            State { ready: HashMap::new(), in_flight: HashSet::new(), fetched: HashSet::new(), batch: FIRST_FILES };
+        let state = PrefetchState {
+            ready: HashMap::new(),
+            in_flight: HashSet::new(),
+            fetched: HashSet::new(),
+            batch: FIRST_FILES,
+        };
         Self { files, state: Mutex::new(state), arrived: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PrefetchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,7 +83,7 @@ impl Contents {
     /// `None` if the file has to be fetched by itself.
     pub(crate) fn open<E: RemoteExec>(
         &self,
-        place: &Place<E>,
+        place: &RemotePlace<E>,
         cx: &OpContext,
         runtime: &Handle,
         path: &VfsPath,
@@ -97,7 +102,7 @@ impl Contents {
         let max_script = place.execute.transport().max_script_bytes;
         let batch_paths = self.next(&mut state, path, max_script, place.max_batch_bytes());
         drop(state);
-        let fetching = Fetching { contents: self, batch_paths: &batch_paths };
+        let fetching = PrefetchBatchGuard { contents: self, batch_paths: &batch_paths };
         let arrived =
             if batch_paths.len() > 1 { runtime.block_on(place.many(cx, &batch_paths)) } else { Ok(HashMap::new()) };
         let mut arrived = match arrived {
@@ -115,7 +120,7 @@ impl Contents {
 
     /// Returns `path` and files after it that were not fetched yet. The number grows as long as the search reads the
     /// files.
-    fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
+    fn next(&self, state: &mut PrefetchState, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch = if state.ready.len() > state.batch {
             (state.batch / 2).max(1)
         } else {
@@ -127,9 +132,9 @@ impl Contents {
             Some(((at, size), after)) if at == path => (*size, after),
             _ => (0, &self.files[start..]),
         };
-        let (mut bytes, mut text) = (own + BESIDE_FILE, path.as_str().len());
+        let (mut bytes, mut text) = (own + FILE_OVERHEAD, path.as_str().len());
         for (next, size) in after {
-            bytes += size + BESIDE_FILE;
+            bytes += size + FILE_OVERHEAD;
             text += 2 * next.as_str().len() + 64;
             let is_full = batch_paths.len() == state.batch || bytes > max_bytes || text + SCRIPT_ROOM > max_script;
             if is_full || state.fetched.contains(next) {
@@ -143,13 +148,13 @@ impl Contents {
     }
 }
 
-/// Files that one worker fetches. When it ends, even with an error, the workers that wait for them continue.
-struct Fetching<'a> {
-    contents: &'a Contents,
+/// The batch that one worker fetches. Dropping the guard, also after an error, wakes the workers that wait for its files.
+struct PrefetchBatchGuard<'a> {
+    contents: &'a ContentPrefetcher,
     batch_paths: &'a [VfsPath],
 }
 
-impl Drop for Fetching<'_> {
+impl Drop for PrefetchBatchGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.contents.state();
         for path in self.batch_paths {
@@ -172,10 +177,14 @@ const GO: &str = r#"go() {
 ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
 set --"#;
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Returns the metadata and contents of those of `paths` that are plain files, all at one moment. If the files
     /// change meanwhile, the result is empty.
-    pub(crate) async fn many(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, (Facts, Bytes)>> {
+    pub(crate) async fn many(
+        &self,
+        cx: &OpContext,
+        paths: &[VfsPath],
+    ) -> Result<HashMap<VfsPath, (EntryMetadata, Bytes)>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };
         let mut script = self.script(cx, first).await?;
         self.gather(&mut script, paths);
@@ -233,12 +242,15 @@ impl<E: RemoteExec> Place<E> {
 }
 
 /// Returns those of `paths` that a script has gathered, with their metadata; none if the reply does not describe each of them.
-pub(crate) fn gathered_files<'a>(reply: &Reply, paths: &'a [VfsPath]) -> impl Iterator<Item = (&'a VfsPath, Facts)> {
+pub(crate) fn gathered_files<'a>(
+    reply: &Reply,
+    paths: &'a [VfsPath],
+) -> impl Iterator<Item = (&'a VfsPath, EntryMetadata)> {
     let index = |field: &Bytes| std::str::from_utf8(field).ok()?.parse::<usize>().ok();
     let chosen: Option<Vec<_>> = reply.all(b'i').map(|field| paths.get(index(field)?)).collect();
     let lines = reply.get(b'q').map(|field| &field[..]).unwrap_or_default();
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let facts: Option<Vec<_>> = lines.map(|line| Facts::parse(line, false).map(|(facts, _)| facts)).collect();
+    let facts: Option<Vec<_>> = lines.map(|line| EntryMetadata::parse(line, false).map(|(facts, _)| facts)).collect();
     let gathered = chosen.zip(facts).filter(|(chosen, facts)| chosen.len() == facts.len());
     gathered.into_iter().flat_map(|(chosen, facts)| chosen.into_iter().zip(facts))
 }

@@ -8,15 +8,15 @@ use vfs_core::buffer::PartBuffer;
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::staged::{PartTransfer, StagedContent};
+use crate::operations::staged_content::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put, too_large};
-use crate::place::Place;
+use crate::remote_place::RemotePlace;
 
 /// A file that is written in chunks.
 #[derive(Debug)]
 pub(crate) struct RemoteWriter<E: RemoteExec> {
-    place: Arc<Place<E>>,
+    place: Arc<RemotePlace<E>>,
     cx: OpContext,
     request: OpenWriterRequest,
     transfer: PartTransfer,
@@ -28,7 +28,7 @@ pub(crate) struct RemoteWriter<E: RemoteExec> {
 }
 
 impl<E: RemoteExec> RemoteWriter<E> {
-    pub(crate) async fn open(place: &Arc<Place<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
+    pub(crate) async fn open(place: &Arc<RemotePlace<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
         request.check()?;
         request.clone().into_write(Bytes::new()).refuse_modified_at()?;
         refuse_reserved(&request.path)?;

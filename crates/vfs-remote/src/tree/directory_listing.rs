@@ -8,21 +8,21 @@ use vfs_core::{Error, ErrorKind, OpContext, Problem, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{RESERVED, unreadable};
-use crate::place::Place;
+use crate::remote_place::RemotePlace;
+use crate::script::entry_metadata::EntryMetadata;
 use crate::script::error::only_gaps;
-use crate::script::facts::Facts;
-use crate::script::{Script, Walk, quoted};
+use crate::script::{PathResolution, Script, quoted};
 
-/// Contents of one directory.
+/// The entries of one directory, with the problems of their listing.
 #[derive(Debug, Default)]
-pub(crate) struct Directory {
-    pub(crate) entries: BTreeMap<String, Facts>,
+pub(crate) struct DirectoryListing {
+    pub(crate) entries: BTreeMap<String, EntryMetadata>,
     problems: Vec<Problem>,
     /// Targets of the links in the directory, once they were read.
-    pub(crate) links: OnceLock<HashMap<String, Result<Facts>>>,
+    pub(crate) links: OnceLock<HashMap<String, Result<EntryMetadata>>>,
 }
 
-impl Directory {
+impl DirectoryListing {
     pub(crate) fn listing(&self) -> Listing {
         let mut listing = Listing::with_capacity(self.entries.len());
         for (name, facts) in &self.entries {
@@ -50,24 +50,26 @@ impl Directory {
 }
 
 /// The directories that one script listed, by path.
-pub(crate) type Directories = HashMap<VfsPath, Arc<Directory>>;
+pub(crate) type DirectoryListings = HashMap<VfsPath, Arc<DirectoryListing>>;
 
 /// The depth to which a directory is listed at once. Deeper directories are listed when the search enters them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ListingDepth {
     /// The entries of the directory.
     Level,
     /// This number of levels.
     Levels(u32),
     /// All levels.
-    All(Hidden),
+    All(HeavyDirectories),
 }
 
 /// Whether a listing enters directories that most searches leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hidden {
+pub(crate) enum HeavyDirectories {
+    /// Each directory is entered.
     Entered,
-    Left,
+    /// Directories that are usually large are listed and not entered.
+    Skipped,
 }
 
 /// Names of directories that are usually large, and excluded by ignore files.
@@ -76,17 +78,17 @@ const HEAVY: [&str; 4] = ["node_modules", "target", "__pycache__", ".*"];
 /// Maximum depth that is expressed as levels.
 const MAX_LEVELS: u32 = 64;
 
-impl Reach {
+impl ListingDepth {
     /// Returns the predicates of `find` for this depth.
     fn predicates(self) -> String {
         match self {
-            Reach::Level => "! -name . -prune".to_owned(),
-            Reach::Levels(levels) if levels <= MAX_LEVELS => {
+            ListingDepth::Level => "! -name . -prune".to_owned(),
+            ListingDepth::Levels(levels) if levels <= MAX_LEVELS => {
                 let pattern = format!(".{}", "/*".repeat(levels.max(1) as usize));
                 format!("! -name . \\( -path {} -prune -o ! -name . \\)", quoted(&pattern))
             }
-            Reach::Levels(_) | Reach::All(Hidden::Entered) => "! -name .".to_owned(),
-            Reach::All(Hidden::Left) => {
+            ListingDepth::Levels(_) | ListingDepth::All(HeavyDirectories::Entered) => "! -name .".to_owned(),
+            ListingDepth::All(HeavyDirectories::Skipped) => {
                 let names: Vec<_> = HEAVY.iter().map(|name| format!("-name {}", quoted(name))).collect();
                 format!("! -name . \\( -type d \\( {} \\) -prune -o ! -name . \\)", names.join(" -o "))
             }
@@ -96,19 +98,19 @@ impl Reach {
     /// Returns whether the listing enters the directory `name` at `depth` levels below the start.
     fn enters(self, name: &str, depth: usize) -> bool {
         match self {
-            Reach::Level => false,
-            Reach::Levels(levels) => levels > MAX_LEVELS || depth < levels as usize,
-            Reach::All(Hidden::Entered) => true,
-            Reach::All(Hidden::Left) => !name.starts_with('.') && !HEAVY.contains(&name),
+            ListingDepth::Level => false,
+            ListingDepth::Levels(levels) => levels > MAX_LEVELS || depth < levels as usize,
+            ListingDepth::All(HeavyDirectories::Entered) => true,
+            ListingDepth::All(HeavyDirectories::Skipped) => !name.starts_with('.') && !HEAVY.contains(&name),
         }
     }
 }
 
 /// The start of a search.
 #[derive(Debug)]
-pub(crate) enum SearchStart {
+pub(crate) enum SearchRoot {
     /// A directory, with the directories that were listed at and below it.
-    Directory(Directories),
+    Directory(DirectoryListings),
     /// A file.
     File,
 }
@@ -130,30 +132,30 @@ l) die raced ;;
 *) die special ;;
 esac"#;
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Lists the entries at and below `path`.
-    pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<SearchStart> {
+    pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, max_depth: ListingDepth) -> Result<SearchRoot> {
         let mut script: Script = self.script(cx, path).await?;
-        script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
-        script.walk(Walk::Followed, path).push(LIST);
+        script.push(&format!("list() {{ below . {}; }}", max_depth.predicates()));
+        script.walk(PathResolution::Followed, path).push(LIST);
         // If one directory is too large for a response, a part of it is shown. If a tree is too large, its directories
         // are listed one by one.
-        script.counts_in_part = reach == Reach::Level;
+        script.counts_in_part = max_depth == ListingDepth::Level;
         let answer = self.query(cx, path, script).await?;
         let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
         let reply = answer.done(path)?;
         let has_gaps = match reply.get(b'x') {
             Some(code) => code[..] != *b"0",
             None if is_cut => false,
-            None => return Ok(SearchStart::File),
+            None => return Ok(SearchRoot::File),
         };
         if has_gaps && !only_gaps(&stderr) {
             // A path that is too long from the start may be short enough from its own directory.
-            let kind = if reach == Reach::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
+            let kind = if max_depth == ListingDepth::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
             let message = "the directory could not be listed completely in the sandbox";
             return Err(Error::new(kind, message).with_path(path));
         }
-        let mut found = ListingBuilder { start: path, reach, directories: HashMap::new() };
+        let mut found = ListingBuilder { start: path, max_depth, directories: HashMap::new() };
         let start = found.directories.entry(path.clone()).or_default();
         if is_cut {
             let message =
@@ -174,21 +176,21 @@ impl<E: RemoteExec> Place<E> {
             // An empty directory may be unreadable, which a later listing of that directory reports.
             directories.retain(|at, directory| at == path || !directory.entries.is_empty());
         }
-        Ok(SearchStart::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
+        Ok(SearchRoot::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
     }
 }
 
 /// Collects the entries of a response by directory.
 struct ListingBuilder<'a> {
     start: &'a VfsPath,
-    reach: Reach,
-    directories: HashMap<VfsPath, Directory>,
+    max_depth: ListingDepth,
+    directories: HashMap<VfsPath, DirectoryListing>,
 }
 
 impl ListingBuilder<'_> {
     /// Adds one entry. Returns `None` if the entry cannot be parsed.
     fn add(&mut self, field: &[u8], hash: Option<&[u8]>) -> Option<()> {
-        let (facts, relative) = Facts::parse(field, true)?;
+        let (facts, relative) = EntryMetadata::parse(field, true)?;
         // `stat` ends its lines, and puts the start before its names; `find` does neither.
         let relative = match relative.strip_prefix(b"./") {
             Some(relative) => relative.strip_suffix(b"\n")?,
@@ -216,7 +218,7 @@ impl ListingBuilder<'_> {
         };
         let depth = if above.is_empty() { 1 } else { above.split('/').count() + 1 };
         if facts.kind == ChildKind::Directory
-            && self.reach.enters(name, depth)
+            && self.max_depth.enters(name, depth)
             && let Ok(path) = at.child(name)
         {
             self.directories.entry(path).or_default();

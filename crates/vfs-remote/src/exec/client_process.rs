@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::diagnostics::{self, Classify, ClientDiagnostics};
-use super::framed::Framed;
+use super::diagnostics::{self, ClientDiagnostics, ErrorClassifier};
+use super::frame_decoder::FrameDecoder;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
 /// Time that a client has to exit by itself when the script has ended, and after a cancellation.
@@ -32,7 +32,7 @@ pub(super) struct ClientProgram {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     /// Converts the diagnostics of the program to an error.
-    pub(super) classify: Classify,
+    pub(super) classify: ErrorClassifier,
 }
 
 impl fmt::Debug for ClientProgram {
@@ -56,7 +56,7 @@ impl ClientProgram {
         let (cancel, cancelled) = oneshot::channel::<()>();
         let (response_sender, response) = oneshot::channel();
         tokio::spawn(async move {
-            let conversation = Conversation::new(streams, bootstrap, &invocation);
+            let conversation = ClientExchange::new(streams, bootstrap, &invocation);
             let (outcome, exit_phase) = conversation.run(&mut running, invocation.timeout, cancelled).await;
             // If the caller has dropped the future, nothing receives the response.
             let _ = response_sender.send(outcome.into_result(self.classify));
@@ -71,7 +71,7 @@ impl ClientProgram {
 
 /// This process's ends of a program's standard streams.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct ChildStreams {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
@@ -86,7 +86,7 @@ pub(super) struct ClientProcess {
 
 impl ClientProcess {
     /// Starts a program with pipes to all its standard streams.
-    pub(super) fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, Streams)> {
+    pub(super) fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, ChildStreams)> {
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -101,7 +101,7 @@ impl ClientProcess {
         let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
             return Err(Error::new(ErrorKind::Internal, "a program was started without its standard streams"));
         };
-        Ok((running, Streams { stdin, stdout, stderr }))
+        Ok((running, ChildStreams { stdin, stdout, stderr }))
     }
 
     /// Waits until the program has exited. Returns its exit code, or `None` if a signal ended the program.
@@ -148,25 +148,26 @@ enum ExitPhase {
 }
 
 /// An exchange with a running program.
-struct Conversation {
+struct ClientExchange {
     stdin: ChildStdin,
-    stdout: Reading<ChildStdout>,
-    stderr: Reading<ChildStderr>,
+    stdout: FramedReader<ChildStdout>,
+    stderr: FramedReader<ChildStderr>,
     input: [Bytes; 3],
     exit_message: Bytes,
 }
 
 /// The outcome of the exchange.
-struct Outcome {
-    stdout: Framed,
-    stderr: Framed,
-    end: End,
+struct ExchangeOutcome {
+    stdout: FrameDecoder,
+    stderr: FrameDecoder,
+    end: ExchangeEnd,
     /// The program's exit code, if this process has waited for it.
     exit_code: Option<i32>,
 }
 
+/// The reason for the end of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum ExchangeEnd {
     /// Both outputs are complete, or have ended early.
     Outputs,
     /// The timeout passed.
@@ -175,13 +176,13 @@ enum End {
     Cancelled,
 }
 
-impl Conversation {
-    fn new(streams: Streams, bootstrap: Bootstrap, invocation: &Invocation) -> Self {
-        let framed = || Framed::new(&bootstrap.marker, invocation.keeper());
+impl ClientExchange {
+    fn new(streams: ChildStreams, bootstrap: Bootstrap, invocation: &Invocation) -> Self {
+        let framed = || FrameDecoder::new(&bootstrap.marker, invocation.keeper());
         Self {
             stdin: streams.stdin,
-            stdout: Reading::new(streams.stdout, framed()),
-            stderr: Reading::new(streams.stderr, framed()),
+            stdout: FramedReader::new(streams.stdout, framed()),
+            stderr: FramedReader::new(streams.stderr, framed()),
             input: bootstrap.input,
             exit_message: bootstrap.exit_message,
         }
@@ -193,7 +194,7 @@ impl Conversation {
         running: &mut ClientProcess,
         time: Duration,
         cancelled: oneshot::Receiver<()>,
-    ) -> (Outcome, ExitPhase) {
+    ) -> (ExchangeOutcome, ExitPhase) {
         let Self { stdin, mut stdout, mut stderr, input, exit_message } = self;
         let (release, released) = oneshot::channel::<()>();
         let writing = tokio::spawn(write(stdin, input, exit_message, released));
@@ -209,15 +210,15 @@ impl Conversation {
                 }
             };
             tokio::select! {
-                () = whole => End::Outputs,
-                () = sleep(time) => End::TimedOut,
-                _ = cancelled => End::Cancelled,
+                () = whole => ExchangeEnd::Outputs,
+                () = sleep(time) => ExchangeEnd::TimedOut,
+                _ = cancelled => ExchangeEnd::Cancelled,
             }
         };
         let is_whole = stdout.framed.ending().is_some() && stderr.framed.ending().is_some();
         // The exit code may explain an incomplete response.
         let exit_code = match end {
-            End::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.wait()).await.ok().flatten(),
+            ExchangeEnd::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.wait()).await.ok().flatten(),
             _ => None,
         };
         let exit_phase = if is_whole {
@@ -228,7 +229,7 @@ impl Conversation {
             writing.abort();
             ExitPhase::None
         };
-        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, exit_phase)
+        (ExchangeOutcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, exit_phase)
     }
 }
 
@@ -249,15 +250,15 @@ async fn write(mut stdin: ChildStdin, input: [Bytes; 3], exit_message: Bytes, re
     let _ = written.await;
 }
 
-/// An output that is being read.
-struct Reading<R> {
+/// Reader of one output, which is decoded as it arrives.
+struct FramedReader<R> {
     source: R,
     buffer: BytesMut,
-    framed: Framed,
+    framed: FrameDecoder,
 }
 
-impl<R: AsyncRead + Unpin> Reading<R> {
-    fn new(source: R, framed: Framed) -> Self {
+impl<R: AsyncRead + Unpin> FramedReader<R> {
+    fn new(source: R, framed: FrameDecoder) -> Self {
         Self { source, buffer: BytesMut::with_capacity(64 * 1024), framed }
     }
 
@@ -273,14 +274,14 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         }
     }
 
-    fn finish(mut self) -> Framed {
+    fn finish(mut self) -> FrameDecoder {
         self.framed.finish();
         self.framed
     }
 }
 
-impl Outcome {
-    fn into_result(self, classify: Classify) -> Result<RemoteOutput> {
+impl ExchangeOutcome {
+    fn into_result(self, classify: ErrorClassifier) -> Result<RemoteOutput> {
         let Self { stdout, stderr, end, exit_code } = self;
         let exit = match (stdout.ending(), stderr.ending()) {
             (_, Some("input")) => return Err(diagnostics::no_input()),
@@ -289,11 +290,11 @@ impl Outcome {
                 Err(_) => return Err(diagnostics::broken_answer()),
             },
             (Some(_), Some(_)) => return Err(diagnostics::broken_answer()),
-            _ if end == End::TimedOut && stdout.is_started() => RemoteExit::TimedOut,
-            _ if end == End::Cancelled => return Err(Error::of(ErrorKind::Cancelled)),
+            _ if end == ExchangeEnd::TimedOut && stdout.is_started() => RemoteExit::TimedOut,
+            _ if end == ExchangeEnd::Cancelled => return Err(Error::of(ErrorKind::Cancelled)),
             _ => {
                 let started = stdout.is_started() || stderr.is_started();
-                let late = end == End::TimedOut;
+                let late = end == ExchangeEnd::TimedOut;
                 let diagnostics = ClientDiagnostics::new(stderr.preface(), stdout.preface(), started, late);
                 return Err(classify(&diagnostics.with_exit_code(exit_code)));
             }

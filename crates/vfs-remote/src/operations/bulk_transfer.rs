@@ -10,23 +10,23 @@ use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
-use crate::place::{Place, SCRIPT_ROOM, ScriptResponse};
+use crate::remote_place::{RemotePlace, SCRIPT_ROOM, ScriptResponse};
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{Walk, printable};
-use crate::tree::contents::{BESIDE_FILE, LARGE};
+use crate::script::{PathResolution, printable};
+use crate::tree::content_prefetcher::{FILE_OVERHEAD, LARGE};
 
 /// Maximum number of files in one script.
 const MAX_FILES: usize = 128;
 
 pub(crate) async fn upload<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     files: Vec<UploadRequest>,
 ) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
-    let mut group = Group::default();
+    let mut group = UploadBatch::default();
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
         let part = WriteScript::of(&file, room, place.config.max_file_size);
@@ -42,7 +42,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     answers
 }
 
-async fn alone<E: RemoteExec>(place: &Arc<Place<E>>, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
+async fn alone<E: RemoteExec>(place: &Arc<RemotePlace<E>>, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
     let path = file.path.clone();
     let written = write(place, cx, file.into()).await;
     FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
@@ -60,7 +60,7 @@ impl WriteScript {
         }
         let mut script = crate::script::Script::new("/", "");
         script.text.clear();
-        script.push("say '#'\n( T=\nguard").walk(Walk::MakingFollowed, &file.path);
+        script.push("say '#'\n( T=\nguard").walk(PathResolution::MakingFollowed, &file.path);
         script.push(&format!("body() {{ printf {}; }}\nput over )\ntop", printable(&file.content)));
         (script.text.len() <= room).then_some(Self(script.text))
     }
@@ -68,13 +68,13 @@ impl WriteScript {
 
 /// Files that are written by one script.
 #[derive(Default)]
-struct Group {
+struct UploadBatch {
     files: Vec<UploadRequest>,
     paths: HashSet<VfsPath>,
     text: String,
 }
 
-impl Group {
+impl UploadBatch {
     /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
     /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
     /// replace a later one.
@@ -89,7 +89,7 @@ impl Group {
         self.files.push(file);
     }
 
-    async fn send<E: RemoteExec>(self, place: &Arc<Place<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
+    async fn send<E: RemoteExec>(self, place: &Arc<RemotePlace<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
         let Self { files, text, .. } = self;
         let Some(first) = files.first() else { return Vec::new() };
         let answered = async {
@@ -129,7 +129,7 @@ fn failed(path: VfsPath, error: &Error) -> FileUploadResponse {
 }
 
 pub(crate) async fn downloads<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     paths: Vec<VfsPath>,
 ) -> Vec<FileDownloadResponse> {
@@ -159,7 +159,7 @@ pub(crate) async fn downloads<E: RemoteExec>(
 
 /// Returns the small plain files of `group`, by a script for their sizes and one for each batch of contents.
 async fn together<E: RemoteExec>(
-    place: &Place<E>,
+    place: &RemotePlace<E>,
     cx: &OpContext,
     group: &[VfsPath],
 ) -> Result<HashMap<VfsPath, FileDownloadResponse>> {
@@ -171,11 +171,11 @@ async fn together<E: RemoteExec>(
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for path in plain {
         let Some(size) = sizes.get(&path).filter(|size| **size <= LARGE) else { continue };
-        if bytes + size + BESIDE_FILE > place.max_batch_bytes() {
+        if bytes + size + FILE_OVERHEAD > place.max_batch_bytes() {
             fetched_files.extend(fetched(place, cx, &batch).await?);
             (batch, bytes) = (Vec::new(), 0);
         }
-        bytes += size + BESIDE_FILE;
+        bytes += size + FILE_OVERHEAD;
         batch.push(path);
     }
     fetched_files.extend(fetched(place, cx, &batch).await?);
@@ -183,7 +183,7 @@ async fn together<E: RemoteExec>(
 }
 
 async fn fetched<E: RemoteExec>(
-    place: &Place<E>,
+    place: &RemotePlace<E>,
     cx: &OpContext,
     batch: &[VfsPath],
 ) -> Result<Vec<(VfsPath, FileDownloadResponse)>> {
@@ -195,7 +195,7 @@ async fn fetched<E: RemoteExec>(
     Ok(answers.collect())
 }
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Returns the sizes of those of `paths` that are plain files.
     async fn sizes(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, u64>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };
@@ -206,7 +206,7 @@ impl<E: RemoteExec> Place<E> {
         if reply.failure().is_some() {
             return Ok(HashMap::new());
         }
-        Ok(crate::tree::contents::gathered_files(&reply, paths)
+        Ok(crate::tree::content_prefetcher::gathered_files(&reply, paths)
             .map(|(path, facts)| (path.clone(), facts.size))
             .collect())
     }

@@ -16,7 +16,7 @@ const MAX_CONTENT: usize = 64 << 10;
 /// The files that were read or written last, the newest at the end. Entries may be stale: the place has to compare the
 /// version before an entry is used.
 #[derive(Default)]
-pub(crate) struct RecentFiles(Mutex<VecDeque<RecentFile>>);
+pub(crate) struct RecentFileCache(Mutex<VecDeque<RecentFile>>);
 
 /// A file as it was read or written last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct RecentFile {
     pub(crate) content: Option<Bytes>,
 }
 
-impl RecentFiles {
+impl RecentFileCache {
     /// Returns the last entry of `path`.
     pub(crate) fn get(&self, path: &VfsPath) -> Option<RecentFile> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,10 +47,10 @@ impl RecentFiles {
     }
 }
 
-impl fmt::Debug for RecentFiles {
+impl fmt::Debug for RecentFileCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("RecentFiles").field("files", &files.len()).finish()
+        f.debug_struct("RecentFileCache").field("files", &files.len()).finish()
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_newest_versions_and_small_contents_are_cached() {
-        let recent = RecentFiles::default();
+        let recent = RecentFileCache::default();
         let path = |name: usize| VfsPath::root().child(&name.to_string()).expect("a name");
         let content = |name| recent.get(&path(name)).map(|file| (file.version, file.content));
         for name in 0..=MAX_RECENT_FILES {

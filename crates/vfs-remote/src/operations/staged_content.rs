@@ -12,7 +12,7 @@ use uuid::Uuid;
 use vfs_core::{OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
-use crate::place::{Place, SCRIPT_ROOM};
+use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
 use crate::script::probe::PlaceFeatures;
 use crate::script::{Script, printable, quoted};
 
@@ -36,7 +36,7 @@ pub(crate) struct StagedContent<E: RemoteExec> {
 
 /// The file in the place, which the first part creates.
 struct StagedFile<E: RemoteExec> {
-    place: Arc<Place<E>>,
+    place: Arc<RemotePlace<E>>,
     path: VfsPath,
     id: Uuid,
     runtime: Option<Handle>,
@@ -46,7 +46,7 @@ struct StagedFile<E: RemoteExec> {
 
 impl<E: RemoteExec> StagedContent<E> {
     /// Creates empty content, without a file in the place yet. Errors name `path`.
-    pub(crate) fn new(place: &Arc<Place<E>>, path: &VfsPath) -> Self {
+    pub(crate) fn new(place: &Arc<RemotePlace<E>>, path: &VfsPath) -> Self {
         let file = StagedFile {
             place: Arc::clone(place),
             path: path.clone(),
@@ -59,7 +59,7 @@ impl<E: RemoteExec> StagedContent<E> {
 
     /// Stages `content` in as many parts as it needs.
     pub(crate) async fn stage(
-        place: &Arc<Place<E>>,
+        place: &Arc<RemotePlace<E>>,
         cx: &OpContext,
         path: &VfsPath,
         content: &Bytes,
@@ -149,6 +149,7 @@ pub(crate) struct PartTransfer {
     pub(crate) max_bytes: usize,
 }
 
+/// The form in which a script receives a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartEncoding {
     /// On standard input.
@@ -161,7 +162,7 @@ enum PartEncoding {
 
 impl PartTransfer {
     /// Returns the transfer that needs the fewest scripts.
-    pub(crate) async fn of<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
+    pub(crate) async fn of<E: RemoteExec>(place: &RemotePlace<E>) -> Result<Self> {
         match usize::try_from(place.execute.transport().max_stdin_bytes).unwrap_or(usize::MAX) {
             0 => Self::by_script(place).await,
             max => Ok(Self { encoding: PartEncoding::Stdin, max_bytes: max.min(MAX_PART_BYTES) }),
@@ -169,7 +170,7 @@ impl PartTransfer {
     }
 
     /// Returns the transfer within scripts, which leaves standard input free.
-    pub(crate) async fn by_script<E: RemoteExec>(place: &Place<E>) -> Result<Self> {
+    pub(crate) async fn by_script<E: RemoteExec>(place: &RemotePlace<E>) -> Result<Self> {
         let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM).max(1024);
         // Base64 encodes three bytes as four characters, and `printf` needs four characters for one byte in octal.
         let (encoding, max_bytes) = match place.features().await?.base64 {

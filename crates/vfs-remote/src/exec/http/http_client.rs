@@ -13,7 +13,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use url::{Host, Url};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi, Unsigned};
+use super::api::{ApiRequest, RunCodeApi, UnsignedRequest};
 use super::config::HttpRunConfig;
 use super::volcengine::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
@@ -29,18 +29,18 @@ pub(super) struct HttpClient {
     host: String,
 }
 
-/// A failed attempt.
+/// A failed attempt to send a request.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct RequestFailure {
     pub(super) error: Error,
-    pub(super) chance: Chance,
+    pub(super) chance: Retryability,
     /// The wait that the service requires.
     pub(super) retry_after: Option<Duration>,
 }
 
 /// Whether the script was run, and whether another attempt may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chance {
+pub(super) enum Retryability {
     /// The script cannot have been run; another attempt may succeed.
     NotRun,
     /// The script may have been run.
@@ -49,15 +49,15 @@ pub(super) enum Chance {
     Final,
 }
 
-impl Fault {
-    fn new(chance: Chance, kind: ErrorKind, message: impl Into<String>) -> Self {
+impl RequestFailure {
+    fn new(chance: Retryability, kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { error: Error::new(kind, message.into()), chance, retry_after: None }
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RequestFailure {
     fn from(error: Error) -> Self {
-        Self { error, chance: Chance::Final, retry_after: None }
+        Self { error, chance: Retryability::Final, retry_after: None }
     }
 }
 
@@ -108,7 +108,7 @@ impl HttpClient {
         config: &HttpRunConfig,
         request: &ApiRequest,
         time: Duration,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, RequestFailure> {
         let (headers, secrets) = self.headers(config, request)?;
         let mut url = self.url.clone();
         let query = percent_encoded(&request.query);
@@ -127,10 +127,10 @@ impl HttpClient {
     /// Returns the signed headers of a request, and the values that must not be shown.
     fn headers(&self, config: &HttpRunConfig, request: &ApiRequest) -> Result<(HeaderMap, Vec<String>)> {
         let body_sha256 = sha256(&request.body);
-        let unsigned = Unsigned {
+        let unsigned = UnsignedRequest {
             query: &request.query,
             headers: &request.headers,
-            ..Unsigned::new(&self.host, self.url.path(), &body_sha256, Utc::now())
+            ..UnsignedRequest::new(&self.host, self.url.path(), &body_sha256, Utc::now())
         };
         let signature = config.sign.as_ref().map_or_else(|| Ok(Vec::new()), |sign| sign.sign(&unsigned))?;
         let mut headers = HeaderMap::new();
@@ -157,25 +157,28 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the fault of a request without a response.
-fn lost(error: &reqwest::Error, time: Duration) -> Fault {
+fn lost(error: &reqwest::Error, time: Duration) -> RequestFailure {
     let (chance, message) = if error.is_connect() {
-        (Chance::NotRun, "the service cannot be reached: check its address and the network".to_owned())
+        (Retryability::NotRun, "the service cannot be reached: check its address and the network".to_owned())
     } else if error.is_timeout() {
-        (Chance::Unknown, format!("the service gave no answer within {} s; its effects are unknown", time.as_secs()))
+        (
+            Retryability::Unknown,
+            format!("the service gave no answer within {} s; its effects are unknown", time.as_secs()),
+        )
     } else {
         (
-            Chance::Unknown,
+            Retryability::Unknown,
             "the connection to the service was lost before it answered; its effects are unknown".to_owned(),
         )
     };
-    Fault::new(chance, ErrorKind::Unavailable, message)
+    RequestFailure::new(chance, ErrorKind::Unavailable, message)
 }
 
 /// Reads a body to its end.
-async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<Bytes, Fault> {
+async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<Bytes, RequestFailure> {
     let too_large = || {
         let message = format!("the service's answer is over {max_bytes} bytes; request less, or raise the limit");
-        Fault::new(Chance::Final, ErrorKind::TooLarge, message)
+        RequestFailure::new(Retryability::Final, ErrorKind::TooLarge, message)
     };
     if response.content_length().is_some_and(|length| length > max_bytes) {
         return Err(too_large());
@@ -189,29 +192,39 @@ async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<
             Err(error) if error.is_timeout() => return Err(lost(&error, time)),
             Err(_) => {
                 let message = "the service's answer broke off; the command was run, or a part of it";
-                return Err(Fault::new(Chance::Unknown, ErrorKind::Unavailable, message));
+                return Err(RequestFailure::new(Retryability::Unknown, ErrorKind::Unavailable, message));
             }
         }
     }
 }
 
 /// Returns the fault of a response with a status of failure.
-fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: &[u8], secrets: &[String]) -> Fault {
+fn refused(
+    api: &dyn RunCodeApi,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    secrets: &[String],
+) -> RequestFailure {
     use ErrorKind::{PermissionDenied, TooLarge, Unavailable};
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| delay(value.to_str().ok()?, Utc::now()));
     let (chance, kind, meaning) = match status {
-        StatusCode::UNAUTHORIZED => (Chance::Final, PermissionDenied, "the service does not accept the credentials"),
-        StatusCode::FORBIDDEN => (Chance::Final, PermissionDenied, "the service does not allow this"),
-        StatusCode::NOT_FOUND => (Chance::Final, Unavailable, "the service has nothing at its address: check it"),
-        StatusCode::PAYLOAD_TOO_LARGE => (Chance::Final, TooLarge, "the command is larger than the service takes"),
+        StatusCode::UNAUTHORIZED => {
+            (Retryability::Final, PermissionDenied, "the service does not accept the credentials")
+        }
+        StatusCode::FORBIDDEN => (Retryability::Final, PermissionDenied, "the service does not allow this"),
+        StatusCode::NOT_FOUND => (Retryability::Final, Unavailable, "the service has nothing at its address: check it"),
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            (Retryability::Final, TooLarge, "the command is larger than the service takes")
+        }
         StatusCode::TOO_MANY_REQUESTS => {
-            (Chance::NotRun, Unavailable, "the service has too many requests; it was not run")
+            (Retryability::NotRun, Unavailable, "the service has too many requests; it was not run")
         }
         _ if status.is_redirection() => {
-            (Chance::Final, Unavailable, "the service is at another address: name that one")
+            (Retryability::Final, Unavailable, "the service is at another address: name that one")
         }
-        _ if status.is_client_error() => (Chance::Final, Unavailable, "the service does not take the request"),
-        _ => (Chance::Unknown, Unavailable, "the service failed; its effects are unknown"),
+        _ if status.is_client_error() => (Retryability::Final, Unavailable, "the service does not take the request"),
+        _ => (Retryability::Unknown, Unavailable, "the service failed; its effects are unknown"),
     };
     let mut message = format!("{meaning} (HTTP {}", status.as_u16());
     if let Some(wait) = retry_after {
@@ -222,7 +235,7 @@ fn refused(api: &dyn RunCodeApi, status: StatusCode, headers: &HeaderMap, body: 
         message.push_str(&format!(", it answered: {}", one_line(&hidden, 200)));
     }
     message.push(')');
-    Fault { retry_after, ..Fault::new(chance, kind, message) }
+    RequestFailure { retry_after, ..RequestFailure::new(chance, kind, message) }
 }
 
 /// Parses a `Retry-After`, which is a number of seconds or a date.

@@ -9,14 +9,14 @@ use vfs_search::run_until_cancelled;
 /// Number of mutexes. If two files share a mutex, their changes wait for each other unnecessarily.
 const LOCK_COUNT: usize = 256;
 
-/// Locks of files, so that the changes of one process do not compete for locks in the place, which have to be polled.
+/// Mutexes of paths, so that the changes of one process do not compete for locks in the place, which have to be polled.
 #[derive(Debug)]
-pub(crate) struct KeyLocks {
+pub(crate) struct StripedPathLocks {
     hasher: RandomState,
     locks: Box<[Mutex<()>]>,
 }
 
-impl KeyLocks {
+impl StripedPathLocks {
     pub(crate) fn new() -> Self {
         Self { hasher: RandomState::new(), locks: (0..LOCK_COUNT).map(|_| Mutex::default()).collect() }
     }

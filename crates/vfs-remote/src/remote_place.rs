@@ -1,8 +1,8 @@
 //! Script execution for one backend: concurrency limit, retries, caches and per-path locks.
 
-mod key_locks;
-mod line_indexes;
-mod recent_files;
+mod line_index_cache;
+mod recent_file_cache;
+mod striped_path_locks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
-use self::key_locks::KeyLocks;
-pub(crate) use self::line_indexes::FileKnowledge;
-use self::line_indexes::LineIndexes;
-use self::recent_files::RecentFiles;
+pub(crate) use self::line_index_cache::CachedLineIndex;
+use self::line_index_cache::LineIndexCache;
+use self::recent_file_cache::RecentFileCache;
+use self::striped_path_locks::StripedPathLocks;
 use crate::config::RemoteConfig;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput};
 use crate::script::Script;
@@ -37,14 +37,14 @@ pub(crate) const SCRIPT_ROOM: usize = 24 << 10;
 /// Maximum size of a response, which is buffered in memory: 64 MiB.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
-/// A place, with caches of its state and locks of its files.
+/// A place that is reached through a [`RemoteExec`], with caches of its files and locks of their paths.
 #[derive(Debug)]
-pub(crate) struct Place<E> {
+pub(crate) struct RemotePlace<E> {
     pub(crate) execute: E,
     pub(crate) config: RemoteConfig,
-    pub(crate) locks: KeyLocks,
-    pub(crate) lines: LineIndexes,
-    pub(crate) recent: RecentFiles,
+    pub(crate) locks: StripedPathLocks,
+    pub(crate) lines: LineIndexCache,
+    pub(crate) recent: RecentFileCache,
     features: OnceCell<PlaceFeatures>,
     scripts: Semaphore,
 }
@@ -74,10 +74,10 @@ impl ScriptResponse {
     }
 }
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     pub(crate) fn new(execute: E, config: RemoteConfig) -> Self {
         let scripts = Semaphore::new(config.concurrency.get());
-        let (locks, lines, recent) = (KeyLocks::new(), LineIndexes::default(), RecentFiles::default());
+        let (locks, lines, recent) = (StripedPathLocks::new(), LineIndexCache::default(), RecentFileCache::default());
         Self { execute, config, locks, lines, recent, features: OnceCell::new(), scripts }
     }
 
@@ -160,7 +160,7 @@ impl<E: RemoteExec> Place<E> {
     }
 }
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Runs a script that changes files. A change in progress is completed even if the caller is cancelled.
     pub(crate) async fn change(
         self: &Arc<Self>,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use memchr::memmem;
 use vfs_core::output::HeadTailBuffer;
 
-use crate::script::Marker;
+use crate::script::ReplyMarker;
 
 /// An output of a command, as far as the transport returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct TruncatedOutput<'a> {
 impl<'a> TruncatedOutput<'a> {
     /// Returns the output after the marker, or `None` if there is no marker. `output` is the whole of `total` bytes, or
     /// their beginning followed by their end, in equal parts.
-    pub(crate) fn after(marker: &Marker, output: &'a Bytes, total: u64) -> Option<Self> {
+    pub(crate) fn after(marker: &ReplyMarker, output: &'a Bytes, total: u64) -> Option<Self> {
         let missing = total.saturating_sub(output.len() as u64);
         let (head, tail) = if missing == 0 { (&output[..], &[][..]) } else { output.split_at(output.len() / 2) };
         let start = memmem::find(head, marker.as_bytes())? + marker.as_bytes().len();
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn text_before_the_marker_is_not_output_of_the_command() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let text = |text: &str| Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("ASCII")));
         let whole = text("banner\nMoutput");
         assert_eq!(TruncatedOutput::after(&marker, &whole, whole.len() as u64), Some(printed("output", 0, "")));
