@@ -93,6 +93,7 @@ pub(crate) struct ShellArgs {
     pub(crate) sandbox_args: SandboxArgs,
 }
 
+/// Arguments of `vfs exec`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExecArgs {
     #[command(flatten)]
@@ -140,6 +141,7 @@ pub(crate) struct JobsArgs {
     pub(crate) command: Option<JobsCommand>,
 }
 
+/// Subcommands of `vfs jobs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// Print the output of a job
@@ -165,6 +167,7 @@ pub(crate) enum JobsCommand {
     },
 }
 
+/// Subcommands of `vfs sandbox`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Report what a sandbox on this host enforces

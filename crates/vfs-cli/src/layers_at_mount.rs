@@ -1,4 +1,4 @@
-//! Selection of the layers that a command operates on.
+//! Lookup of the layers at the mount that `--mount` names, among the layers of one type.
 
 use vfs_config::{LayerHandle, LayerScope};
 use vfs_core::{Error, VfsPath};
@@ -6,7 +6,7 @@ use vfs_core::{Error, VfsPath};
 use crate::exit::Failure;
 
 /// Returns the `layers` of the mount `mount`, or all without a mount. If there are none, the error has the message `missing`.
-pub(crate) fn select<'a, T>(
+pub(crate) fn find<'a, T>(
     layers: &'a [LayerHandle<T>],
     mount: Option<&str>,
     missing: &'static str,
@@ -36,12 +36,12 @@ fn no_layer_at<T>(mount: &VfsPath, layers: &[LayerHandle<T>]) -> Failure {
 }
 
 /// Returns the outermost of the selected layers. It is ambiguous if several mounts have such a layer.
-pub(crate) fn select_outermost<'a, T>(
+pub(crate) fn find_outermost<'a, T>(
     layers: &'a [LayerHandle<T>],
     mount: Option<&str>,
     missing: &'static str,
 ) -> Result<&'a LayerHandle<T>, Failure> {
-    let mut selected = select(layers, mount, missing)?;
+    let mut selected = find(layers, mount, missing)?;
     let last = selected.pop().ok_or(Failure::Usage(missing))?;
     // Layers of the namespace come last; of two mounts, neither is further out.
     let is_elsewhere = |other: &&LayerHandle<T>| other.mapping.outer() != last.mapping.outer();

@@ -4,25 +4,25 @@ use std::io::{self, BufRead};
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// The whole line, without its line break.
     Whole(Vec<u8>),
     /// The line exceeds the maximum length and was skipped.
     TooLong,
 }
 
-impl Line {
+impl InputLine {
     /// Returns how many bytes of the line are in memory.
     pub(super) fn len(&self) -> usize {
         match self {
-            Line::Whole(text) => text.len(),
-            Line::TooLong => 0,
+            InputLine::Whole(text) => text.len(),
+            InputLine::TooLong => 0,
         }
     }
 }
 
 /// Reads the next line of at most `limit` bytes; returns `None` at the end of the input. The last line needs no line break.
-pub(super) fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+pub(super) fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
     let mut line = Some(Vec::new());
     let mut started = false;
     loop {
@@ -32,7 +32,7 @@ pub(super) fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Op
             Err(error) => return Err(error),
         };
         if available.is_empty() {
-            return Ok(started.then(|| line.map_or(Line::TooLong, Line::Whole)));
+            return Ok(started.then(|| line.map_or(InputLine::TooLong, InputLine::Whole)));
         }
         started = true;
         let end = memchr::memchr(b'\n', available);
@@ -44,7 +44,7 @@ pub(super) fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Op
         let used = part.len() + usize::from(end.is_some());
         input.consume(used);
         if end.is_some() {
-            return Ok(Some(line.map_or(Line::TooLong, Line::Whole)));
+            return Ok(Some(line.map_or(InputLine::TooLong, InputLine::Whole)));
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
                 }
                 let expected: Vec<_> = expected
                     .iter()
-                    .map(|line| line.map_or(Line::TooLong, |line| Line::Whole(line.as_bytes().to_vec())))
+                    .map(|line| line.map_or(InputLine::TooLong, |line| InputLine::Whole(line.as_bytes().to_vec())))
                     .collect();
                 assert_eq!(lines, expected, "{input:?} in pieces of {capacity}");
             }

@@ -10,11 +10,11 @@ use vfs_config::suggest;
 use vfs_core::{Error, Result, VfsPath};
 
 /// The fields of a request other than `id`, `op` and `timeout_ms`.
-pub(super) type Fields = Map<String, Value>;
+pub(super) type RequestFields = Map<String, Value>;
 
 /// A request, as far as its line could be parsed.
 #[derive(Debug, Default)]
-pub(super) struct Request {
+pub(super) struct BatchRequest {
     /// The id of the request, which the answer repeats byte for byte.
     pub(super) id: Option<Box<RawValue>>,
     /// The name of the operation.
@@ -22,12 +22,12 @@ pub(super) struct Request {
     /// The timeout of the operation in milliseconds, or `null` for none.
     pub(super) timeout_ms: Option<Option<u64>>,
     /// All other fields.
-    pub(super) fields: Fields,
+    pub(super) fields: RequestFields,
 }
 
 /// Parses `line`. If that fails, the request has the fields before the fault, so that the answer can repeat its id.
-pub(super) fn parse(line: &[u8]) -> (Request, Result<()>) {
-    let mut request = Request::default();
+pub(super) fn parse(line: &[u8]) -> (BatchRequest, Result<()>) {
+    let mut request = BatchRequest::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let outcome = (&mut request).deserialize(&mut json).and_then(|()| json.end());
     let invalid =
@@ -51,7 +51,7 @@ fn describe_error(line: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Request {
+impl<'de> DeserializeSeed<'de> for &mut BatchRequest {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -59,7 +59,7 @@ impl<'de> DeserializeSeed<'de> for &mut Request {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Request {
+impl<'de> Visitor<'de> for &mut BatchRequest {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for &mut Request {
 }
 
 /// Normalises the paths among `fields` with `parse`, whose error is more precise than that of the deserializer.
-pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
+pub(super) fn parse_paths(fields: &mut RequestFields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
     for name in ["path", "from", "to", "cwd"] {
         if let Some(Value::String(text)) = fields.get_mut(name) {
             *text = parse(text)?.as_str().to_owned();
@@ -93,7 +93,7 @@ pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<Vf
 }
 
 /// Accepts `file_path`, the name in agent frameworks, for `path`.
-pub(super) fn accept_file_path(fields: &mut Fields) {
+pub(super) fn accept_file_path(fields: &mut RequestFields) {
     if fields.get("path").is_none_or(Value::is_null)
         && let Some(path) = fields.remove("file_path")
     {
@@ -102,7 +102,7 @@ pub(super) fn accept_file_path(fields: &mut Fields) {
 }
 
 /// Deserializes the fields as the request type `T`.
-pub(super) fn decode<T: DeserializeOwned>(fields: Fields) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(fields: RequestFields) -> Result<T> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         let field = error.path().to_string();
         let message = error.into_inner().to_string();

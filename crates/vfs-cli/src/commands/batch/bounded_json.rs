@@ -21,7 +21,7 @@ pub(super) fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 fn encode_within(result: &impl Serialize, max: usize) -> Result<Vec<u8>> {
-    let mut buffer = JsonBuffer { bytes: Vec::new(), max, error: None };
+    let mut buffer = BoundedJsonBuffer { bytes: Vec::new(), max, error: None };
     match serde_json::to_writer(&mut buffer, result) {
         Ok(()) => Ok(buffer.bytes),
         Err(error) => Err(buffer.error.unwrap_or_else(|| {
@@ -30,7 +30,8 @@ fn encode_within(result: &impl Serialize, max: usize) -> Result<Vec<u8>> {
     }
 }
 
-struct JsonBuffer {
+/// Buffer of encoded JSON, which refuses to grow beyond its maximum size.
+struct BoundedJsonBuffer {
     /// The capacity never exceeds `max`.
     bytes: Vec<u8>,
     max: usize,
@@ -38,7 +39,7 @@ struct JsonBuffer {
     error: Option<Error>,
 }
 
-impl JsonBuffer {
+impl BoundedJsonBuffer {
     /// Reserves at least `additional` bytes, and doubles the capacity if possible.
     #[cold]
     fn grow(&mut self, additional: usize) -> io::Result<()> {
@@ -57,7 +58,7 @@ impl JsonBuffer {
     }
 }
 
-impl Write for JsonBuffer {
+impl Write for BoundedJsonBuffer {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_all(bytes)?;

@@ -9,30 +9,30 @@ use vfs_core::CancelToken;
 
 /// Cancellation tokens of requests without an answer, by request id. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct InFlight {
+pub(super) struct InFlightRequests {
     parent: CancelToken,
-    tokens: Arc<Mutex<Tokens>>,
+    tokens: Arc<Mutex<CancelTokensById>>,
 }
 
 /// Tokens by serialised id, so that ids which differ only in spaces or escapes are equal. Several requests can have one id.
-type Tokens = HashMap<String, Vec<(u64, CancelToken)>>;
+type CancelTokensById = HashMap<String, Vec<(u64, CancelToken)>>;
 
 /// Registration of one request, removed on drop.
 #[derive(Debug)]
-pub(super) struct Registration {
+pub(super) struct RequestRegistration {
     /// Cancels the request.
     pub(super) token: CancelToken,
-    key: Option<(String, u64, InFlight)>,
+    key: Option<(String, u64, InFlightRequests)>,
 }
 
-impl InFlight {
+impl InFlightRequests {
     /// Creates an empty registry. Cancelling `parent` cancels every request.
     pub(super) fn new(parent: CancelToken) -> Self {
         Self { parent, tokens: Arc::default() }
     }
 
     /// Registers a request; one without an id can only be cancelled by its parent token.
-    pub(super) fn register(&self, id: Option<&RawValue>) -> Registration {
+    pub(super) fn register(&self, id: Option<&RawValue>) -> RequestRegistration {
         let token = self.parent.child();
         let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
         let key = id.map(|id| {
@@ -44,7 +44,7 @@ impl InFlight {
             drop(tokens);
             (id, number, self.clone())
         });
-        Registration { token, key }
+        RequestRegistration { token, key }
     }
 
     /// Cancels the requests with this id, and returns whether there is one.
@@ -55,12 +55,12 @@ impl InFlight {
         true
     }
 
-    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+    fn tokens(&self) -> MutexGuard<'_, CancelTokensById> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Registration {
+impl Drop for RequestRegistration {
     fn drop(&mut self) {
         let Some((id, number, in_flight)) = self.key.take() else { return };
         let mut tokens = in_flight.tokens();

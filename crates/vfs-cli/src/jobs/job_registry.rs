@@ -20,7 +20,7 @@ use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use super::job_directory::JobDirectory;
 use crate::exit::{Failure, print_message};
-use crate::output::Output;
+use crate::standard_output::StandardOutput;
 
 /// The byte that requests a monitor to stop its job.
 pub(super) const STOP_REQUEST: u8 = b's';
@@ -132,7 +132,13 @@ impl JobRegistry {
     }
 
     /// Prints the output of a job after its first `from` bytes; with `follow`, until the job ends.
-    pub(crate) async fn output(&self, out: &mut Output, id: &str, from: u64, follow: bool) -> Result<(), Failure> {
+    pub(crate) async fn output(
+        &self,
+        out: &mut StandardOutput,
+        id: &str,
+        from: u64,
+        follow: bool,
+    ) -> Result<(), Failure> {
         let directory = JobDirectory::open(&self.files, id).await?;
         let mut changes = follow.then(|| self.changes(&directory));
         let mut next = from;

@@ -9,7 +9,7 @@ use vfs_core::{Error, Result, VfsPath};
 use super::operations::OperationOutput;
 
 /// An answer, whose result is already encoded.
-pub(super) struct Answer {
+pub(super) struct BatchAnswer {
     id: Option<Box<RawValue>>,
     outcome: std::result::Result<OperationOutput, OperationError>,
 }
@@ -29,7 +29,7 @@ impl From<Error> for OperationError {
     }
 }
 
-impl Answer {
+impl BatchAnswer {
     /// Creates the answer to the request `id`.
     pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<OperationOutput>) -> Self {
         Self { id, outcome: outcome.map_err(OperationError::from) }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_answer_has_a_result_with_its_hint_or_an_error_with_near_paths() {
-        let written = |answer: Answer| {
+        let written = |answer: BatchAnswer| {
             let mut line = Vec::new();
             answer.write(&mut line).expect("memory takes it");
             String::from_utf8(line).expect("it is text")
@@ -83,12 +83,12 @@ mod tests {
         let path = |text| VfsPath::parse(text).expect("a valid path");
         let id = RawValue::from_string("7".to_owned()).expect("JSON");
         let performed = |hint| Ok(OperationOutput { result: b"{}".to_vec(), hint });
-        assert_eq!(written(Answer::new(None, performed(None))), "{\"ok\":{}}\n");
-        let hinted = Answer::new(Some(id), performed(Some("more".to_owned())));
+        assert_eq!(written(BatchAnswer::new(None, performed(None))), "{\"ok\":{}}\n");
+        let hinted = BatchAnswer::new(Some(id), performed(Some("more".to_owned())));
         assert_eq!(written(hinted), "{\"id\":7,\"ok\":{},\"hint\":\"more\"}\n");
         let failed = |near| {
             let error = Error::not_found(&path("/a"));
-            written(Answer { id: None, outcome: Err(OperationError { error, near }) })
+            written(BatchAnswer { id: None, outcome: Err(OperationError { error, near }) })
         };
         let error = r#"{"error":{"code":"not_found","path":"/a","message":"Error: File '/a' not found""#;
         assert_eq!(failed(Vec::new()), format!("{error}}}}}\n"));

@@ -14,13 +14,13 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress line, which is cleared before each result.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     started: Instant,
     refresh: Option<Interval>,
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Starts the timer. If standard error is not a terminal, no line is shown.
     pub(crate) fn start() -> Self {
         let refresh = io::stderr().is_terminal().then(|| {

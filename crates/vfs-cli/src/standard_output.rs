@@ -15,7 +15,7 @@ const BUFFER_CAPACITY: usize = 64 << 10;
 
 /// Locked standard output. Bytes are written unchanged, escape sequences included.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct StandardOutput {
     writer: BufWriter<StdoutLock<'static>>,
     /// The colours of search results.
     pub(crate) palette: Palette,
@@ -39,7 +39,7 @@ impl Palette {
     }
 }
 
-impl Output {
+impl StandardOutput {
     /// Locks standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
@@ -61,7 +61,7 @@ impl Output {
     }
 }
 
-impl Write for Output {
+impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         standard_streams::check_stdout()?;
         self.writer.write(bytes)

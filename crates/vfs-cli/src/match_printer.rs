@@ -5,36 +5,38 @@ use std::io::{self, Write};
 use vfs_core::search::{FileCount, LineKind, Submatch};
 use vfs_core::{GrepMatch, VfsPath};
 
-use crate::output::Palette;
+use crate::standard_output::Palette;
 
-/// Whether groups of adjacent lines are separated.
+/// The line between groups of adjacent lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Groups {
-    /// Groups are separated by `--`, as with context lines.
-    Separated,
-    /// Groups are not separated.
-    Joined,
+pub(crate) enum GroupSeparator {
+    /// The line `--`, as with context lines.
+    Dashes,
+    /// No line.
+    None,
 }
 
 /// Writes matches as `path:line:text` and context lines as `path-line-text`.
 #[derive(Debug)]
-pub(crate) struct Printer {
+pub(crate) struct MatchPrinter {
     palette: Palette,
     is_plain: bool,
-    groups: Groups,
+    separator: GroupSeparator,
     last_line: Option<(VfsPath, u64)>,
 }
 
-impl Printer {
+impl MatchPrinter {
     /// Creates a printer.
-    pub(crate) fn new(palette: Palette, groups: Groups) -> Self {
+    pub(crate) fn new(palette: Palette, separator: GroupSeparator) -> Self {
         let is_plain = [palette.path, palette.line, palette.matched].into_iter().all(anstyle::Style::is_plain);
-        Self { palette, is_plain, groups, last_line: None }
+        Self { palette, is_plain, separator, last_line: None }
     }
 
     /// Writes the lines of one match, or one context line.
     pub(crate) fn write_match(&mut self, out: &mut impl Write, found: &GrepMatch) -> io::Result<()> {
-        if self.groups == Groups::Separated && self.last_line.as_ref().is_some_and(|last| !is_adjacent(last, found)) {
+        if self.separator == GroupSeparator::Dashes
+            && self.last_line.as_ref().is_some_and(|last| !is_adjacent(last, found))
+        {
             out.write_all(b"--\n")?;
         }
         let Palette { path: path_style, line: line_style, .. } = self.palette;
@@ -63,7 +65,7 @@ impl Printer {
             start += text.len() + 1;
             number += 1;
         }
-        if self.groups == Groups::Separated {
+        if self.separator == GroupSeparator::Dashes {
             self.last_line = Some((found.path.clone(), number - 1));
         }
         Ok(())
@@ -111,8 +113,8 @@ mod tests {
         found
     }
 
-    fn printed(palette: Palette, groups: Groups, lines: &[GrepMatch]) -> String {
-        let mut printer = Printer::new(palette, groups);
+    fn printed(palette: Palette, separator: GroupSeparator, lines: &[GrepMatch]) -> String {
+        let mut printer = MatchPrinter::new(palette, separator);
         let mut out = Vec::new();
         for line in lines {
             printer.write_match(&mut out, line).expect("memory takes all");
@@ -129,8 +131,8 @@ mod tests {
             found("/b", 10, "ten", LineKind::Match),
         ];
         let separated = "/a-1-one\n/a:2:two\n--\n/a:9:nine\n--\n/b:10:ten\n";
-        assert_eq!(printed(Palette::default(), Groups::Separated, &lines), separated);
-        assert_eq!(printed(Palette::default(), Groups::Joined, &lines), separated.replace("--\n", ""));
+        assert_eq!(printed(Palette::default(), GroupSeparator::Dashes, &lines), separated);
+        assert_eq!(printed(Palette::default(), GroupSeparator::None, &lines), separated.replace("--\n", ""));
     }
 
     #[test]
@@ -139,7 +141,7 @@ mod tests {
         lines.submatches = [Submatch { start: 2, end: 7 }].into();
         let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
         let expected = "/a:3:x \u{1b}[1mab\u{1b}[0m\n/a:4:\u{1b}[1mcd\u{1b}[0m y\n";
-        assert_eq!(printed(palette, Groups::Joined, &[lines]), expected);
+        assert_eq!(printed(palette, GroupSeparator::None, &[lines]), expected);
     }
 
     #[test]
@@ -148,6 +150,6 @@ mod tests {
         line.submatches =
             [Submatch { start: 1, end: 2 }, Submatch { start: 5, end: 3 }, Submatch { start: 0, end: 9 }].into();
         let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
-        assert_eq!(printed(palette, Groups::Joined, &[line]), "/a:1:\u{1b}[1mé\u{1b}[0m\n");
+        assert_eq!(printed(palette, GroupSeparator::None, &[line]), "/a:1:\u{1b}[1mé\u{1b}[0m\n");
     }
 }

@@ -14,9 +14,9 @@ use vfs_core::shell::{CommandExit, JobId, JobInfo};
 use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext};
 
 use super::job_directory::JobDirectory;
-use super::launcher::report_started;
+use super::job_registry::{JobRegistry, STOP_REQUEST};
+use super::monitor_launcher::report_started;
 use super::output_log::OutputLog;
-use super::registry::{JobRegistry, STOP_REQUEST};
 use crate::escape::escape;
 use crate::exit::{Exit, Failure, problem_line};
 use crate::shell_selection::streaming_shell;

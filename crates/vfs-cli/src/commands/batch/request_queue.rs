@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use vfs_core::{CancelToken, Error, ErrorKind, Result};
 
-use super::answer::Answer;
-use super::in_flight::{InFlight, Registration};
-use super::json::encode;
-use super::lines::{self, Line};
+use super::batch_answer::BatchAnswer;
+use super::batch_request::{self, BatchRequest};
+use super::bounded_json::encode;
+use super::in_flight_requests::{InFlightRequests, RequestRegistration};
+use super::line_reader::{self, InputLine};
 use super::operations::OperationOutput;
-use super::request::{self, Request};
 use crate::exit::Failure;
 
 /// Maximum length of a request in bytes, 64 MiB.
@@ -41,27 +41,27 @@ pub(super) struct QueuedRequest {
 /// A parsed line.
 pub(super) enum ParsedLine {
     /// An operation to perform.
-    Request(Request, Registration),
+    Request(BatchRequest, RequestRegistration),
     /// The answer to a line that is invalid or cancels another request.
-    Answered(Answer),
+    Answered(BatchAnswer),
 }
 
 /// Starts the thread that reads standard input. Cancelling `cancel` cancels every request.
 pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<QueuedRequest>>, Failure> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
-    let in_flight = InFlight::new(cancel.child());
+    let in_flight = InFlightRequests::new(cancel.child());
     let read = move || read_lines(&sender, &in_flight);
     std::thread::Builder::new().name("stdin".into()).spawn(read).map_err(Failure::Runtime)?;
     Ok(receiver)
 }
 
 /// Sends every line that is not empty, until the input ends or fails, or the receiver is dropped.
-fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFlight) {
+fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFlightRequests) {
     let permits = Arc::new(Semaphore::new(MAX_QUEUED_UNITS));
     let mut input = BufReader::with_capacity(256 << 10, io::stdin());
-    while let Some(line) = lines::read_line(&mut input, MAX_LINE_LENGTH).transpose() {
+    while let Some(line) = line_reader::read_line(&mut input, MAX_LINE_LENGTH).transpose() {
         let queued = match line {
-            Ok(Line::Whole(text)) if text.trim_ascii().is_empty() => continue,
+            Ok(InputLine::Whole(text)) if text.trim_ascii().is_empty() => continue,
             Ok(line) => {
                 let units = (line.len() / (UNIT / MAX_GROWTH) + 1).min(MAX_QUEUED_UNITS);
                 let units = u32::try_from(units).unwrap_or(u32::MAX);
@@ -78,25 +78,25 @@ fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFl
     }
 }
 
-fn parse_line(line: Line, in_flight: &InFlight) -> ParsedLine {
+fn parse_line(line: InputLine, in_flight: &InFlightRequests) -> ParsedLine {
     let text = match line {
-        Line::Whole(text) => text,
-        Line::TooLong => return ParsedLine::Answered(Answer::invalid(None, line_too_long())),
+        InputLine::Whole(text) => text,
+        InputLine::TooLong => return ParsedLine::Answered(BatchAnswer::invalid(None, line_too_long())),
     };
-    let (mut request, parsed) = request::parse(&text);
+    let (mut request, parsed) = batch_request::parse(&text);
     if let Err(error) = parsed {
-        return ParsedLine::Answered(Answer::invalid(request.id, error));
+        return ParsedLine::Answered(BatchAnswer::invalid(request.id, error));
     }
     if request.op.as_deref() == Some("cancel") {
         let outcome = cancel(&mut request, in_flight);
-        return ParsedLine::Answered(Answer::new(request.id, outcome));
+        return ParsedLine::Answered(BatchAnswer::new(request.id, outcome));
     }
     let registration = in_flight.register(request.id.as_deref());
     ParsedLine::Request(request, registration)
 }
 
 /// Cancels the requests whose id is in the field `request`.
-fn cancel(request: &mut Request, in_flight: &InFlight) -> Result<OperationOutput> {
+fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<OperationOutput> {
     let target = request.fields.remove("request");
     if let Some(name) = request.fields.keys().next() {
         return Err(Error::invalid_argument(format!(
