@@ -8,7 +8,7 @@ use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
 use super::file_protection::FileProtection;
 use super::mounted_directories::MountedDirectories;
-use super::storage::StorageRegistry;
+use super::storage_registry::StorageRegistry;
 use super::store_connections::StoreConnections;
 use crate::layer_handle::{AuditLog, LayerHandle};
 use crate::namespace_spec::NamespaceSpec;

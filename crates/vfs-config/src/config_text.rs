@@ -12,19 +12,19 @@ use crate::redaction::redact_urls;
 
 /// The text of a configuration or rules file.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct ConfigText {
     file: Option<PathBuf>,
     text: Arc<str>,
 }
 
 /// Omits the text, which may contain the password of a store.
-impl fmt::Debug for Source {
+impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("ConfigText").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
-impl Source {
+impl ConfigText {
     pub(crate) fn new(file: Option<PathBuf>, text: &str) -> Self {
         Self { file, text: Arc::from(text) }
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn an_error_has_the_line_the_column_and_the_key_of_its_span() {
         let text = "a = 1\n[b]\nc = { d = [1, { 'é' = 2 }] }\n[[e]]\nf = 1\n[[e]]\nf = 'x'\n";
-        let source = Source::new(None, text);
+        let source = ConfigText::new(None, text);
         for (mark, line, column, key) in
             [("1\n", 1, 5, "a"), ("d =", 3, 7, "b.c.d"), ("2 }", 3, 23, "b.c.d[1].é"), ("'x'", 7, 5, "e[1].f")]
         {

@@ -13,9 +13,9 @@ use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_local::{LocalBackend, LockMode};
 
-use super::storage::StorageRegistry;
+use super::storage_registry::StorageRegistry;
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host::StorageLocation;
+use crate::host_files::StorageLocation;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::JournalSetting;

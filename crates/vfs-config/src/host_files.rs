@@ -8,8 +8,8 @@ use vfs_core::{
 };
 use vfs_local::LocalBackend;
 
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 
 /// Maximum length of a configuration file in bytes, 1 MiB.
 pub(crate) const MAX_CONFIG_LEN: u64 = 1 << 20;
@@ -28,7 +28,7 @@ pub(crate) fn real_directory(path: &Path) -> vfs_core::Result<PathBuf> {
 }
 
 /// Reads the text of the file `path`.
-pub(crate) async fn read_source(path: &Path) -> Result<Source, ConfigError> {
+pub(crate) async fn read_source(path: &Path) -> Result<ConfigText, ConfigError> {
     let unreadable = |message: &str| ConfigError::new(ConfigErrorKind::Unreadable, message).in_file(path);
     let failed = |error: vfs_core::Error| {
         let reason = match error.kind() {
@@ -53,7 +53,7 @@ pub(crate) async fn read_source(path: &Path) -> Result<Source, ConfigError> {
         return Err(unreadable("the file is longer than 1 MiB; a configuration is shorter"));
     }
     let text = std::str::from_utf8(&content).map_err(|_| unreadable("the file is not UTF-8; save it as UTF-8"))?;
-    Ok(Source::new(Some(path.to_owned()), text.trim_start_matches('\u{feff}')))
+    Ok(ConfigText::new(Some(path.to_owned()), text.trim_start_matches('\u{feff}')))
 }
 
 /// Returns the real path of the file `path`, and also that of the link if `path` is one.

@@ -8,10 +8,10 @@ use vfs_layers::BackendSink;
 
 use super::store_url::{resolve_store_url, store_span};
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host::{self, StorageLocation};
+use crate::host_files::{self, StorageLocation};
 use crate::namespace_spec::NamespaceSpec;
+use crate::setting_values::HostPath;
 use crate::tables::{AuditTable, LayerStorage, StoreBackendTable};
-use crate::values::HostPath;
 
 /// The storage of all layers, databases and journals of a configuration.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(super) struct StorageRegistry {
     journals: Vec<PathBuf>,
 }
 
+/// The storage of one layer, database or audit log.
 #[derive(Debug)]
 struct StorageEntry {
     /// The position of the setting in the configuration file.
@@ -117,7 +118,7 @@ impl StorageRegistry {
         }
         location.create_file().await.map_err(|error| failed(&path, error))?;
         // SQLite follows a link, and creates its companion files next to the target of the link.
-        let names = host::real_names(&path).await.map_err(|error| failed(&path, error))?;
+        let names = host_files::real_names(&path).await.map_err(|error| failed(&path, error))?;
         let overlaps = |other: &StorageEntry| {
             let real = &other.location.real;
             names.iter().any(|name| name.starts_with(real) || real.starts_with(name))

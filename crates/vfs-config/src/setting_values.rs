@@ -8,9 +8,9 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
-/// A size in bytes.
+/// A size in bytes, which is written as a number or with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+pub(crate) struct ByteSize(pub(crate) u64);
 
 const UNITS: &[(&str, u64)] = &[
     ("B", 1),
@@ -24,7 +24,7 @@ const UNITS: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-impl Size {
+impl ByteSize {
     fn parse(text: &str) -> Result<Self, String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = (&text[..digits], text[digits..].trim_start());
@@ -43,27 +43,28 @@ fn invalid_size(text: &str) -> String {
     )
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Accepts a number, or a text with a unit.
         struct SizeVisitor;
 
         impl Visitor<'_> for SizeVisitor {
-            type Value = Size;
+            type Value = ByteSize;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a size: bytes as a number, or text such as \"10 MiB\"")
             }
 
-            fn visit_u64<E: serde::de::Error>(self, bytes: u64) -> Result<Size, E> {
-                Ok(Size(bytes))
+            fn visit_u64<E: serde::de::Error>(self, bytes: u64) -> Result<ByteSize, E> {
+                Ok(ByteSize(bytes))
             }
 
-            fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Size, E> {
-                u64::try_from(bytes).map(Size).map_err(|_| E::custom("a size cannot be less than 0"))
+            fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<ByteSize, E> {
+                u64::try_from(bytes).map(ByteSize).map_err(|_| E::custom("a size cannot be less than 0"))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
-                Size::parse(text).map_err(E::custom)
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ByteSize, E> {
+                ByteSize::parse(text).map_err(E::custom)
             }
         }
 
@@ -71,7 +72,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl JsonSchema for Size {
+impl JsonSchema for ByteSize {
     fn schema_name() -> Cow<'static, str> {
         "Size".into()
     }
@@ -87,11 +88,11 @@ impl JsonSchema for Size {
     }
 }
 
-/// A duration.
+/// A duration, which is written with units, such as `1h 30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Time(pub(crate) Duration);
+pub(crate) struct HumanDuration(pub(crate) Duration);
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for HumanDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|error| {
@@ -102,7 +103,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-impl JsonSchema for Time {
+impl JsonSchema for HumanDuration {
     fn schema_name() -> Cow<'static, str> {
         "Time".into()
     }
@@ -122,7 +123,7 @@ pub(crate) struct TimeLimit(pub(crate) Duration);
 
 impl<'de> Deserialize<'de> for TimeLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Time(limit) = Time::deserialize(deserializer)?;
+        let HumanDuration(limit) = HumanDuration::deserialize(deserializer)?;
         if limit.is_zero() {
             return Err(D::Error::custom("the duration is zero; write for example \"30s\""));
         }
@@ -132,11 +133,11 @@ impl<'de> Deserialize<'de> for TimeLimit {
 
 impl JsonSchema for TimeLimit {
     fn schema_name() -> Cow<'static, str> {
-        Time::schema_name()
+        HumanDuration::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Time::json_schema(generator)
+        HumanDuration::json_schema(generator)
     }
 }
 
@@ -204,7 +205,7 @@ mod tests {
             ("", None),
             ("é", None),
         ] {
-            assert_eq!(Size::parse(text).ok().map(|size| size.0), expected, "{text:?}");
+            assert_eq!(ByteSize::parse(text).ok().map(|size| size.0), expected, "{text:?}");
         }
     }
 }

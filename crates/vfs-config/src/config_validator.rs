@@ -7,41 +7,42 @@ use vfs_core::Operation;
 use vfs_policy::RuleSet;
 use vfs_store::NamespaceSource;
 
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 use crate::suggest::similar;
 use crate::tables::{
-    BackendTable, FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable, StoreBackendTable,
+    BackendTable, ConfigFileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable,
+    StoreBackendTable,
 };
 
 /// Returns an error if settings of a configuration file contradict each other.
-pub(crate) fn check_config(source: &Source, file: &FileTable) -> Result<(), ConfigError> {
-    let checker = Checker(source);
-    checker.mounts(file)?;
+pub(crate) fn check_config(source: &ConfigText, file: &ConfigFileTable) -> Result<(), ConfigError> {
+    let validator = ConfigValidator(source);
+    validator.mounts(file)?;
     let mounted = file.mounts.iter().map(|mount| (&mount.backend, &mount.layers));
     for (backend, layers) in [(&file.default.backend, &file.default.layers)].into_iter().chain(mounted) {
         if let BackendTable::Store(store) = backend.get_ref() {
-            checker.store_backend(store, backend.span())?;
-            checker.shared_namespace(store, layers.iter().chain(&file.layers))?;
+            validator.store_backend(store, backend.span())?;
+            validator.shared_namespace(store, layers.iter().chain(&file.layers))?;
         }
     }
     for layer in file.all_layers() {
-        checker.layer(layer)?;
+        validator.layer(layer)?;
     }
     for layer in &file.layers {
         if matches!(layer.get_ref(), LayerTable::Scoped(_)) {
             let message =
                 "`scoped` is not possible around the namespace; move it to the `layers` of a mount or of [default]";
-            return Err(checker.conflict(layer.span(), message));
+            return Err(validator.conflict(layer.span(), message));
         }
     }
     Ok(())
 }
 
 /// Compiles rules; an error names the position of the faulty rule.
-pub(crate) fn compile_rules(source: &Source, rules: &RulesTable) -> Result<RuleSet, ConfigError> {
+pub(crate) fn compile_rules(source: &ConfigText, rules: &RulesTable) -> Result<RuleSet, ConfigError> {
     for rule in &rules.rules {
-        Checker(source).rule(rule)?;
+        ConfigValidator(source).rule(rule)?;
     }
     let compiled = RuleSet::new(rules.rules.iter().map(|rule| rule.get_ref().to_rule()));
     let mut compiled = compiled
@@ -58,14 +59,15 @@ pub(crate) fn compile_rules(source: &Source, rules: &RulesTable) -> Result<RuleS
     Ok(compiled)
 }
 
-struct Checker<'a>(&'a Source);
+/// Checks the settings of one configuration file against each other.
+struct ConfigValidator<'a>(&'a ConfigText);
 
-impl Checker<'_> {
+impl ConfigValidator<'_> {
     fn conflict(&self, span: Range<usize>, message: impl Into<String>) -> ConfigError {
         self.0.error(ConfigErrorKind::Conflict, span, message)
     }
 
-    fn mounts(&self, file: &FileTable) -> Result<(), ConfigError> {
+    fn mounts(&self, file: &ConfigFileTable) -> Result<(), ConfigError> {
         for (index, mount) in file.mounts.iter().enumerate() {
             let path = mount.path.get_ref();
             if path.is_root() {
