@@ -2,7 +2,7 @@
 
 mod batch;
 mod execution;
-mod integer;
+mod integer_parser;
 mod namespace;
 mod store;
 
@@ -17,7 +17,7 @@ use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::batch::BatchArgs;
 pub(crate) use self::execution::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
-use self::integer::integer_in;
+use self::integer_parser::integer_in;
 pub(crate) use self::namespace::{
     CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs, LogArgs,
     MountsArgs, OverlayArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,

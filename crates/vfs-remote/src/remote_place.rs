@@ -22,7 +22,7 @@ use crate::config::RemoteConfig;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput};
 use crate::script::Script;
 use crate::script::error::{is_overtaken, labelled, unanswered};
-use crate::script::probe::{PlaceFeatures, QUESTIONS};
+use crate::script::place_features::{PlaceFeatures, QUESTIONS};
 use crate::script::reply::Reply;
 
 /// Maximum number of attempts of an operation that concurrent changes overtake.

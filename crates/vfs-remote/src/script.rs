@@ -3,7 +3,7 @@
 pub(crate) mod entry_metadata;
 pub(crate) mod error;
 pub(crate) mod functions;
-pub(crate) mod probe;
+pub(crate) mod place_features;
 pub(crate) mod reply;
 pub(crate) mod truncated_output;
 

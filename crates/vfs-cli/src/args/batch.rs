@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::execution::ShellArgs;
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const BATCH_EXAMPLES: &str = "\
 Each line of standard input is one request, each line of standard output one answer:

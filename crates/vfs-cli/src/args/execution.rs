@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const EXEC_EXAMPLES: &str = "\
 Without --sandbox and --virtual, COMMAND runs on this machine as your user and is not confined by --root: it can read and \

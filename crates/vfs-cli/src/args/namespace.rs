@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const MOVE_NOTES: &str = "\
 Between mounts of a vfs.toml, files are copied, compared and then deleted. If that is interrupted, the next command with the \

@@ -57,10 +57,10 @@ impl ClientProgram {
         let (response_sender, response) = oneshot::channel();
         tokio::spawn(async move {
             let conversation = ClientExchange::new(streams, bootstrap, &invocation);
-            let (outcome, exit_phase) = conversation.run(&mut running, invocation.timeout, cancelled).await;
+            let (outcome, shutdown) = conversation.run(&mut running, invocation.timeout, cancelled).await;
             // If the caller has dropped the future, nothing receives the response.
             let _ = response_sender.send(outcome.into_result(self.classify));
-            running.shut_down(exit_phase).await;
+            running.shut_down(shutdown).await;
             drop(permit);
         });
         let response = response.await;
@@ -111,9 +111,9 @@ impl ClientProcess {
     }
 
     /// Waits for the program to exit by itself, and kills it if it does not.
-    async fn shut_down(mut self, exit_phase: ExitPhase) {
-        match exit_phase {
-            ExitPhase::Announced(writing) => {
+    async fn shut_down(mut self, shutdown: ClientShutdown) {
+        match shutdown {
+            ClientShutdown::ExitMessage(writing) => {
                 let _ = timeout(EXIT_TIMEOUT, async {
                     // The writer ends when all input is written, or when the program reads no more.
                     let _ = writing.await;
@@ -121,7 +121,7 @@ impl ClientProcess {
                 })
                 .await;
             }
-            ExitPhase::None => {
+            ClientShutdown::StdinClosed => {
                 let _ = timeout(CANCEL_TIMEOUT, self.wait()).await;
             }
         }
@@ -138,13 +138,13 @@ impl Drop for ClientProcess {
     }
 }
 
-/// The state in which an exchange leaves a program.
+/// The way in which a program is asked to exit after an exchange.
 #[derive(Debug)]
-enum ExitPhase {
+enum ClientShutdown {
     /// The script has ended, and this task sends the bootstrap its exit message.
-    Announced(JoinHandle<()>),
+    ExitMessage(JoinHandle<()>),
     /// The standard input of the program is closed, which ends the script.
-    None,
+    StdinClosed,
 }
 
 /// An exchange with a running program.
@@ -194,7 +194,7 @@ impl ClientExchange {
         running: &mut ClientProcess,
         time: Duration,
         cancelled: oneshot::Receiver<()>,
-    ) -> (ExchangeOutcome, ExitPhase) {
+    ) -> (ExchangeOutcome, ClientShutdown) {
         let Self { stdin, mut stdout, mut stderr, input, exit_message } = self;
         let (release, released) = oneshot::channel::<()>();
         let writing = tokio::spawn(write(stdin, input, exit_message, released));
@@ -221,15 +221,15 @@ impl ClientExchange {
             ExchangeEnd::Outputs if !is_whole => timeout(DRAIN_TIMEOUT, running.wait()).await.ok().flatten(),
             _ => None,
         };
-        let exit_phase = if is_whole {
+        let shutdown = if is_whole {
             // If the writer has ended early, there is nothing left to release.
             let _ = release.send(());
-            ExitPhase::Announced(writing)
+            ClientShutdown::ExitMessage(writing)
         } else {
             writing.abort();
-            ExitPhase::None
+            ClientShutdown::StdinClosed
         };
-        (ExchangeOutcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, exit_phase)
+        (ExchangeOutcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, shutdown)
     }
 }
 

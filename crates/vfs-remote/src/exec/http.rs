@@ -1,12 +1,12 @@
 //! HTTP transport: a service that runs code, with retries and request signing.
 
 mod agentkit;
-mod api;
 mod config;
 mod http_client;
-mod json;
+mod json_api;
+mod run_code_api;
 mod secret;
-mod volcengine;
+mod volcengine_signature;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 pub use agentkit::Agentkit;
-pub use api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 pub use config::{HttpRunConfig, ReplayPolicy};
 use http_client::{HttpClient, Retryability};
-pub use json::{BearerToken, JsonApi};
+pub use json_api::{BearerToken, JsonApi};
+pub use run_code_api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 pub use secret::Secret;
-pub use volcengine::VolcengineSignature;
+pub use volcengine_signature::VolcengineSignature;
 
 /// Wait before the second attempt. The wait doubles before each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);

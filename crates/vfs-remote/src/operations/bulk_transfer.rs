@@ -29,7 +29,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     let mut group = UploadBatch::default();
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
-        let part = WriteScript::of(&file, room, place.config.max_file_size);
+        let part = FileWriteFragment::of(&file, room, place.config.max_file_size);
         if group.is_full_with(&file, part.as_ref(), room) {
             answers.extend(std::mem::take(&mut group).send(place, cx).await);
         }
@@ -49,9 +49,9 @@ async fn alone<E: RemoteExec>(place: &Arc<RemotePlace<E>>, cx: &OpContext, file:
 }
 
 /// The part of a script that writes one file.
-struct WriteScript(String);
+struct FileWriteFragment(String);
 
-impl WriteScript {
+impl FileWriteFragment {
     /// Returns the part for `file`, if that is small enough for a script with others.
     fn of(file: &UploadRequest, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
@@ -78,12 +78,12 @@ impl UploadBatch {
     /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
     /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
     /// replace a later one.
-    fn is_full_with(&self, file: &UploadRequest, part: Option<&WriteScript>, room: usize) -> bool {
+    fn is_full_with(&self, file: &UploadRequest, part: Option<&FileWriteFragment>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: UploadRequest, part: WriteScript) {
+    fn add(&mut self, file: UploadRequest, part: FileWriteFragment) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);

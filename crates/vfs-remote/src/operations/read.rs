@@ -13,7 +13,7 @@ use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::remote_place::{ATTEMPTS, CachedLineIndex, RemotePlace, backoff};
 use crate::script::PathResolution;
 use crate::script::entry_metadata::EntryMetadata;
-use crate::script::probe::PlaceFeatures;
+use crate::script::place_features::PlaceFeatures;
 
 /// Unit of reads, in bytes.
 const BLOCK: u64 = 64 << 10;

@@ -13,7 +13,7 @@ use vfs_core::{OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
-use crate::script::probe::PlaceFeatures;
+use crate::script::place_features::PlaceFeatures;
 use crate::script::{Script, printable, quoted};
 
 /// Maximum size of one part, which is buffered in memory, in bytes.

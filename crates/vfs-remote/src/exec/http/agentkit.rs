@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi};
-use super::json::{EncodedOutputs, broken, completed};
+use super::json_api::{EncodedOutputs, broken, completed};
+use super::run_code_api::{ApiRequest, RunCodeApi};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api::{RunCodeApi, Sign};
+use super::run_code_api::{RunCodeApi, Sign};
 use super::secret::Secret;
 
 /// Configuration of an [`HttpRun`](super::HttpRun): the service, its credentials, timeouts and retries.

@@ -13,9 +13,9 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use url::{Host, Url};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi, UnsignedRequest};
 use super::config::HttpRunConfig;
-use super::volcengine::{percent_encoded, sha256};
+use super::run_code_api::{ApiRequest, RunCodeApi, UnsignedRequest};
+use super::volcengine_signature::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
 
 /// Maximum number of bytes that are read of an error response.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
+use super::run_code_api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 use super::secret::Secret;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
 
