@@ -148,7 +148,7 @@ impl ContentPrefetcher {
     }
 }
 
-/// The batch that one worker fetches. Dropping the guard, also after an error, wakes the workers that wait for its files.
+/// The batch that one worker fetches. Dropping it, also after an error, wakes the workers that wait for its files.
 struct PrefetchBatchGuard<'a> {
     contents: &'a ContentPrefetcher,
     batch_paths: &'a [VfsPath],
