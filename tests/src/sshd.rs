@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use vfs_remote::{HostKeys, Ssh, SshConfig};
+use vfs_remote::{HostKeyPolicy, Ssh, SshConfig};
 
 use crate::programs::{found, missing_of};
 
@@ -74,7 +74,7 @@ impl Sshd {
             .port(self.port)
             .identity_file(self.directory.join("user"))
             .config_file("none")
-            .host_keys(HostKeys::Known)
+            .host_keys(HostKeyPolicy::Known)
             .connect_timeout(HANG_TIMEOUT)
             .option("UserKnownHostsFile", format!("\"{known_hosts}\""))
             .option("GlobalKnownHostsFile", "none");

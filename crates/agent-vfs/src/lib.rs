@@ -250,7 +250,7 @@ pub mod sandbox {
         #[doc(no_inline)]
         pub use vfs_remote::http::*;
         #[doc(no_inline)]
-        pub use vfs_remote::{ContainerExec, ContainerExecConfig, HostKeys, Ssh, SshConfig};
+        pub use vfs_remote::{ContainerExec, ContainerExecConfig, HostKeyPolicy, Ssh, SshConfig};
     }
 }
 

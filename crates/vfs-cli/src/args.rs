@@ -2,7 +2,7 @@
 
 mod batch;
 mod execution;
-mod integer;
+mod integer_parser;
 mod namespace;
 mod store;
 
@@ -17,10 +17,10 @@ use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::batch::BatchArgs;
 pub(crate) use self::execution::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
-use self::integer::integer_in;
+use self::integer_parser::integer_in;
 pub(crate) use self::namespace::{
-    ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs,
-    JsonArgs, LogArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
+    CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs, LogArgs,
+    MountsArgs, OverlayArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
 pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 
@@ -138,13 +138,13 @@ pub(crate) enum Command {
     #[command(after_help = namespace::WATCH_EXAMPLES)]
     Watch(WatchArgs),
     /// List the mounts
-    Mounts(JsonArgs),
+    Mounts(MountsArgs),
     /// Show the changes of the overlays as a unified diff
     #[command(after_help = namespace::OVERLAY_EXAMPLES)]
     Diff(DiffArgs),
     /// Apply the changes of the overlays to the files below
     #[command(after_help = namespace::COMMIT_STATUS)]
-    Commit(ChangesArgs),
+    Commit(OverlayArgs),
     /// Discard the changes of the overlays, or of some paths
     #[command(after_help = namespace::DISCARD_EXAMPLES)]
     Discard(DiscardArgs),
@@ -180,6 +180,7 @@ pub(crate) enum Command {
     },
 }
 
+/// Arguments of `vfs ls`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
     /// Print the size in bytes and the modification time before each path
@@ -192,6 +193,7 @@ pub(crate) struct LsArgs {
     pub(crate) path: Option<String>,
 }
 
+/// Arguments of `vfs stat`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StatArgs {
     /// Print one line of JSON
@@ -201,6 +203,7 @@ pub(crate) struct StatArgs {
     pub(crate) path: String,
 }
 
+/// Arguments of `vfs read`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReadArgs {
     /// Print line numbers, as an agent sees them, for at most 16 MiB
@@ -216,6 +219,7 @@ pub(crate) struct ReadArgs {
     pub(crate) path: String,
 }
 
+/// Arguments of `vfs write`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WriteArgs {
     /// How to treat an existing file: create (refuse), overwrite, append, if-version=V (replace only version V)
@@ -228,6 +232,7 @@ pub(crate) struct WriteArgs {
     pub(crate) path: String,
 }
 
+/// Arguments of `vfs edit`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct EditArgs {
     /// Replace all occurrences
@@ -249,6 +254,7 @@ pub(crate) struct EditArgs {
     pub(crate) path: String,
 }
 
+/// Arguments of `vfs rm`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RmArgs {
     /// Remove a directory with everything below it
@@ -258,6 +264,7 @@ pub(crate) struct RmArgs {
     pub(crate) path: String,
 }
 
+/// Arguments of `vfs mv` and `vfs cp`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TransferArgs {
     /// Replace an existing target
@@ -271,7 +278,7 @@ pub(crate) struct TransferArgs {
 
 /// Options that include files that a search skips by default.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Visibility {
+pub(crate) struct SearchVisibility {
     /// Include dotfiles: all, or with =spelled those whose dot is part of the pattern, also in hidden directories if the pattern
     /// has no '/'
     #[arg(
@@ -290,16 +297,17 @@ pub(crate) struct Visibility {
     no_ignore: bool,
 }
 
-impl Visibility {
+impl SearchVisibility {
     pub(crate) fn ignore(&self) -> IgnoreMode {
         if self.no_ignore { IgnoreMode::Disregard } else { IgnoreMode::Apply }
     }
 }
 
+/// Arguments of `vfs glob`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GlobArgs {
     #[command(flatten)]
-    pub(crate) visibility: Visibility,
+    pub(crate) visibility: SearchVisibility,
     /// The pattern: without '/' it matches names, with '/' paths below PATH
     pub(crate) pattern: String,
     /// The directory to search [default: the root]
@@ -309,6 +317,7 @@ pub(crate) struct GlobArgs {
     pub(crate) rest: Vec<String>,
 }
 
+/// Arguments of `vfs grep`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GrepArgs {
     /// Treat the pattern as a regular expression
@@ -362,7 +371,7 @@ pub(crate) struct GrepArgs {
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = integer_in(0..=u64::MAX))]
     pub(crate) max_count: Option<u64>,
     #[command(flatten)]
-    pub(crate) visibility: Visibility,
+    pub(crate) visibility: SearchVisibility,
     /// Print one JSON event per line
     #[arg(long)]
     pub(crate) json: bool,

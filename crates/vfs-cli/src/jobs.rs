@@ -4,12 +4,12 @@
 //! monitor is alive if it accepts connections at the socket; a connection can also request the job to stop.
 
 mod job_directory;
-mod launcher;
-mod monitor;
+mod job_monitor;
+mod job_registry;
+mod monitor_launcher;
 mod output_log;
-mod registry;
 
 pub(crate) use self::job_directory::unknown_job;
-pub(crate) use self::launcher::{arguments, start};
-pub(crate) use self::monitor::run_monitored;
-pub(crate) use self::registry::{JobEntry, JobRegistry, JobState};
+pub(crate) use self::job_monitor::run_monitored;
+pub(crate) use self::job_registry::{JobEntry, JobRegistry, JobState};
+pub(crate) use self::monitor_launcher::{arguments, start};

@@ -8,14 +8,14 @@ mod commands;
 mod escape;
 mod exit;
 mod jobs;
-mod layer_selection;
-mod output;
+mod layers_at_mount;
+mod match_printer;
 mod path_suggestions;
-mod printer;
-mod progress;
+mod progress_line;
 mod search_hints;
 mod session;
 mod shell_selection;
+mod standard_output;
 mod standard_streams;
 mod store_argument;
 

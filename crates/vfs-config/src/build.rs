@@ -1,13 +1,13 @@
 //! Construction of a namespace from its parsed configuration.
 
 mod backends;
-mod builder;
 mod file_protection;
-mod journal;
 mod layers;
 mod mount_identity;
 mod mounted_directories;
-mod storage;
+mod move_journal;
+mod namespace_builder;
+mod storage_registry;
 mod store_connections;
 mod store_url;
 
@@ -19,14 +19,14 @@ use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::VfsPath;
 use vfs_layers::BackendSink;
 
-use self::builder::{LayerHandles, NamespaceBuilder};
 use self::file_protection::FileProtection;
-use self::journal::MoveJournal;
 use self::layers::layer_position;
-use self::storage::StorageRegistry;
+use self::move_journal::MoveJournal;
+use self::namespace_builder::{LayerHandles, NamespaceBuilder};
+use self::storage_registry::StorageRegistry;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host;
+use crate::host_files;
 use crate::layer_handle::{LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::LayerTable;
@@ -52,7 +52,7 @@ pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result
     let LayerHandles { overlays, policies, audits, checkpoints, quotas } = builder.handles;
     let mut warnings = builder.directories.warnings;
     warnings.extend(recovery_warnings);
-    warnings.extend(self::journal::audit_recovery(&recovery, &audits).await);
+    warnings.extend(self::move_journal::audit_recovery(&recovery, &audits).await);
     Ok(ConfiguredBackend { backend, composite, overlays, policies, audits, checkpoints, quotas, recovery, warnings })
 }
 
@@ -103,5 +103,5 @@ pub(crate) async fn open_audit_logs(
 }
 
 fn resolve_base(base: &Path) -> Result<PathBuf, ConfigError> {
-    host::real_directory(base).map_err(|error| ConfigError::open_directory("base directory", base, error))
+    host_files::real_directory(base).map_err(|error| ConfigError::open_directory("base directory", base, error))
 }

@@ -8,14 +8,14 @@ use vfs_layers::BackendSink;
 use vfs_policy::Approver;
 
 use crate::build;
-use crate::check;
+use crate::config_text::ConfigText;
+use crate::config_validator;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::ConfigError;
-use crate::host;
+use crate::host_files;
 use crate::layer_handle::LayerHandle;
 use crate::namespace_spec::NamespaceSpec;
 use crate::parse;
-use crate::source::Source;
 
 /// A validated configuration of a namespace: its backends, its mounts and the layers around them.
 ///
@@ -48,7 +48,7 @@ pub struct Config {
 
 impl Config {
     /// Maximum length of a configuration file in bytes, 1 MiB.
-    pub const MAX_LEN: u64 = host::MAX_CONFIG_LEN;
+    pub const MAX_LEN: u64 = host_files::MAX_CONFIG_LEN;
 
     /// Parses and validates `text`.
     ///
@@ -56,7 +56,7 @@ impl Config {
     ///
     /// Returns an error with line and column if `text` is not TOML, if a key is unknown or missing, or if a value is invalid.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::from_source(Source::new(None, text))
+        Self::from_source(ConfigText::new(None, text))
     }
 
     /// Reads, parses and validates the file `path`.
@@ -66,12 +66,12 @@ impl Config {
     /// Returns an error if the file cannot be read, is not UTF-8 or is longer than [`Config::MAX_LEN`], and those of
     /// [`Config::parse`].
     pub async fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::from_source(host::read_source(path.as_ref()).await?)
+        Self::from_source(host_files::read_source(path.as_ref()).await?)
     }
 
-    fn from_source(source: Source) -> Result<Self, ConfigError> {
+    fn from_source(source: ConfigText) -> Result<Self, ConfigError> {
         let tables = parse::parse_config(&source)?;
-        check::check_config(&source, &tables)?;
+        config_validator::check_config(&source, &tables)?;
         Ok(Self { spec: NamespaceSpec { source, tables, approver: None, recovery_observer: None } })
     }
 
@@ -97,7 +97,7 @@ impl Config {
 
     /// Returns the directory of the configuration file, which host paths are relative to by default.
     pub fn directory(&self) -> Option<PathBuf> {
-        self.file().map(host::directory_of)
+        self.file().map(host_files::directory_of)
     }
 
     /// Opens the namespace, with relative host paths below `base`.

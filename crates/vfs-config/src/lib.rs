@@ -22,21 +22,21 @@
 //! editors, and `docs/vfs.example.toml` of the repository shows every layer.
 
 mod build;
-mod check;
 mod config;
+mod config_text;
+mod config_validator;
 mod configured_backend;
 mod error;
-mod host;
+mod host_files;
 mod layer_handle;
 mod layer_operations;
 mod namespace_spec;
 mod parse;
 mod redaction;
 mod schema;
-mod source;
+mod setting_values;
 pub mod suggest;
 mod tables;
-mod values;
 
 pub use config::{Config, open};
 pub use configured_backend::ConfiguredBackend;

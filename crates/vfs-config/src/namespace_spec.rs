@@ -5,14 +5,14 @@ use std::sync::Arc;
 use vfs_composite::RecoveryObserver;
 use vfs_policy::Approver;
 
-use crate::source::Source;
-use crate::tables::FileTable;
+use crate::config_text::ConfigText;
+use crate::tables::ConfigFileTable;
 
 /// Everything that is needed to build a namespace, apart from the base directory.
 #[derive(Debug, Clone)]
 pub(crate) struct NamespaceSpec {
-    pub(crate) source: Source,
-    pub(crate) tables: FileTable,
+    pub(crate) source: ConfigText,
+    pub(crate) tables: ConfigFileTable,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) recovery_observer: Option<Arc<dyn RecoveryObserver>>,
 }

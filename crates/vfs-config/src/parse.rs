@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 use crate::suggest::{self, similar};
-use crate::tables::{FileTable, RulesTable};
+use crate::tables::{ConfigFileTable, RulesTable};
 
 /// Parses a configuration file.
-pub(crate) fn parse_config(source: &Source) -> Result<FileTable, ConfigError> {
+pub(crate) fn parse_config(source: &ConfigText) -> Result<ConfigFileTable, ConfigError> {
     let mut document = document(source)?;
     let table = document.get_mut();
     // Values of another form are left to `decode`, which refuses them.
@@ -31,20 +31,20 @@ pub(crate) fn parse_config(source: &Source) -> Result<FileTable, ConfigError> {
 }
 
 /// Parses a rules file.
-pub(crate) fn parse_rules(source: &Source) -> Result<RulesTable, ConfigError> {
+pub(crate) fn parse_rules(source: &ConfigText) -> Result<RulesTable, ConfigError> {
     decode(source, document(source)?)
 }
 
-fn document(source: &Source) -> Result<Spanned<DeTable<'_>>, ConfigError> {
+fn document(source: &ConfigText) -> Result<Spanned<DeTable<'_>>, ConfigError> {
     DeTable::parse(source.text()).map_err(|error| parse_error(source, ConfigErrorKind::Syntax, &error))
 }
 
-fn decode<T: DeserializeOwned>(source: &Source, document: Spanned<DeTable<'_>>) -> Result<T, ConfigError> {
+fn decode<T: DeserializeOwned>(source: &ConfigText, document: Spanned<DeTable<'_>>) -> Result<T, ConfigError> {
     T::deserialize(Deserializer::from(document)).map_err(|error| parse_error(source, ConfigErrorKind::Invalid, &error))
 }
 
 /// Moves the keys of the backend of `mount` into a table of their own: `{ backend = { type = { .. } }, .. }`.
-fn tag_backend(source: &Source, mount: &mut Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+fn tag_backend(source: &ConfigText, mount: &mut Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
     let span = mount.span();
     let DeValue::Table(table) = mount.get_mut() else { return Ok(()) };
     tag_layers(source, table)?;
@@ -61,7 +61,7 @@ fn tag_backend(source: &Source, mount: &mut Spanned<DeValue<'_>>) -> Result<(), 
 }
 
 /// Rewrites all `layers` of `table` to the form `{ type = { .. } }`.
-fn tag_layers(source: &Source, table: &mut DeTable<'_>) -> Result<(), ConfigError> {
+fn tag_layers(source: &ConfigText, table: &mut DeTable<'_>) -> Result<(), ConfigError> {
     let Some(DeValue::Array(layers)) = table.get_mut("layers").map(Spanned::get_mut) else { return Ok(()) };
     for layer in layers.iter_mut() {
         let span = layer.span();
@@ -74,7 +74,7 @@ fn tag_layers(source: &Source, table: &mut DeTable<'_>) -> Result<(), ConfigErro
 }
 
 /// Converts an error of the parser. For an unknown key or value it names the most similar one that is possible, or all of them.
-fn parse_error(source: &Source, kind: ConfigErrorKind, error: &toml::de::Error) -> ConfigError {
+fn parse_error(source: &ConfigText, kind: ConfigErrorKind, error: &toml::de::Error) -> ConfigError {
     let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
     let span = error.span().unwrap_or_default();
     let extra_keys = match source.key(&span) {
@@ -103,7 +103,7 @@ fn rewritten_keys(key: &str) -> &'static [&'static str] {
 
 /// Removes the key `type` from `table` and returns the form `{ type = { .. } }`.
 fn tag_by_type<'a>(
-    source: &Source,
+    source: &ConfigText,
     mut table: DeTable<'a>,
     span: Range<usize>,
     examples: &str,

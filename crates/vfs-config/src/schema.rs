@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use serde_json::Value;
 
-use crate::tables::FileTable;
+use crate::tables::ConfigFileTable;
 
 /// Returns the JSON schema (draft 2020-12) of the configuration file, as text that ends with a line break.
 ///
@@ -17,7 +17,7 @@ pub fn schema() -> String {
     let schema = SchemaSettings::draft2020_12()
         .with_transform(without_null)
         .into_generator()
-        .into_root_schema_for::<FileTable>();
+        .into_root_schema_for::<ConfigFileTable>();
     // A schema consists of maps with text keys, so the conversion to JSON cannot fail.
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');

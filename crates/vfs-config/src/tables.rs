@@ -12,7 +12,7 @@ use serde::de::{Deserializer, IntoDeserializer as _, Visitor};
 use toml::Spanned;
 use vfs_core::VfsPath;
 
-use crate::values::HostPath;
+use crate::setting_values::HostPath;
 
 pub(crate) use self::backends::{BackendTable, LocalTable, MemoryTable, StoreBackendTable};
 pub(crate) use self::layers::{
@@ -25,7 +25,7 @@ pub(crate) use self::rules::{RuleTable, RulesTable};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "vfs.toml")]
-pub(crate) struct FileTable {
+pub(crate) struct ConfigFileTable {
     /// The directory of the journal of moves across mounts, from which the next process recovers moves that a crash interrupted;
     /// or false for no journal: files of an interrupted move may then stay at both ends. The directory is created if missing, and
     /// hidden if it is in a mounted directory. Default: `.vfs/moves`, if that is writable.
@@ -64,6 +64,7 @@ enum JournalSchema {
 
 impl<'de> Deserialize<'de> for JournalSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Accepts a directory, or `false`.
         struct JournalVisitor;
 
         impl Visitor<'_> for JournalVisitor {
@@ -116,7 +117,7 @@ pub(crate) struct MountTable {
     pub(crate) layers: Vec<Spanned<LayerTable>>,
 }
 
-impl FileTable {
+impl ConfigFileTable {
     /// Returns the tables of all durable stores.
     pub(crate) fn all_store_backends(&self) -> impl Iterator<Item = &StoreBackendTable> {
         let mounted = self.mounts.iter().map(|mount| &mount.backend);

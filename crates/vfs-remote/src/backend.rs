@@ -20,10 +20,10 @@ use vfs_search::{Pool, SearchScope};
 
 use crate::config::RemoteConfig;
 use crate::exec::RemoteExec;
-use crate::operations::writer::RemoteWriter;
-use crate::operations::{bulk, edit, read, remove, stat, transfer, write};
-use crate::place::Place;
-use crate::tree::listing::Reach;
+use crate::operations::remote_writer::RemoteWriter;
+use crate::operations::{bulk_transfer, edit, read, remove, stat, transfer, write};
+use crate::remote_place::RemotePlace;
+use crate::tree::directory_listing::ListingDepth;
 use crate::tree::{RemoteTree, everything};
 
 /// The files and the shell of a place that runs a POSIX shell: a container, a machine behind SSH, or a cloud sandbox.
@@ -76,7 +76,7 @@ use crate::tree::{RemoteTree, everything};
 /// # }).expect("the example runs");
 /// ```
 pub struct SandboxBackend<E> {
-    pub(crate) place: Arc<Place<E>>,
+    pub(crate) place: Arc<RemotePlace<E>>,
     pool: Pool,
 }
 
@@ -85,7 +85,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
     /// yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
-        Self { place: Arc::new(Place::new(execute, config)), pool }
+        Self { place: Arc::new(RemotePlace::new(execute, config)), pool }
     }
 
     /// Creates a backend as [`new`](Self::new) does, and probes the place and the features of its tools.
@@ -109,35 +109,35 @@ impl<E: RemoteExec> SandboxBackend<E> {
         &self.place.config
     }
 
-    async fn tree(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Arc<RemoteTree<E>>> {
-        RemoteTree::new(&self.place, cx, path, reach).await.map(Arc::new)
+    async fn tree(&self, cx: &OpContext, path: &VfsPath, max_depth: ListingDepth) -> Result<Arc<RemoteTree<E>>> {
+        RemoteTree::new(&self.place, cx, path, max_depth).await.map(Arc::new)
     }
 }
 
 /// Returns how far the directories below `path` are listed in advance: completely if the search may enter any
 /// directory, else one level.
-fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
+fn listing_depth(scope: &SearchScope, path: &VfsPath, all: ListingDepth) -> ListingDepth {
     // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
-    if goes_anywhere { all } else { Reach::Level }
+    if goes_anywhere { all } else { ListingDepth::Level }
 }
 
-fn reach_of_glob(req: &GlobRequest) -> Reach {
+fn depth_of_glob(req: &GlobRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
-    SearchScope::of_glob(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
+    SearchScope::of_glob(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
-fn reach_of_grep(req: &GrepRequest) -> Reach {
+fn depth_of_grep(req: &GrepRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
     // The search reports an error of the request.
-    SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
+    SearchScope::of_grep(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
-fn reach_of_ls(req: &LsRequest) -> Reach {
+fn depth_of_ls(req: &LsRequest) -> ListingDepth {
     match req.depth() {
-        Some(0 | 1) => Reach::Level,
+        Some(0 | 1) => ListingDepth::Level,
         // One level more, so that entries below the limit are counted as skipped.
-        Some(levels) => Reach::Levels(levels.saturating_add(1)),
+        Some(levels) => ListingDepth::Levels(levels.saturating_add(1)),
         None => everything(HiddenNames::Include, IgnoreMode::Disregard),
     }
 }
@@ -181,7 +181,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&child_cx, &path, reach_of_ls(&req)).await?;
+        let tree = self.tree(&child_cx, &path, depth_of_ls(&req)).await?;
         vfs_search::ls_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
@@ -216,14 +216,14 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&child_cx, &path, reach_of_glob(&req)).await?;
+        let tree = self.tree(&child_cx, &path, depth_of_glob(&req)).await?;
         vfs_search::glob_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let (child_cx, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&child_cx, &path, reach_of_grep(&req)).await?;
+        let tree = self.tree(&child_cx, &path, depth_of_grep(&req)).await?;
         vfs_search::grep_on(&self.pool, tree, cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
@@ -231,7 +231,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         let this = self.clone();
         let (child_cx, guard) = cx.cancel_on_drop();
         let events = deferred_stream(async move {
-            let tree = this.tree(&child_cx, &req.path, reach_of_grep(&req)).await?;
+            let tree = this.tree(&child_cx, &req.path, depth_of_grep(&req)).await?;
             Ok(vfs_search::grep_stream_on(&this.pool, tree, cx, req))
         });
         // Dropping the stream stops the scripts that make its tree.
@@ -239,11 +239,11 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
-        bulk::upload(&self.place, cx, files).await
+        bulk_transfer::upload(&self.place, cx, files).await
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        bulk::downloads(&self.place, cx, paths).await
+        bulk_transfer::downloads(&self.place, cx, paths).await
     }
 
     fn as_shell(&self) -> Option<&dyn Shell> {
@@ -269,11 +269,11 @@ impl<E: RemoteExec> MultiModalReader for SandboxBackend<E> {
 #[async_trait]
 impl<E: RemoteExec> TreeProvider for SandboxBackend<E> {
     async fn open_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
-        let reach = match (&req.search, req.purpose) {
-            (Some(search), _) => reach_of_grep(search),
+        let max_depth = match (&req.search, req.purpose) {
+            (Some(search), _) => depth_of_grep(search),
             (None, TreeUse::Grep) => everything(HiddenNames::Skip, IgnoreMode::Apply),
-            (None, _) => Reach::Level,
+            (None, _) => ListingDepth::Level,
         };
-        Ok(self.tree(cx, &req.path, reach).await?)
+        Ok(self.tree(cx, &req.path, max_depth).await?)
     }
 }

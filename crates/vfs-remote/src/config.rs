@@ -135,7 +135,7 @@ impl fmt::Debug for RemoteConfig {
             .field("timeout", timeout)
             .field("lock_timeout", lock_timeout)
             .field("concurrency", concurrency)
-            .field("env", &Names(env))
+            .field("env", &RedactedValues(env))
             .field("command_timeout", command_timeout)
             .field("max_output_bytes", &self.max_output_bytes)
             .field("search_pool", &self.search_pool)
@@ -144,9 +144,9 @@ impl fmt::Debug for RemoteConfig {
 }
 
 /// The names of environment variables, without their values, which may be secrets.
-pub(crate) struct Names<'a>(pub(crate) &'a [(String, String)]);
+pub(crate) struct RedactedValues<'a>(pub(crate) &'a [(String, String)]);
 
-impl fmt::Debug for Names<'_> {
+impl fmt::Debug for RedactedValues<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }

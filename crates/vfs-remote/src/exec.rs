@@ -1,10 +1,10 @@
 //! Transport trait: execution of one POSIX shell script in a place, with its limits.
 
 mod bootstrap;
-mod client;
+mod client_process;
 pub(crate) mod container;
 mod diagnostics;
-mod framed;
+mod frame_decoder;
 #[cfg(feature = "http")]
 pub mod http;
 pub(crate) mod local;
@@ -38,7 +38,7 @@ use vfs_core::output::HeadTailBuffer;
 #[async_trait]
 pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Returns the limits of this transport.
-    fn transport(&self) -> Transport;
+    fn transport(&self) -> TransportLimits;
 
     /// Runs one script to its exit.
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput>;
@@ -47,7 +47,7 @@ pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
 /// Limits of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Transport {
+pub struct TransportLimits {
     /// The maximum size of a script in bytes. Default: 128 KiB less a page, the limit of Linux for one argument.
     pub max_script_bytes: usize,
     /// The maximum size of standard input in bytes; 0 if there is none. Default: no limit.
@@ -56,7 +56,7 @@ pub struct Transport {
     pub max_output_bytes: u64,
 }
 
-impl Default for Transport {
+impl Default for TransportLimits {
     fn default() -> Self {
         Self { max_script_bytes: 128 * 1024 - 4096, max_stdin_bytes: u64::MAX, max_output_bytes: u64::MAX }
     }
@@ -80,7 +80,7 @@ pub struct Invocation {
     pub max_output_bytes: u64,
     /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends
     /// retains the beginning.
-    pub keep: Keep,
+    pub keep: RetainedOutput,
     /// Whether the script contains values that other users of this machine must not see. If possible, a transport then
     /// passes the script to a client program on its standard input, not as an argument. Default: no.
     pub has_secrets: bool,
@@ -89,7 +89,7 @@ pub struct Invocation {
 /// The part of an output over the limit that is retained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Keep {
+pub enum RetainedOutput {
     /// The beginning.
     #[default]
     Beginning,
@@ -106,7 +106,7 @@ impl Invocation {
             stdin: Bytes::new(),
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
-            keep: Keep::default(),
+            keep: RetainedOutput::default(),
             has_secrets: false,
         }
     }
@@ -115,8 +115,8 @@ impl Invocation {
     pub fn keeper(&self) -> HeadTailBuffer {
         let max = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
-            Keep::Beginning => HeadTailBuffer::head_only(max),
-            Keep::Ends => HeadTailBuffer::new(max),
+            RetainedOutput::Beginning => HeadTailBuffer::head_only(max),
+            RetainedOutput::Ends => HeadTailBuffer::new(max),
         }
     }
 }

@@ -24,7 +24,7 @@ mod backend;
 mod config;
 mod exec;
 mod operations;
-mod place;
+mod remote_place;
 mod script;
 mod tree;
 
@@ -34,5 +34,5 @@ pub use exec::container::{ContainerExec, ContainerExecConfig};
 #[cfg(feature = "http")]
 pub use exec::http;
 pub use exec::local::LocalProcess;
-pub use exec::ssh::{HostKeys, Ssh, SshConfig};
-pub use exec::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput, Transport};
+pub use exec::ssh::{HostKeyPolicy, Ssh, SshConfig};
+pub use exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};

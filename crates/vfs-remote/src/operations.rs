@@ -1,12 +1,12 @@
 //! Operations of the backend: construction of scripts, and interpretation of their replies.
 
-pub(crate) mod bulk;
+pub(crate) mod bulk_transfer;
 pub(crate) mod edit;
 pub(crate) mod read;
+pub(crate) mod remote_writer;
 pub(crate) mod remove;
 mod shell;
-pub(crate) mod staged;
+pub(crate) mod staged_content;
 pub(crate) mod stat;
 pub(crate) mod transfer;
 pub(crate) mod write;
-pub(crate) mod writer;

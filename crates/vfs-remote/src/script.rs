@@ -1,11 +1,11 @@
 //! Script builder: quoting, binary-safe encoding, and the random marker that frames a reply.
 
+pub(crate) mod entry_metadata;
 pub(crate) mod error;
-pub(crate) mod facts;
 pub(crate) mod functions;
-pub(crate) mod output;
-pub(crate) mod probe;
+pub(crate) mod place_features;
 pub(crate) mod reply;
+pub(crate) mod truncated_output;
 
 use std::any::Any;
 use std::fmt::Write as _;
@@ -17,9 +17,9 @@ use vfs_core::VfsPath;
 
 /// Random prefix of every field of one response, so that no file contains it and no login shell prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marker(String);
+pub(crate) struct ReplyMarker(String);
 
-impl Marker {
+impl ReplyMarker {
     /// Creates a marker that was never used before.
     pub(crate) fn random() -> Self {
         Self(format!("vfs:{}:", Uuid::new_v4().simple()))
@@ -40,7 +40,7 @@ impl Marker {
 /// A script under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    pub(crate) marker: Marker,
+    pub(crate) marker: ReplyMarker,
     pub(crate) text: String,
     /// Number of bytes at the beginning of the text that other scripts share.
     pub(crate) beginning: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Script {
 impl Script {
     /// Creates a script with the functions `functions`, for the root directory `root`.
     pub(crate) fn new(root: &str, functions: &str) -> Self {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let mut text = String::with_capacity(functions::BEGIN.len() + functions.len() + 1024);
         text.push_str(functions::BEGIN);
         text.push_str(functions);
@@ -73,7 +73,7 @@ impl Script {
     }
 
     /// Appends the walk to the entry at `path`.
-    pub(crate) fn walk(&mut self, how: Walk, path: &VfsPath) -> &mut Self {
+    pub(crate) fn walk(&mut self, how: PathResolution, path: &VfsPath) -> &mut Self {
         self.text.push_str("walk ");
         self.text.push_str(how.word());
         for name in path.components() {
@@ -93,7 +93,7 @@ impl Script {
 
 /// The way in which a path is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) enum PathResolution {
     /// A link at the end of the path is followed.
     Followed,
     /// A link at the end of the path is the result itself.
@@ -106,14 +106,14 @@ pub(crate) enum Walk {
     Wherever,
 }
 
-impl Walk {
+impl PathResolution {
     fn word(self) -> &'static str {
         match self {
-            Walk::Followed => "f",
-            Walk::Entry => "e",
-            Walk::MakingFollowed => "mf",
-            Walk::MakingEntry => "me",
-            Walk::Wherever => "x",
+            PathResolution::Followed => "f",
+            PathResolution::Entry => "e",
+            PathResolution::MakingFollowed => "mf",
+            PathResolution::MakingEntry => "me",
+            PathResolution::Wherever => "x",
         }
     }
 }

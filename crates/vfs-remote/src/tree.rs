@@ -1,7 +1,7 @@
 //! `Tree` of a place, for searches, over batched listings and contents.
 
-pub(crate) mod contents;
-pub(crate) mod listing;
+pub(crate) mod content_prefetcher;
+pub(crate) mod directory_listing;
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -16,24 +16,24 @@ use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, Vfs
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
 use crate::operations::stat::{self, facts};
-use crate::place::Place;
-use crate::script::Walk;
-use crate::script::facts::{Facts, special_file};
+use crate::remote_place::RemotePlace;
+use crate::script::PathResolution;
+use crate::script::entry_metadata::{EntryMetadata, special_file};
 use crate::script::reply::Reply;
-use crate::tree::contents::{Contents, LARGE};
-use crate::tree::listing::{Directories, Directory, Hidden, Reach, SearchStart};
+use crate::tree::content_prefetcher::{ContentPrefetcher, LARGE};
+use crate::tree::directory_listing::{DirectoryListing, DirectoryListings, HeavyDirectories, ListingDepth, SearchRoot};
 
 /// The files of the place, for one search.
 ///
 /// Calls wait for the place on the caller's thread, which belongs to a search pool and may block.
 #[derive(Debug)]
 pub(crate) struct RemoteTree<E> {
-    place: Arc<Place<E>>,
+    place: Arc<RemotePlace<E>>,
     cx: OpContext,
     runtime: Handle,
     /// The directories that were listed before the search began.
-    listed_directories: Directories,
-    contents: Contents,
+    listed_directories: DirectoryListings,
+    contents: ContentPrefetcher,
 }
 
 /// A directory, with its entries once it was listed.
@@ -41,17 +41,22 @@ pub(crate) struct RemoteTree<E> {
 struct RemoteDir<E> {
     tree: Arc<RemoteTree<E>>,
     path: VfsPath,
-    listed: OnceLock<Arc<Directory>>,
+    listed: OnceLock<Arc<DirectoryListing>>,
 }
 
 impl<E: RemoteExec> RemoteTree<E> {
-    /// Creates a tree, and lists the directories at and below `path` as far as `reach` goes, in one response. If
+    /// Creates a tree, and lists the directories at and below `path` to the depth `max_depth`, in one response. If
     /// nothing exists at `path`, the search reports that.
-    pub(crate) async fn new(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Self> {
+    pub(crate) async fn new(
+        place: &Arc<RemotePlace<E>>,
+        cx: &OpContext,
+        path: &VfsPath,
+        max_depth: ListingDepth,
+    ) -> Result<Self> {
         stat::refuse_reserved(path)?;
-        let listed_directories = match place.list(cx, path, reach).await {
-            Ok(SearchStart::Directory(listed_directories)) => listed_directories,
-            Ok(SearchStart::File) => HashMap::new(),
+        let listed_directories = match place.list(cx, path, max_depth).await {
+            Ok(SearchRoot::Directory(listed_directories)) => listed_directories,
+            Ok(SearchRoot::File) => HashMap::new(),
             Err(error) => match error.kind() {
                 // If the tree is too large for one response, each directory is listed when the search enters it.
                 ErrorKind::TooLarge | ErrorKind::NotFound | ErrorKind::NotADirectory => HashMap::new(),
@@ -61,7 +66,7 @@ impl<E: RemoteExec> RemoteTree<E> {
         let runtime = Handle::try_current().map_err(|error| {
             Error::new(ErrorKind::Unsupported, "a search in a sandbox needs a tokio runtime").with_source(error)
         })?;
-        let contents = Contents::of(&listed_directories);
+        let contents = ContentPrefetcher::of(&listed_directories);
         Ok(Self { place: Arc::clone(place), cx: cx.clone(), runtime, listed_directories, contents })
     }
 
@@ -70,11 +75,11 @@ impl<E: RemoteExec> RemoteTree<E> {
     }
 
     /// Returns the metadata of the entry at `path`, following links.
-    fn stat_path(&self, path: &VfsPath) -> Result<Facts> {
+    fn stat_path(&self, path: &VfsPath) -> Result<EntryMetadata> {
         stat::refuse_reserved(path)?;
         self.wait(async {
             let mut script = self.place.script(&self.cx, path).await?;
-            script.walk(Walk::Followed, path).push("facts");
+            script.walk(PathResolution::Followed, path).push("facts");
             facts(&self.place.query_reply(&self.cx, path, script).await?, path)
         })
     }
@@ -107,19 +112,19 @@ impl<E: RemoteExec> RemoteDir<E> {
         Arc::new(Self { tree: Arc::clone(tree), path, listed: OnceLock::new() })
     }
 
-    fn facts(&self, name: &str) -> Option<&Facts> {
+    fn facts(&self, name: &str) -> Option<&EntryMetadata> {
         self.listed.get()?.entries.get(name)
     }
 
-    fn directory(&self) -> Result<&Arc<Directory>> {
+    fn directory(&self) -> Result<&Arc<DirectoryListing>> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
         let listed = match self.tree.listed_directories.get(&self.path) {
             Some(listed_directories) => Arc::clone(listed_directories),
             None => {
-                let response = self.tree.wait(self.tree.place.list(&self.tree.cx, &self.path, Reach::Level))?;
-                let SearchStart::Directory(mut listed) = response else {
+                let response = self.tree.wait(self.tree.place.list(&self.tree.cx, &self.path, ListingDepth::Level))?;
+                let SearchRoot::Directory(mut listed) = response else {
                     return Err(Error::of(ErrorKind::NotADirectory));
                 };
                 listed.remove(&self.path).unwrap_or_default()
@@ -129,7 +134,7 @@ impl<E: RemoteExec> RemoteDir<E> {
     }
 
     /// Returns the metadata of the target of the link `name`. The first call reads all links of the directory.
-    fn link_target(&self, name: &str) -> Result<Facts> {
+    fn link_target(&self, name: &str) -> Result<EntryMetadata> {
         let path = self.path.child(name)?;
         let directory = self.directory()?;
         let links = match directory.links.get() {
@@ -142,7 +147,7 @@ impl<E: RemoteExec> RemoteDir<E> {
         links.get(name).cloned().unwrap_or_else(|| self.tree.stat_path(&path))
     }
 
-    async fn read_links(&self, directory: &Directory) -> Result<HashMap<String, Result<Facts>>> {
+    async fn read_links(&self, directory: &DirectoryListing) -> Result<HashMap<String, Result<EntryMetadata>>> {
         let mut targets = HashMap::new();
         let names: Vec<_> = directory.link_names().take(MAX_LINKS).collect();
         for names in names.chunks(LINKS) {
@@ -150,13 +155,13 @@ impl<E: RemoteExec> RemoteDir<E> {
             let mut paths = Vec::with_capacity(names.len());
             for name in names {
                 let path = self.path.child(name)?;
-                script.push("say '#'\n( T=").walk(Walk::Followed, &path).push("facts )");
+                script.push("say '#'\n( T=").walk(PathResolution::Followed, &path).push("facts )");
                 paths.push(path);
             }
             let answer = self.tree.place.query(&self.tree.cx, &self.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
-                let part = crate::place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
+                let part = crate::remote_place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
                 let found = part.done(&path).and_then(|reply| facts(&reply, &path));
                 targets.insert((*name).to_owned(), found);
             }
@@ -219,7 +224,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
             return Ok(content.into());
         }
         let (tree, at) = (Arc::clone(&self.tree), content.len() as u64);
-        Ok(Opened::reader(Rest { tree, path, facts: first.facts, at, block: content }, size))
+        Ok(Opened::reader(RemoteFileReader { tree, path, facts: first.facts, at, block: content }, size))
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {
@@ -231,16 +236,16 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
 const FIRST_BLOCKS: u64 = 16;
 
 /// A large file, read part by part as it is searched.
-struct Rest<E> {
+struct RemoteFileReader<E> {
     tree: Arc<RemoteTree<E>>,
     path: VfsPath,
-    facts: Facts,
+    facts: EntryMetadata,
     /// Offset of the next part.
     at: u64,
     block: Bytes,
 }
 
-impl<E: RemoteExec> Rest<E> {
+impl<E: RemoteExec> RemoteFileReader<E> {
     fn next_block(&mut self) -> Result<Bytes> {
         // If the parts so far are not a whole number of blocks, the last one has ended the file.
         if !self.at.is_multiple_of(1 << 16) {
@@ -257,7 +262,7 @@ impl<E: RemoteExec> Rest<E> {
     }
 }
 
-impl<E: RemoteExec> Read for Rest<E> {
+impl<E: RemoteExec> Read for RemoteFileReader<E> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -271,8 +276,8 @@ impl<E: RemoteExec> Read for Rest<E> {
     }
 }
 
-/// Returns the reach of a search that may enter any directory, with or without hidden ones.
-pub(crate) fn everything(hidden: HiddenNames, ignore: IgnoreMode) -> Reach {
+/// Returns the listing depth of a search that may enter any directory, with or without hidden ones.
+pub(crate) fn everything(hidden: HiddenNames, ignore: IgnoreMode) -> ListingDepth {
     let shows_hidden = hidden != HiddenNames::Skip || ignore == IgnoreMode::Disregard;
-    Reach::All(if shows_hidden { Hidden::Entered } else { Hidden::Left })
+    ListingDepth::All(if shows_hidden { HeavyDirectories::Entered } else { HeavyDirectories::Skipped })
 }

@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::execution::ShellArgs;
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const BATCH_EXAMPLES: &str = "\
 Each line of standard input is one request, each line of standard output one answer:
@@ -55,6 +55,7 @@ a match has 'hint' beside 'ok' if the pattern looks like a regular expression, o
 The answer to an invalid line, or one over 64 MiB, is an error, and the batch continues; blank lines get no answer. \
 The exit status is 0 at the end of the input, even if answers are errors.";
 
+/// Arguments of `vfs batch`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BatchArgs {
     /// Maximum number of concurrent requests; with 1, answers have the order of the requests

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const EXEC_EXAMPLES: &str = "\
 Without --sandbox and --virtual, COMMAND runs on this machine as your user and is not confined by --root: it can read and \
@@ -93,6 +93,7 @@ pub(crate) struct ShellArgs {
     pub(crate) sandbox_args: SandboxArgs,
 }
 
+/// Arguments of `vfs exec`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExecArgs {
     #[command(flatten)]
@@ -140,6 +141,7 @@ pub(crate) struct JobsArgs {
     pub(crate) command: Option<JobsCommand>,
 }
 
+/// Subcommands of `vfs jobs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
     /// Print the output of a job
@@ -165,6 +167,7 @@ pub(crate) enum JobsCommand {
     },
 }
 
+/// Subcommands of `vfs sandbox`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Report what a sandbox on this host enforces

@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::integer::integer_in;
+use super::integer_parser::integer_in;
 
 pub(super) const MOVE_NOTES: &str = "\
 Between mounts of a vfs.toml, files are copied, compared and then deleted. If that is interrupted, the next command with the \
@@ -101,8 +101,9 @@ A short vfs.toml:
 
 Every setting is in docs/vfs.example.toml.";
 
+/// Arguments of `vfs mounts`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct JsonArgs {
+pub(crate) struct MountsArgs {
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -116,6 +117,7 @@ pub(crate) struct MountSelector {
     pub(crate) mount: Option<String>,
 }
 
+/// Arguments of `vfs diff`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DiffArgs {
     /// Print one JSON object per file
@@ -125,8 +127,9 @@ pub(crate) struct DiffArgs {
     pub(crate) path: Option<String>,
 }
 
+/// Arguments of `vfs commit`, and options of `vfs discard`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct ChangesArgs {
+pub(crate) struct OverlayArgs {
     /// Print one JSON object per file
     #[arg(long)]
     pub(crate) json: bool,
@@ -135,15 +138,17 @@ pub(crate) struct ChangesArgs {
     pub(crate) mount: Option<String>,
 }
 
+/// Arguments of `vfs discard`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DiscardArgs {
     #[command(flatten)]
-    pub(crate) of: ChangesArgs,
+    pub(crate) of: OverlayArgs,
     /// Discard only changes at and below these paths, as 'vfs diff' prints them [default: all]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<String>,
 }
 
+/// Arguments of `vfs undo`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UndoArgs {
     #[command(flatten)]
@@ -156,6 +161,7 @@ pub(crate) struct UndoArgs {
     pub(crate) operations: usize,
 }
 
+/// Arguments of `vfs history`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
@@ -168,6 +174,7 @@ pub(crate) struct HistoryArgs {
     pub(crate) limit: Option<usize>,
 }
 
+/// Arguments of `vfs checkpoint`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointArgs {
     #[command(flatten)]
@@ -179,6 +186,7 @@ pub(crate) struct CheckpointArgs {
     pub(crate) label: Option<String>,
 }
 
+/// Arguments of `vfs checkpoints`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointsArgs {
     #[command(flatten)]
@@ -188,6 +196,7 @@ pub(crate) struct CheckpointsArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `vfs restore`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
@@ -196,6 +205,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) id: String,
 }
 
+/// Arguments of `vfs log`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
@@ -222,6 +232,7 @@ fn head(text: &str) -> Result<String, String> {
     Err("expected 64 hexadecimal digits, as 'vfs log --verify' prints them".to_owned())
 }
 
+/// Arguments of `vfs watch`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WatchArgs {
     /// Print one JSON event per line
@@ -234,6 +245,7 @@ pub(crate) struct WatchArgs {
     pub(crate) path: Option<String>,
 }
 
+/// Subcommands of `vfs policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Print which rule decides about an operation, and why
@@ -241,6 +253,7 @@ pub(crate) enum PolicyCommand {
     Explain(ExplainArgs),
 }
 
+/// Arguments of `vfs policy explain`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
     /// Print one JSON object per line
@@ -255,6 +268,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) path: String,
 }
 
+/// Subcommands of `vfs config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Open the whole namespace of a configuration file, and list its mounts

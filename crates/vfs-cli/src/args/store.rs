@@ -31,6 +31,7 @@ pub(crate) enum StoreCommand {
     Backup(StoreBackupArgs),
 }
 
+/// Arguments of `vfs store check` and `vfs store stats`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StoreArgs {
     /// Print JSON
@@ -40,6 +41,7 @@ pub(crate) struct StoreArgs {
     pub(crate) url: Option<String>,
 }
 
+/// Arguments of `vfs store copy`.
 #[derive(Debug, ClapArgs)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct StoreCopyArgs {
@@ -59,6 +61,7 @@ pub(crate) struct StoreCopyArgs {
     pub(crate) to: String,
 }
 
+/// Arguments of `vfs store backup`.
 #[derive(Debug, ClapArgs)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct StoreBackupArgs {

@@ -6,19 +6,19 @@ use vfs_core::{Error, ErrorKind, Version, VfsPath};
 use vfs_versions::{Commit, CommitConflict};
 
 use super::diff::{NO_OVERLAY, print_change};
-use crate::args::ChangesArgs;
+use crate::args::OverlayArgs;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: OverlayArgs) -> Result<Exit, Failure> {
     let mut conflicting_paths = Vec::new();
     let mut files = 0;
     // The outermost overlay first, so that its changes go through the overlays below it.
     for overlay in
-        layer_selection::select(&session.configured()?.overlays, args.mount.as_deref(), NO_OVERLAY)?.into_iter().rev()
+        layers_at_mount::find(&session.configured()?.overlays, args.mount.as_deref(), NO_OVERLAY)?.into_iter().rev()
     {
         match overlay.commit(&session.cx).await? {
             Commit::Applied(changes) => {
@@ -62,7 +62,7 @@ fn conflict_advice(conflicting_paths: &[VfsPath]) -> String {
     )
 }
 
-fn print_conflict(out: &mut Output, json: bool, conflict: &CommitConflict) -> io::Result<()> {
+fn print_conflict(out: &mut StandardOutput, json: bool, conflict: &CommitConflict) -> io::Result<()> {
     if json {
         return out.json(conflict);
     }

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) fn check(session: &Session, out: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn check(session: &Session, out: &mut StandardOutput) -> Result<Exit, Failure> {
     let configured = session.configured()?;
     for mount in configured.composite.mounts() {
         writeln!(out, "{} is {}", escape(mount.path.as_str()), escape(&mount.backend))?;
@@ -17,7 +17,7 @@ pub(super) fn check(session: &Session, out: &mut Output) -> Result<Exit, Failure
     Ok(Exit::Success)
 }
 
-pub(super) fn schema(out: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn schema(out: &mut StandardOutput) -> Result<Exit, Failure> {
     out.write_all(vfs_config::schema().as_bytes())?;
     Ok(Exit::Success)
 }

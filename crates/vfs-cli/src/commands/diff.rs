@@ -7,16 +7,16 @@ use vfs_core::snapshots::{ChangeKind, FileChange};
 use crate::args::DiffArgs;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 /// The message if no overlay is configured.
 pub(super) const NO_OVERLAY: &str = "there is no layer of the type 'overlay' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: DiffArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: DiffArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
-    for overlay in layer_selection::select(&session.configured()?.overlays, None, NO_OVERLAY)? {
+    for overlay in layers_at_mount::find(&session.configured()?.overlays, None, NO_OVERLAY)? {
         let changes = overlay.diff(&session.cx).await?.changes;
         for change in changes.iter().filter(|change| change.path.starts_with(&path)) {
             if args.json {
@@ -36,7 +36,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: DiffArgs) -> 
 }
 
 /// Prints the change of a file as one line.
-pub(super) fn print_change(out: &mut Output, change: &FileChange) -> io::Result<()> {
+pub(super) fn print_change(out: &mut StandardOutput, change: &FileChange) -> io::Result<()> {
     writeln!(out, "{:8} {}", kind_name(change), escape(change.path.as_str()))
 }
 

@@ -5,20 +5,20 @@ use std::io::Write;
 use vfs_core::VfsPath;
 
 use super::diff::{NO_OVERLAY, print_change};
-use crate::args::{ChangesArgs, DiscardArgs};
+use crate::args::{DiscardArgs, OverlayArgs};
 use crate::exit::{Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: DiscardArgs) -> Result<Exit, Failure> {
-    let DiscardArgs { of: ChangesArgs { json, mount }, paths } = args;
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: DiscardArgs) -> Result<Exit, Failure> {
+    let DiscardArgs { of: OverlayArgs { json, mount }, paths } = args;
     let mut paths = paths.iter().map(|path| session.path(path)).collect::<Result<Vec<_>, _>>()?;
     if paths.is_empty() {
         paths.push(VfsPath::root());
     }
     let mut files = 0;
-    for overlay in layer_selection::select(&session.configured()?.overlays, mount.as_deref(), NO_OVERLAY)? {
+    for overlay in layers_at_mount::find(&session.configured()?.overlays, mount.as_deref(), NO_OVERLAY)? {
         let changes = overlay.discard_paths(&session.cx, &paths).await?.changes;
         files += changes.len();
         for change in &changes {

@@ -8,8 +8,8 @@ use vfs_core::{Backend, Content, EditRequest, Error, ErrorKind, ReadRequest, Vfs
 use crate::args::EditArgs;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 /// Maximum number of lines that an error shows.
 const MAX_LINES: usize = 10;
@@ -17,7 +17,7 @@ const MAX_LINES: usize = 10;
 /// Maximum number of bytes of each shown line.
 const MAX_LINE_BYTES: usize = 200;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: EditArgs) -> Result<Exit, Failure> {
     let mut request = EditRequest::new(session.path(&args.path)?, args.old, args.new);
     if args.all {
         request = request.replace_all();

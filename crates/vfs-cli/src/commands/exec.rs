@@ -12,9 +12,9 @@ use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteR
 use crate::args::ExecArgs;
 use crate::exit::{self, Exit, Failure};
 use crate::jobs;
-use crate::output::Output;
 use crate::session::Session;
 use crate::shell_selection::{ShellKind, no_shell, streaming_shell};
+use crate::standard_output::StandardOutput;
 use crate::standard_streams;
 
 /// The timeout of a background command without `--timeout`, ten years.
@@ -22,7 +22,7 @@ const UNLIMITED_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60)
 
 pub(super) async fn run(
     session: &Session,
-    out: &mut Output,
+    out: &mut StandardOutput,
     args: ExecArgs,
     keep_job: Option<String>,
 ) -> Result<Exit, Failure> {
@@ -97,7 +97,7 @@ impl Serialize for ExecuteOutput<'_> {
 /// Prints the output of a command as it arrives.
 async fn stream(
     session: &Session,
-    out: &mut Output,
+    out: &mut StandardOutput,
     backend: Arc<dyn Backend>,
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {

@@ -6,13 +6,13 @@ use vfs_core::{Backend, Error, ErrorKind, GlobRequest};
 
 use crate::args::GlobArgs;
 use crate::exit::{self, Exit, Failure};
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress_line::ProgressLine;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 const QUOTE_ADVICE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: GlobArgs) -> Result<Exit, Failure> {
     let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     if !args.rest.is_empty() {
         let count = args.rest.len() + 2;
@@ -23,7 +23,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> 
     let mut request = GlobRequest::new(args.pattern).path(session.path_or_root(args.path.as_deref())?);
     request.hidden = args.visibility.hidden;
     request.ignore = args.visibility.ignore();
-    let mut progress = Progress::start();
+    let mut progress = ProgressLine::start();
     let mut search = std::pin::pin!(session.backend.glob(&session.cx, request));
     let result = loop {
         tokio::select! {

@@ -10,23 +10,23 @@ use vfs_core::{
 
 use crate::args::GrepArgs;
 use crate::exit::{self, Exit, Failure};
-use crate::output::Output;
-use crate::printer::{Groups, Printer};
-use crate::progress::Progress;
+use crate::match_printer::{GroupSeparator, MatchPrinter};
+use crate::progress_line::ProgressLine;
 use crate::search_hints;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 /// Maximum number of bytes of a printed line, 16 MiB: lines are printed whole, and memory is bounded.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The output format of events.
 #[derive(Debug)]
-enum Format {
-    Text(Printer),
+enum GrepFormat {
+    Text(MatchPrinter),
     Json,
 }
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: GrepArgs) -> Result<Exit, Failure> {
     let json = args.json;
     let (patterns, path) = patterns(&args)?;
     let literal_hint = patterns
@@ -35,14 +35,15 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
         .filter(|_| !args.invert);
     let request = request(session, args, patterns, path.as_deref())?;
     let mut format = if json {
-        Format::Json
+        GrepFormat::Json
     } else {
-        let groups = if request.before > 0 || request.after > 0 { Groups::Separated } else { Groups::Joined };
-        Format::Text(Printer::new(out.palette, groups))
+        let separator =
+            if request.before > 0 || request.after > 0 { GroupSeparator::Dashes } else { GroupSeparator::None };
+        GrepFormat::Text(MatchPrinter::new(out.palette, separator))
     };
     let path = request.path.clone();
     let mut events = session.backend.grep_stream(session.cx.clone(), request);
-    let mut progress = Progress::start();
+    let mut progress = ProgressLine::start();
     let mut matches = 0;
     let mut has_unreadable_files = false;
     let mut skipped = Skipped::default();
@@ -151,10 +152,10 @@ fn request(
     Ok(request)
 }
 
-fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::Result<()> {
+fn write_event(out: &mut StandardOutput, format: &mut GrepFormat, event: &GrepEvent) -> io::Result<()> {
     match (format, event) {
-        (Format::Json, event) => out.json(event),
-        (Format::Text(printer), GrepEvent::Match(line)) => {
+        (GrepFormat::Json, event) => out.json(event),
+        (GrepFormat::Text(printer), GrepEvent::Match(line)) => {
             if line.cut {
                 exit::print_message(format_args!(
                     "{}:{}: the line is too long and was truncated",
@@ -163,12 +164,12 @@ fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::
             }
             printer.write_match(out, line)
         }
-        (Format::Text(printer), GrepEvent::File(file)) => printer.write_file(out, file),
-        (Format::Text(_), GrepEvent::Problem(problem)) => {
+        (GrepFormat::Text(printer), GrepEvent::File(file)) => printer.write_file(out, file),
+        (GrepFormat::Text(_), GrepEvent::Problem(problem)) => {
             exit::print_problems(std::slice::from_ref(problem));
             Ok(())
         }
-        (Format::Text(_), _) => Ok(()),
+        (GrepFormat::Text(_), _) => Ok(()),
     }
 }
 

@@ -8,16 +8,13 @@ use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::HistoryArgs;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) -> Result<Exit, Failure> {
-    let layer = layer_selection::select_outermost(
-        &session.configured()?.checkpoints,
-        args.of.mount.as_deref(),
-        NO_CHECKPOINTS,
-    )?;
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: HistoryArgs) -> Result<Exit, Failure> {
+    let layer =
+        layers_at_mount::find_outermost(&session.configured()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let history = layer.history(&session.cx).await?;
     for entry in history.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
         if args.json {

@@ -8,9 +8,9 @@ use crate::args::{JobsArgs, JobsCommand};
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::jobs::{self, JobEntry, JobRegistry, JobState};
-use crate::output::Output;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(out: &mut Output, args: JobsArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(out: &mut StandardOutput, args: JobsArgs) -> Result<Exit, Failure> {
     let jobs = JobRegistry::open().await?;
     if args.command.is_none() && jobs.is_none() {
         return Ok(Exit::Success);
@@ -32,7 +32,7 @@ pub(super) async fn run(out: &mut Output, args: JobsArgs) -> Result<Exit, Failur
     Ok(Exit::Success)
 }
 
-fn print_entry(out: &mut Output, entry: &JobEntry) -> io::Result<()> {
+fn print_entry(out: &mut StandardOutput, entry: &JobEntry) -> io::Result<()> {
     let JobEntry { job, state } = entry;
     let started = job.started.to_rfc3339_opts(SecondsFormat::Secs, true);
     let state = match state {

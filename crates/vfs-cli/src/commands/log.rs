@@ -10,15 +10,15 @@ use vfs_layers::{AuditHead, AuditParts, AuditRecord};
 use crate::args::{BackendArgs, LogArgs};
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 const NO_AUDIT: &str = "there is no layer of the type 'audit' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(backend: &BackendArgs, out: &mut Output, args: LogArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(backend: &BackendArgs, out: &mut StandardOutput, args: LogArgs) -> Result<Exit, Failure> {
     let logs = Session::audit_logs(backend).await?;
-    let log = layer_selection::select_outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
+    let log = layers_at_mount::find_outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
     let parts = log.layer.parts().await?;
     if args.verify {
         let verification = verify(parts, args.until.as_deref()).await?;
@@ -27,9 +27,10 @@ pub(super) async fn run(backend: &BackendArgs, out: &mut Output, args: LogArgs) 
     show(out, parts, &args).await
 }
 
-async fn show(out: &mut Output, mut parts: AuditParts, args: &LogArgs) -> Result<Exit, Failure> {
-    let print =
-        |out: &mut Output, record: &AuditRecord| if args.json { out.json(record) } else { print_line(out, record) };
+async fn show(out: &mut StandardOutput, mut parts: AuditParts, args: &LogArgs) -> Result<Exit, Failure> {
+    let print = |out: &mut StandardOutput, record: &AuditRecord| {
+        if args.json { out.json(record) } else { print_line(out, record) }
+    };
     let mut last = VecDeque::new();
     let mut damage = None;
     while let (None, Some(part)) = (&damage, parts.next_part().await?) {
@@ -46,7 +47,7 @@ async fn show(out: &mut Output, mut parts: AuditParts, args: &LogArgs) -> Result
 }
 
 /// The result of the verification of a log.
-enum Verification {
+enum LogVerification {
     /// The hash chain is intact up to this head, and the record with the number `until` has the given hash.
     Intact { head: AuditHead, until: Option<u64> },
     /// The hash chain is broken from this record on.
@@ -54,7 +55,7 @@ enum Verification {
 }
 
 /// Verifies the hash chain file by file, and that a record has the hash `until`.
-async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verification, Error> {
+async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<LogVerification, Error> {
     let mut head = AuditHead::start();
     let mut sequence = until.filter(|until| *until == head.hash).map(|_| head.sequence);
     while let Some(part) = parts.next_part().await? {
@@ -62,10 +63,10 @@ async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verificati
         sequence = sequence.or(record.map(|record| record.sequence));
         head = match head.follow(&part.records) {
             Ok(head) => head,
-            Err(error) => return Ok(Verification::Broken { sequence: error.sequence, fault: error.to_string() }),
+            Err(error) => return Ok(LogVerification::Broken { sequence: error.sequence, fault: error.to_string() }),
         };
         if let Some(damage) = part.damage {
-            return Ok(Verification::Broken { sequence: head.sequence + 1, fault: damage.message().to_owned() });
+            return Ok(LogVerification::Broken { sequence: head.sequence + 1, fault: damage.message().to_owned() });
         }
     }
     if until.is_some() && sequence.is_none() {
@@ -74,14 +75,14 @@ async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<Verificati
              rewritten",
             head.sequence
         );
-        return Ok(Verification::Broken { sequence: head.sequence + 1, fault });
+        return Ok(LogVerification::Broken { sequence: head.sequence + 1, fault });
     }
-    Ok(Verification::Intact { head, until: sequence })
+    Ok(LogVerification::Intact { head, until: sequence })
 }
 
-fn report(out: &mut Output, json: bool, verification: &Verification) -> io::Result<Exit> {
+fn report(out: &mut StandardOutput, json: bool, verification: &LogVerification) -> io::Result<Exit> {
     match verification {
-        Verification::Intact { head, until } => {
+        LogVerification::Intact { head, until } => {
             if json {
                 let mut value = serde_json::json!({ "sequence": head.sequence, "hash": head.hash });
                 if let Some(until) = until {
@@ -97,7 +98,7 @@ fn report(out: &mut Output, json: bool, verification: &Verification) -> io::Resu
             }
             Ok(Exit::Success)
         }
-        Verification::Broken { sequence, fault } => {
+        LogVerification::Broken { sequence, fault } => {
             if json {
                 out.json(&serde_json::json!({ "sequence": sequence, "fault": fault }))?;
             } else {
@@ -108,7 +109,7 @@ fn report(out: &mut Output, json: bool, verification: &Verification) -> io::Resu
     }
 }
 
-fn print_line(out: &mut Output, record: &AuditRecord) -> io::Result<()> {
+fn print_line(out: &mut StandardOutput, record: &AuditRecord) -> io::Result<()> {
     let time = record.time.to_rfc3339_opts(SecondsFormat::Millis, true);
     let actor = escape(record.actor.as_deref().unwrap_or("-"));
     let AuditRecord { sequence, operation, outcome, .. } = record;

@@ -7,10 +7,10 @@ use vfs_core::{Backend, FileInfo, LsRequest};
 
 use crate::args::LsArgs;
 use crate::exit::{self, Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: LsArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: LsArgs) -> Result<Exit, Failure> {
     let mut request = LsRequest::new(session.path_or_root(args.path.as_deref())?);
     if args.recursive {
         request = request.recursive();

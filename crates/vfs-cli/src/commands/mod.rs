@@ -33,14 +33,14 @@ use std::io::Write;
 
 use crate::args::{Args, BackendArgs, Command, ConfigCommand, PolicyCommand, SandboxCommand};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::path_suggestions;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 use crate::store_argument::MissingStore;
 
 /// Runs the command that the arguments select.
 pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
-    let mut out = Output::stdout();
+    let mut out = StandardOutput::stdout();
     let outcome = dispatch(args, &mut out).await;
     // Results before a failure are printed, too. A write error of the output is a failure.
     let flushed = out.flush();
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
+async fn dispatch(args: Args, out: &mut StandardOutput) -> Result<Exit, Failure> {
     let Args { backend, command } = args;
     let command = match command {
         Command::Completions { shell } => return completions::run(out, shell),
@@ -93,7 +93,7 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
 
 async fn run_on_session(
     session: &Session,
-    out: &mut Output,
+    out: &mut StandardOutput,
     command: Command,
     backend: &BackendArgs,
 ) -> Result<Exit, Failure> {

@@ -8,10 +8,10 @@ use vfs_policy::{Explanation, RuleEffect};
 use crate::args::ExplainArgs;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn explain(session: &Session, out: &mut Output, args: ExplainArgs) -> Result<Exit, Failure> {
+pub(super) async fn explain(session: &Session, out: &mut StandardOutput, args: ExplainArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     let mut decisions = decisions(session, &args, &path)?;
     let real = real_path(session, &args.operation, &path).await?;

@@ -10,13 +10,13 @@ use vfs_core::{Backend, Error, ErrorKind, ReadRequest, Result as VfsResult, Trun
 
 use crate::args::ReadArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
 /// Size of a chunk in bytes, 2 MiB. Only one chunk is in memory at a time.
 const CHUNK_SIZE: u64 = 2 << 20;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: ReadArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: ReadArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     if args.numbered {
         return print_numbered(session, out, path, args).await;
@@ -49,7 +49,12 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: ReadArgs) -> 
 }
 
 /// Prints one window with line numbers, as an agent sees it.
-async fn print_numbered(session: &Session, out: &mut Output, path: VfsPath, args: ReadArgs) -> Result<Exit, Failure> {
+async fn print_numbered(
+    session: &Session,
+    out: &mut StandardOutput,
+    path: VfsPath,
+    args: ReadArgs,
+) -> Result<Exit, Failure> {
     let mut request = ReadRequest::new(path).offset(args.offset);
     request.limit = args.limit;
     let window = session.backend.read(&session.cx, request).await?;
@@ -73,7 +78,7 @@ async fn find_line_start(session: &Session, path: &VfsPath, lines: u64) -> VfsRe
 /// Prints the bytes of `request` unchanged. If `version` is given, another version of the file is an error.
 async fn print_bytes(
     session: &Session,
-    out: &mut Output,
+    out: &mut StandardOutput,
     request: ReadRequest,
     version: Option<Version>,
 ) -> Result<(), Failure> {

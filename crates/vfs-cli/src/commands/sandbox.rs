@@ -7,11 +7,11 @@ use vfs_sandbox::OsSandbox;
 
 use crate::args::SandboxArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::shell_selection;
+use crate::standard_output::StandardOutput;
 
 pub(super) async fn check(
-    out: &mut Output,
+    out: &mut StandardOutput,
     root: Option<&Path>,
     args: SandboxArgs,
     json: bool,

@@ -10,12 +10,16 @@ use vfs_store::{ConflictPolicy, CopyOptions, CopyReport, Namespace, SqliteConfig
 use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 use crate::escape::escape;
 use crate::exit::{Exit, Failure, print_problems};
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress_line::ProgressLine;
+use crate::standard_output::StandardOutput;
 use crate::store_argument::{MissingStore, resolve_store_url};
 
 /// Runs `command` on the store from its arguments, or on that of the option `--store`, which is `option`.
-pub(super) async fn run(out: &mut Output, command: StoreCommand, option: Option<&str>) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    out: &mut StandardOutput,
+    command: StoreCommand,
+    option: Option<&str>,
+) -> Result<Exit, Failure> {
     match command {
         StoreCommand::Check(args) => check(out, args, option).await,
         StoreCommand::Stats(args) => stats(out, args, option).await,
@@ -42,7 +46,7 @@ fn select_url<'a>(argument: Option<&'a str>, option: Option<&'a str>) -> Result<
     }
 }
 
-async fn check(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
+async fn check(out: &mut StandardOutput, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let store = open(select_url(args.url.as_deref(), option)?).await?;
     let report = vfs_store::check(&*store).await?;
     if args.json {
@@ -62,7 +66,7 @@ async fn check(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Resul
     Ok(if report.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
-async fn stats(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
+async fn stats(out: &mut StandardOutput, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let store = open(select_url(args.url.as_deref(), option)?).await?;
     let stats = vfs_store::stats(&*store).await?;
     if args.json {
@@ -73,7 +77,7 @@ async fn stats(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Resul
     Ok(Exit::Success)
 }
 
-async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Result<Exit, Failure> {
+async fn copy(out: &mut StandardOutput, args: StoreCopyArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let mut options = CopyOptions::new();
     if args.replace {
         options = options.conflict_policy(ConflictPolicy::Replace);
@@ -88,7 +92,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
         files.store(copied.files + copied.present, Ordering::Relaxed);
         bytes.store(copied.bytes, Ordering::Relaxed);
     };
-    let mut progress = Progress::start();
+    let mut progress = ProgressLine::start();
     let mut copying = Box::pin(vfs_store::copy(&*from, &*to, &options, count));
     let copied = loop {
         tokio::select! {
@@ -111,7 +115,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Re
     Ok(if copied.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
-async fn backup(out: &mut Output, args: StoreBackupArgs, option: Option<&str>) -> Result<Exit, Failure> {
+async fn backup(out: &mut StandardOutput, args: StoreBackupArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let url = resolve_store_url(select_url(args.url.as_deref(), option)?, MissingStore::Refuse).await?;
     if url.scheme() != "sqlite" {
         return Err(Failure::Usage("only a SQLite store can be backed up; use 'vfs store copy' for other stores"));

@@ -7,10 +7,10 @@ use vfs_core::{Backend, CopyRequest, Error, ErrorKind, RenameRequest, StatReques
 use crate::args::TransferArgs;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn rename(session: &Session, out: &mut Output, args: TransferArgs) -> Result<Exit, Failure> {
+pub(super) async fn rename(session: &Session, out: &mut StandardOutput, args: TransferArgs) -> Result<Exit, Failure> {
     let mut request = RenameRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {
         request = request.overwrite();
@@ -24,7 +24,7 @@ pub(super) async fn rename(session: &Session, out: &mut Output, args: TransferAr
     Ok(Exit::Success)
 }
 
-pub(super) async fn copy(session: &Session, out: &mut Output, args: TransferArgs) -> Result<Exit, Failure> {
+pub(super) async fn copy(session: &Session, out: &mut StandardOutput, args: TransferArgs) -> Result<Exit, Failure> {
     let mut request = CopyRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {
         request = request.overwrite();

@@ -6,16 +6,13 @@ use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::UndoArgs;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
-use crate::layer_selection;
-use crate::output::Output;
+use crate::layers_at_mount;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
-    let layer = layer_selection::select_outermost(
-        &session.configured()?.checkpoints,
-        args.of.mount.as_deref(),
-        NO_CHECKPOINTS,
-    )?;
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: UndoArgs) -> Result<Exit, Failure> {
+    let layer =
+        layers_at_mount::find_outermost(&session.configured()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let report = layer.undo(&session.cx, args.operations).await?;
     if args.json {
         out.json(&report)?;

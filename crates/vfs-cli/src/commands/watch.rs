@@ -10,11 +10,11 @@ use vfs_core::{Backend, Error, ErrorKind, StatRequest, VfsPath};
 use crate::args::WatchArgs;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
-use crate::output::Output;
 use crate::path_suggestions;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: WatchArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
     let unsupported = || Error::new(ErrorKind::Unsupported, "this backend has no change feed").with_path(&path);
     let watch = session.backend.as_watch().ok_or_else(unsupported)?;
@@ -58,7 +58,7 @@ fn warn_without_feed(session: &Session, path: &VfsPath) {
     }
 }
 
-fn print_change(out: &mut Output, change: &Change) -> io::Result<()> {
+fn print_change(out: &mut StandardOutput, change: &Change) -> io::Result<()> {
     match change {
         Change::Created { path, .. } => writeln!(out, "created {}", escape(path.as_str())),
         Change::Changed { path, .. } => writeln!(out, "changed {}", escape(path.as_str())),

@@ -8,14 +8,14 @@ use vfs_core::{Backend, Error, ErrorKind, OpenWriterRequest, VfsPath, WriteMode,
 use crate::args::WriteArgs;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::session::Session;
+use crate::standard_output::StandardOutput;
 use crate::standard_streams;
 
 /// Size of a chunk in bytes, 4 MiB.
 const CHUNK_SIZE: u64 = 4 << 20;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     if args.modified_at.is_some() && !session.backend.capabilities(&path).set_times {
         let message = "the time of a file cannot be set here; leave out --modified-at";

@@ -18,7 +18,7 @@ use vfs_local::LocalBackend;
 
 use super::output_log::OutputLog;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::standard_output::StandardOutput;
 
 /// Maximum size of a chunk of output that is read at once, 1 MiB.
 const MAX_CHUNK_SIZE: u64 = 1 << 20;
@@ -118,7 +118,7 @@ impl JobDirectory {
     }
 
     /// Prints the output from offset `next` on, and returns the offset of its end.
-    pub(super) async fn print_output(&self, out: &mut Output, mut next: u64) -> Result<u64, Failure> {
+    pub(super) async fn print_output(&self, out: &mut StandardOutput, mut next: u64) -> Result<u64, Failure> {
         loop {
             let request = ReadRequest::new(self.file("output")?).bytes(next, None).max_bytes(MAX_CHUNK_SIZE);
             let chunk = match self.files.read(&OpContext::new(), request).await {

@@ -7,9 +7,9 @@ use vfs_core::path::PathMapping;
 use vfs_core::{Backend, ErrorKind, Layer as _, VfsPath};
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
-use super::storage::{StorageKind, StorageRegistry};
+use super::storage_registry::{StorageKind, StorageRegistry};
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host;
+use crate::host_files;
 use crate::layer_handle::{LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::LayerTable;
@@ -33,7 +33,7 @@ impl FileProtection {
         files.extend(rules_files.map(|file| base.join(file.get_ref())));
         let mut read_only = Vec::new();
         for file in files {
-            match host::real_names(&file).await {
+            match host_files::real_names(&file).await {
                 Ok(names) => read_only.extend(names),
                 // Reading the rules reports a missing file.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

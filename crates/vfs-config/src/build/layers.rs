@@ -9,10 +9,10 @@ use vfs_layers::{Audit, Cache, ConcurrencyLimit, Quota, QuotaLimits, ReadOnly, R
 use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{Checkpoints, OverlayBackend};
 
-use super::builder::NamespaceBuilder;
-use crate::check;
+use super::namespace_builder::NamespaceBuilder;
+use crate::config_validator;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host;
+use crate::host_files;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::parse;
 use crate::tables::{
@@ -185,10 +185,10 @@ impl NamespaceBuilder<'_> {
             let rules = table.rules.clone().unwrap_or_default();
             let PolicyTable { default, hard_links, not_understood, .. } = *table;
             let inline = RulesTable { default, hard_links, not_understood, rules };
-            return check::compile_rules(&self.spec.source, &inline);
+            return config_validator::compile_rules(&self.spec.source, &inline);
         };
-        let source = host::read_source(&self.base.join(file.get_ref())).await?;
-        check::compile_rules(&source, &parse::parse_rules(&source)?)
+        let source = host_files::read_source(&self.base.join(file.get_ref())).await?;
+        config_validator::compile_rules(&source, &parse::parse_rules(&source)?)
     }
 }
 

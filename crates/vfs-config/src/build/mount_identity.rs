@@ -6,8 +6,8 @@ use toml::Spanned;
 use vfs_composite::MountIdentity;
 use vfs_core::VfsPath;
 
-use super::builder::NamespaceBuilder;
 use super::layers::combined_scope;
+use super::namespace_builder::NamespaceBuilder;
 use super::store_url::{resolve_store_url, store_span};
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::redaction::redact_urls;

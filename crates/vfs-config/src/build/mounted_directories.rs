@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use vfs_core::VfsPath;
 
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 
 /// The host directories of local mounts, and warnings about directories that are inside others.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl MountedDirectories {
     }
 
     /// Adds the host directory `real`, which the setting at `span` of `source` mounts at `path`.
-    pub(super) fn add(&mut self, source: &Source, span: Range<usize>, path: &VfsPath, real: PathBuf) {
+    pub(super) fn add(&mut self, source: &ConfigText, span: Range<usize>, path: &VfsPath, real: PathBuf) {
         for (other, other_real) in &self.mounts {
             if is_reachable_through((path, &real), (other, other_real))
                 || is_reachable_through((other, other_real), (path, &real))

@@ -7,8 +7,8 @@ use vfs_core::Backend;
 use vfs_store::{NamespaceSource, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
 
 use super::store_url::{resolve_store_url, store_span};
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 use crate::tables::StoreBackendTable;
 
 /// The open stores, one for each URL.
@@ -21,7 +21,7 @@ impl StoreConnections {
     /// Opens the store of `table`, unless it is open already, and returns a backend over it.
     pub(super) async fn open_backend(
         &mut self,
-        source: &Source,
+        source: &ConfigText,
         table: &StoreBackendTable,
         base: &Path,
     ) -> Result<Arc<dyn Backend>, ConfigError> {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use vfs_store::StoreUrl;
 
+use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::source::Source;
 use crate::tables::StoreBackendTable;
 
 /// Returns the URL of the store of `table`, with relative paths below `base`.
 pub(super) fn resolve_store_url(
-    source: &Source,
+    source: &ConfigText,
     table: &StoreBackendTable,
     base: &Path,
 ) -> Result<StoreUrl, ConfigError> {

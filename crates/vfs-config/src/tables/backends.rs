@@ -6,7 +6,7 @@ use toml::Spanned;
 use vfs_local::{Confinement, Durability, HardLinks, Mounts, Resolution};
 use vfs_store::StoreUrl;
 
-use crate::values::{HostPath, Size, Time};
+use crate::setting_values::{ByteSize, HostPath, HumanDuration};
 
 /// The backend that holds the files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -39,12 +39,12 @@ pub(crate) struct LocalTable {
     /// How paths are resolved. Default: `automatic`.
     pub(crate) resolution: Option<ResolutionSetting>,
     /// Maximum size of a file that is written, edited, copied or downloaded whole. Default: 256 MiB.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum size of a file that is written in chunks, without holding it in memory. Default: `max_file_size` if that is set,
     /// otherwise no limit but that of the file system.
-    pub(crate) max_streamed_size: Option<Size>,
+    pub(crate) max_streamed_size: Option<ByteSize>,
     /// Maximum time that a change waits for another change of the same file. Default: 10s.
-    pub(crate) lock_timeout: Option<Time>,
+    pub(crate) lock_timeout: Option<HumanDuration>,
 }
 
 /// Files in memory.
@@ -52,9 +52,9 @@ pub(crate) struct LocalTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemoryTable {
     /// Maximum size of a file. Default: 256 MiB.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum total size of all files. Default: no limit.
-    pub(crate) max_total_size: Option<Size>,
+    pub(crate) max_total_size: Option<ByteSize>,
 }
 
 /// A durable store, with its URL in `url`, or in the environment variable `url_env` if the URL contains a secret.
@@ -64,7 +64,7 @@ pub(crate) struct StoreBackendTable {
     /// The URL of the store: `sqlite:memories.db` (relative to the directory of this file, and hidden if that is mounted),
     /// `postgres://user@host/database`, `redis://host/0`, `s3://bucket/prefix`. Parameters after a `?` are specific to the store.
     #[schemars(with = "Option<String>")]
-    pub(crate) url: Option<Spanned<Url>>,
+    pub(crate) url: Option<Spanned<RedactedStoreUrl>>,
     /// The environment variable that contains the URL.
     #[schemars(with = "Option<String>")]
     pub(crate) url_env: Option<Spanned<String>>,
@@ -73,17 +73,17 @@ pub(crate) struct StoreBackendTable {
     #[schemars(with = "Option<String>")]
     pub(crate) namespace: Option<Spanned<String>>,
     /// Maximum size of a file. Default: 256 MiB, or the limit of the store.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum size of a file that is written in chunks, without holding it in memory. Default: `max_file_size` if that is set,
     /// otherwise no limit but that of the store.
-    pub(crate) max_streamed_size: Option<Size>,
+    pub(crate) max_streamed_size: Option<ByteSize>,
 }
 
 /// The URL of a store, whose `Debug` form contains no secret.
 #[derive(Debug, Clone)]
-pub(crate) struct Url(pub(crate) StoreUrl);
+pub(crate) struct RedactedStoreUrl(pub(crate) StoreUrl);
 
-impl<'de> Deserialize<'de> for Url {
+impl<'de> Deserialize<'de> for RedactedStoreUrl {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         StoreUrl::parse(&text).map(Self).map_err(|error| serde::de::Error::custom(error.message()))

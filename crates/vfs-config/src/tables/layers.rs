@@ -10,7 +10,7 @@ use vfs_core::{Operation, VfsPath};
 use vfs_layers::{AuditScope, OnSinkFailure, QuotaLimits};
 
 use super::rules::{EffectSetting, HardLinksSetting, RuleTable};
-use crate::values::{HostPath, Size, Time, TimeLimit};
+use crate::setting_values::{ByteSize, HostPath, HumanDuration, TimeLimit};
 
 /// A layer around files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub(crate) struct AuditTable {
     pub(crate) file: Spanned<HostPath>,
     /// The size at which the log is rotated: `audit.jsonl` is renamed to `audit.jsonl.120` if its last record has the number 120.
     /// Rotated files are never removed. Default: 4 MiB.
-    pub(crate) rotate_at: Option<Size>,
+    pub(crate) rotate_at: Option<ByteSize>,
     /// Which operations are recorded. Default: `all`.
     pub(crate) scope: Option<ScopeSetting>,
     /// The behaviour if a record cannot be written. Default: `refuse`.
@@ -133,9 +133,9 @@ impl From<SinkFailureSetting> for OnSinkFailure {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CacheTable {
     /// Maximum total size of the cached contents.
-    pub(crate) max_bytes: Size,
+    pub(crate) max_bytes: ByteSize,
     /// Maximum size of a cached file. Default: 1 MiB.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
 }
 
 /// Snapshots and an undo log.
@@ -168,7 +168,7 @@ pub(crate) struct OverlayTable {
     #[schemars(with = "Option<HostPath>")]
     pub(crate) store: Option<Spanned<HostPath>>,
     /// Maximum total size of changed files. Default: 256 MiB.
-    pub(crate) budget: Option<Size>,
+    pub(crate) budget: Option<ByteSize>,
 }
 
 /// Access rules, inline or in a file of their own.
@@ -188,7 +188,7 @@ pub(crate) struct PolicyTable {
     #[schemars(with = "Option<Vec<RuleTable>>")]
     pub(crate) rules: Option<Vec<Spanned<RuleTable>>>,
     /// Maximum time to wait for an approval after an `ask` rule. Default: 5m.
-    pub(crate) approval_timeout: Option<Time>,
+    pub(crate) approval_timeout: Option<HumanDuration>,
 }
 
 /// At least one limit. Limits apply to the callers in one process. A process counts the stored files at its first change, so
@@ -198,11 +198,11 @@ pub(crate) struct PolicyTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuotaTable {
     /// Maximum total size of all files. Default: no limit.
-    pub(crate) max_bytes: Option<Size>,
+    pub(crate) max_bytes: Option<ByteSize>,
     /// Maximum number of files. Default: no limit.
     pub(crate) max_files: Option<u64>,
     /// Maximum size of one file. Default: no limit.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum rate of operations. Default: no limit.
     pub(crate) max_operations: Option<RateTable>,
     /// Limits of each actor in one process. Default: no limits.
@@ -214,11 +214,11 @@ pub(crate) struct QuotaTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsTable {
     /// Maximum number of bytes that the actor adds. Default: no limit.
-    pub(crate) max_bytes: Option<Size>,
+    pub(crate) max_bytes: Option<ByteSize>,
     /// Maximum number of files that the actor adds. Default: no limit.
     pub(crate) max_files: Option<u64>,
     /// Maximum size of one file. Default: no limit.
-    pub(crate) max_file_size: Option<Size>,
+    pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum rate of operations. Default: no limit.
     pub(crate) max_operations: Option<RateTable>,
 }
@@ -275,9 +275,9 @@ pub(crate) struct RetryTable {
     /// Maximum number of attempts, the first one included. Default: 4.
     pub(crate) attempts: Option<NonZeroU32>,
     /// Maximum delay before the first retry; it doubles for each further one. Default: 50ms.
-    pub(crate) min_delay: Option<Time>,
+    pub(crate) min_delay: Option<HumanDuration>,
     /// Maximum delay before every retry. Default: 5s.
-    pub(crate) max_delay: Option<Time>,
+    pub(crate) max_delay: Option<HumanDuration>,
 }
 
 /// A directory that is shown as the root.

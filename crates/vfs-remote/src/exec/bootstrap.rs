@@ -37,7 +37,7 @@ const BLOCK: usize = 65_536;
 /// longer script is passed on standard input.
 const MAX_ARGUMENT: usize = 100_000;
 
-/// One run of a script in a place.
+/// The bootstrap of one script: its arguments, its standard input, and the marker of its outputs.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
     /// Random marker that separates the outputs of the script from all else.

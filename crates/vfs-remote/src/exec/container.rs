@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::client::ClientProgram;
+use super::client_process::ClientProgram;
 use super::diagnostics::ClientDiagnostics;
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 
 /// Configuration of a [`ContainerExec`]: the container, and the client of its engine.
 ///
@@ -88,16 +88,16 @@ impl fmt::Debug for ContainerExecConfig {
             .field("container", container)
             .field("program", program)
             .field("user", user)
-            .field("engine_arguments", &WithoutValues(engine_arguments))
-            .field("arguments", &WithoutValues(arguments))
+            .field("engine_arguments", &RedactedArguments(engine_arguments))
+            .field("arguments", &RedactedArguments(arguments))
             .finish()
     }
 }
 
 /// Arguments without the text after the first `=` of each, such as the secret of `--env=TOKEN=SECRET`.
-struct WithoutValues<'a>(&'a [OsString]);
+struct RedactedArguments<'a>(&'a [OsString]);
 
-impl fmt::Debug for WithoutValues<'_> {
+impl fmt::Debug for RedactedArguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.0.iter().map(|argument| {
             let argument = argument.to_string_lossy();
@@ -172,8 +172,8 @@ impl fmt::Display for ContainerExec {
 
 #[async_trait]
 impl RemoteExec for ContainerExec {
-    fn transport(&self) -> Transport {
-        Transport::default()
+    fn transport(&self) -> TransportLimits {
+        TransportLimits::default()
     }
 
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {

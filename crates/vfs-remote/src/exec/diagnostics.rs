@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind};
 const MAX_EXCERPT_BYTES: usize = 240;
 
 /// Converts the diagnostics of a client to an error.
-pub(super) type Classify = fn(&ClientDiagnostics) -> Error;
+pub(super) type ErrorClassifier = fn(&ClientDiagnostics) -> Error;
 
 /// Diagnostics of a client that gave no complete response.
 #[derive(Debug, Clone)]

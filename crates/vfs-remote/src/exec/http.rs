@@ -1,12 +1,12 @@
 //! HTTP transport: a service that runs code, with retries and request signing.
 
 mod agentkit;
-mod api;
-mod client;
 mod config;
-mod json;
+mod http_client;
+mod json_api;
+mod run_code_api;
 mod secret;
-mod volcengine;
+mod volcengine_signature;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 pub use agentkit::Agentkit;
-pub use api::{ApiRequest, RunCodeApi, Sign, Unsigned};
-use client::{Chance, HttpClient};
-pub use config::{HttpRunConfig, Repeat};
-pub use json::{BearerToken, JsonApi};
+pub use config::{HttpRunConfig, ReplayPolicy};
+use http_client::{HttpClient, Retryability};
+pub use json_api::{BearerToken, JsonApi};
+pub use run_code_api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 pub use secret::Secret;
-pub use volcengine::VolcengineSignature;
+pub use volcengine_signature::VolcengineSignature;
 
 /// Wait before the second attempt. The wait doubles before each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -35,7 +35,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// * The [`RunCodeApi`] defines the format of requests and responses, the [`Sign`] how requests are signed.
 /// * Each call is one request. The request is sent again if the script cannot have run: if no connection was made, or
 ///   the service answered 429. After any other failure the effects are unknown, and the request is sent again only with
-///   [`Repeat::Idempotent`]. A `Retry-After` of up to [`longest_wait`](HttpRunConfig::longest_wait) is obeyed.
+///   [`ReplayPolicy::Idempotent`]. A `Retry-After` of up to [`longest_wait`](HttpRunConfig::longest_wait) is obeyed.
 /// * The service receives the script's timeout, and has to end the script. The call waits
 ///   [`patience`](HttpRunConfig::patience) longer for the response.
 /// * A response over [`max_response_bytes`](HttpRunConfig::max_response_bytes) is refused. Redirects are not followed.
@@ -89,7 +89,7 @@ impl fmt::Display for HttpRun {
 
 #[async_trait]
 impl RemoteExec for HttpRun {
-    fn transport(&self) -> Transport {
+    fn transport(&self) -> TransportLimits {
         let mut transport = self.config.api.transport();
         // A response encodes three bytes as four, and contains both outputs.
         transport.max_output_bytes = transport.max_output_bytes.min(self.config.max_response_bytes / 2);
@@ -111,9 +111,9 @@ impl RemoteExec for HttpRun {
                 Err(fault) => fault,
             };
             let may_repeat = match fault.chance {
-                Chance::NotRun => true,
-                Chance::Unknown => self.config.repeat == Repeat::Idempotent && started.elapsed() < time,
-                Chance::Final => false,
+                Retryability::NotRun => true,
+                Retryability::Unknown => self.config.repeat == ReplayPolicy::Idempotent && started.elapsed() < time,
+                Retryability::Final => false,
             };
             let pause = fault.retry_after.unwrap_or(wait);
             if !may_repeat || attempt >= self.config.attempts.max(1) || pause > self.config.longest_wait {

@@ -22,10 +22,10 @@ use tokio::time::{sleep, timeout};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::shell_pool::{ReadyShells, ScriptStart};
+use self::shell_pool::{ScriptStart, ShellPool};
 use self::signals::reset_ignored_signals;
-use crate::config::Names;
-use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, Transport};
+use crate::config::RedactedValues;
+use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
 
 /// Runs scripts by a shell of this machine, or by any command that accepts a script as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
@@ -53,7 +53,7 @@ pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
     /// Shells started in advance; `None` if the command may not pass its standard input to the shell.
-    ready: Option<Arc<ReadyShells<LocalShell>>>,
+    ready: Option<Arc<ShellPool<LocalShell>>>,
 }
 
 impl LocalProcess {
@@ -121,7 +121,7 @@ impl Default for LocalProcess {
 
 impl fmt::Debug for LocalProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalProcess").field("command", &self.command).field("env", &Names(&self.env)).finish()
+        f.debug_struct("LocalProcess").field("command", &self.command).field("env", &RedactedValues(&self.env)).finish()
     }
 }
 
@@ -196,8 +196,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[async_trait]
 impl RemoteExec for LocalProcess {
-    fn transport(&self) -> Transport {
-        Transport::default()
+    fn transport(&self) -> TransportLimits {
+        TransportLimits::default()
     }
 
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {

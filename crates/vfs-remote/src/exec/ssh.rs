@@ -2,7 +2,7 @@
 
 mod config;
 mod error;
-mod master;
+mod master_connection;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,10 +14,10 @@ use tokio::sync::{Mutex, Semaphore};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
-use super::client::ClientProgram;
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, Transport};
-pub use config::{HostKeys, SshConfig};
-use master::Master;
+use super::client_process::ClientProgram;
+use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
+pub use config::{HostKeyPolicy, SshConfig};
+use master_connection::MasterConnection;
 
 /// Runs scripts on a host, with the `ssh` of this system.
 ///
@@ -52,21 +52,22 @@ use master::Master;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Ssh {
-    shared: Arc<Shared>,
+    shared: Arc<SshState>,
 }
 
+/// The connection to a host and its sessions, which clones of an [`Ssh`] share.
 #[derive(Debug)]
-struct Shared {
+struct SshState {
     config: SshConfig,
     sessions: Arc<Semaphore>,
     /// Lock of the connection attempt, so that concurrent callers make one connection.
-    connection: Mutex<ConnectionState>,
+    connection: Mutex<SshConnectionState>,
 }
 
-/// State of the connection.
+/// The open connection to a host, or its last failed attempt.
 #[derive(Debug, Default)]
-struct ConnectionState {
-    master: Option<Arc<Master>>,
+struct SshConnectionState {
+    master: Option<Arc<MasterConnection>>,
     /// The time and error of the last failed attempt, which counts for all callers that waited for it.
     failed: Option<(Instant, Error)>,
 }
@@ -80,11 +81,11 @@ impl Ssh {
     pub fn new(config: SshConfig) -> Result<Self> {
         config.check()?;
         let sessions = Arc::new(Semaphore::new(config.sessions.clamp(1, Semaphore::MAX_PERMITS)));
-        Ok(Self { shared: Arc::new(Shared { config, sessions, connection: Mutex::default() }) })
+        Ok(Self { shared: Arc::new(SshState { config, sessions, connection: Mutex::default() }) })
     }
 
     /// Returns the open connection, or opens a new one.
-    async fn master(&self) -> Result<Arc<Master>> {
+    async fn master(&self) -> Result<Arc<MasterConnection>> {
         let start = Instant::now();
         let mut connection = self.shared.connection.lock().await;
         if let Some(master) = connection.master.as_ref().filter(|master| master.is_alive()) {
@@ -95,7 +96,7 @@ impl Ssh {
         }
         // Remove the directory of the old connection before a new one is created.
         connection.master = None;
-        match Master::connect(&self.shared.config).await {
+        match MasterConnection::connect(&self.shared.config).await {
             Ok(master) => {
                 let master = Arc::new(master);
                 connection.master = Some(Arc::clone(&master));
@@ -108,7 +109,7 @@ impl Ssh {
         }
     }
 
-    fn client(&self, master: &Master, bootstrap: &Bootstrap) -> ClientProgram {
+    fn client(&self, master: &MasterConnection, bootstrap: &Bootstrap) -> ClientProgram {
         let config = &self.shared.config;
         let mut arguments = config.arguments();
         arguments.extend(["-o".into(), "ControlMaster=no".into(), "-S".into(), master.socket()]);
@@ -125,8 +126,8 @@ impl fmt::Display for Ssh {
 
 #[async_trait]
 impl RemoteExec for Ssh {
-    fn transport(&self) -> Transport {
-        Transport::default()
+    fn transport(&self) -> TransportLimits {
+        TransportLimits::default()
     }
 
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {

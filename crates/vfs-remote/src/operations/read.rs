@@ -10,10 +10,10 @@ use vfs_search::run_blocking;
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{ATTEMPTS, FileKnowledge, Place, backoff};
-use crate::script::Walk;
-use crate::script::facts::Facts;
-use crate::script::probe::PlaceFeatures;
+use crate::remote_place::{ATTEMPTS, CachedLineIndex, RemotePlace, backoff};
+use crate::script::PathResolution;
+use crate::script::entry_metadata::EntryMetadata;
+use crate::script::place_features::PlaceFeatures;
 
 /// Unit of reads, in bytes.
 const BLOCK: u64 = 64 << 10;
@@ -33,13 +33,13 @@ pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
 /// A part of a file.
 #[derive(Debug)]
 pub(crate) struct FilePart {
-    pub(crate) facts: Facts,
+    pub(crate) facts: EntryMetadata,
     /// Offset of the part in the file.
     pub(crate) start: u64,
     pub(crate) content: Bytes,
 }
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Returns the maximum number of blocks in one response.
     pub(crate) fn max_blocks(&self) -> u64 {
         (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MAX_BLOCKS)
@@ -50,7 +50,7 @@ impl<E: RemoteExec> Place<E> {
         let mut attempt = 0;
         loop {
             let mut script = self.script_with(cx, path, PlaceFeatures::read_functions).await?;
-            script.walk(Walk::Followed, path);
+            script.walk(PathResolution::Followed, path);
             script.push(&format!("fetch {skip} {count}"));
             let answer = self.query(cx, path, script).await?;
             attempt += 1;
@@ -62,7 +62,8 @@ impl<E: RemoteExec> Place<E> {
             let reply = answer.done(path)?;
             let found = facts(&reply, path)?;
             let content = reply.get(b'c').cloned().ok_or_else(|| unreadable(path))?;
-            let mut entries = reply.all(b'e').skip(1).map(|field| Facts::parse(field, false).map(|(facts, _)| facts));
+            let mut entries =
+                reply.all(b'e').skip(1).map(|field| EntryMetadata::parse(field, false).map(|(facts, _)| facts));
             match entries.next() {
                 Some(again) if again.as_ref() != Some(&found) && !is_last => backoff(cx, path, attempt).await?,
                 Some(again) if again.as_ref() != Some(&found) => return Err(keeps_changing(path)),
@@ -72,7 +73,7 @@ impl<E: RemoteExec> Place<E> {
     }
 
     /// Reads a whole file of at most `max` bytes.
-    pub(crate) async fn whole(&self, cx: &OpContext, path: &VfsPath, max: u64) -> Result<(Facts, Bytes)> {
+    pub(crate) async fn whole(&self, cx: &OpContext, path: &VfsPath, max: u64) -> Result<(EntryMetadata, Bytes)> {
         let too_large =
             || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max} bytes")).with_path(path);
         for attempt in 1..=ATTEMPTS {
@@ -98,7 +99,7 @@ impl<E: RemoteExec> Place<E> {
         &self,
         cx: &OpContext,
         path: &VfsPath,
-        facts: &Facts,
+        facts: &EntryMetadata,
         first: Bytes,
         max: u64,
     ) -> Result<Option<Bytes>> {
@@ -128,7 +129,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
 
 /// Reads the window of `request`: a small file or a range of bytes in one response, and a large file part by part.
 pub(crate) async fn read<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: ReadRequest,
 ) -> Result<ReadResult> {
@@ -162,20 +163,20 @@ fn first_part(request: &ReadRequest, max_blocks: u64) -> (u64, u64) {
 
 /// Reads a window on a thread that may block. Returns `None` if the file changed meanwhile.
 async fn read_large<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: &ReadRequest,
     first: FilePart,
 ) -> Result<Option<ReadResult>> {
     let version = first.facts.version();
-    let FileKnowledge { mut lines, head } = place.lines.take(&version);
+    let CachedLineIndex { mut lines, head } = place.lines.take(&version);
     let runtime = Handle::try_current().map_err(|error| {
         Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read")
             .with_path(&request.path)
             .with_source(error)
     })?;
     let (cx, _guard) = cx.cancel_on_drop();
-    let mut source = Source {
+    let mut source = RemoteFileSource {
         place: Arc::clone(place),
         cx,
         runtime: runtime.clone(),
@@ -190,7 +191,7 @@ async fn read_large<E: RemoteExec>(
     let (request, expected) = (request.clone(), version.clone());
     let work = move || {
         let result = window::read_indexed(&mut source, &mut lines, &request, expected);
-        (result, source.has_changed, FileKnowledge { lines, head: source.head })
+        (result, source.has_changed, CachedLineIndex { lines, head: source.head })
     };
     let (result, has_changed, knowledge) = run_blocking(&runtime, work).await?;
     if has_changed {
@@ -201,8 +202,8 @@ async fn read_large<E: RemoteExec>(
 }
 
 /// A large file, whose parts are fetched from the place as the window needs them.
-struct Source<E> {
-    place: Arc<Place<E>>,
+struct RemoteFileSource<E> {
+    place: Arc<RemotePlace<E>>,
     cx: OpContext,
     runtime: Handle,
     path: VfsPath,
@@ -214,7 +215,7 @@ struct Source<E> {
     has_changed: bool,
 }
 
-impl<E: RemoteExec> Source<E> {
+impl<E: RemoteExec> RemoteFileSource<E> {
     /// Returns the buffered bytes from `offset` on.
     fn buffered(&self, offset: u64) -> &[u8] {
         let skip = offset.checked_sub(self.buffered.start).and_then(|skip| usize::try_from(skip).ok());
@@ -233,7 +234,7 @@ impl<E: RemoteExec> Source<E> {
     }
 }
 
-impl<E: RemoteExec> window::Source for Source<E> {
+impl<E: RemoteExec> window::Source for RemoteFileSource<E> {
     fn size(&self) -> u64 {
         self.size
     }
@@ -264,7 +265,11 @@ impl<E: RemoteExec> window::Source for Source<E> {
 }
 
 /// Downloads a whole file.
-pub(crate) async fn download<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
+pub(crate) async fn download<E: RemoteExec>(
+    place: &RemotePlace<E>,
+    cx: &OpContext,
+    path: VfsPath,
+) -> FileDownloadResponse {
     let whole = async {
         refuse_reserved(&path)?;
         place.whole(cx, &path, place.config.max_file_size).await

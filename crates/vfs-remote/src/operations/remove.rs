@@ -8,14 +8,14 @@ use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result,
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::actual;
-use crate::place::Place;
-use crate::script::facts::stat_format;
+use crate::remote_place::RemotePlace;
+use crate::script::entry_metadata::stat_format;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{Walk, quoted};
+use crate::script::{PathResolution, quoted};
 
 pub(crate) async fn delete<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: DeleteRequest,
 ) -> Result<DeleteResult> {
@@ -35,7 +35,7 @@ pub(crate) async fn delete<E: RemoteExec>(
     let answer = place
         .settle(cx, path, || async {
             let mut script = place.changing(cx, path, functions::REMOVE).await?;
-            script.walk(Walk::Entry, path);
+            script.walk(PathResolution::Entry, path);
             script.push(&format!("remove {how} {}", expected.as_deref().unwrap_or_default()));
             Ok(script)
         })

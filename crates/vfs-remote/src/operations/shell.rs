@@ -10,14 +10,14 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Res
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;
-use crate::exec::{Invocation, Keep, RemoteExec, RemoteExit, RemoteOutput};
-use crate::operations::staged::{PartTransfer, StagedContent};
+use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, RetainedOutput};
+use crate::operations::staged_content::{PartTransfer, StagedContent};
 use crate::operations::stat::refuse_reserved;
-use crate::place::{Place, SCRIPT_ROOM};
+use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
-use crate::script::output::{TruncatedOutput, join};
 use crate::script::reply::Reply;
-use crate::script::{Script, Walk, printable, quoted};
+use crate::script::truncated_output::{TruncatedOutput, join};
+use crate::script::{PathResolution, Script, printable, quoted};
 
 /// Maximum timeout of a command.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -77,7 +77,7 @@ fn check(req: &ExecuteRequest) -> Result<()> {
 }
 
 async fn prepare<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
 ) -> Result<(Invocation, Script, Option<StagedContent<E>>)> {
@@ -98,7 +98,7 @@ async fn prepare<E: RemoteExec>(
         opened = "exec <\"$staged\"\nrm -f \"$staged\"";
         staged = Some(content);
     }
-    script.walk(Walk::Followed, &req.cwd).push(opened).push(BEGIN);
+    script.walk(PathResolution::Followed, &req.cwd).push(opened).push(BEGIN);
     run.push_str(" env -i \"PATH=$PATH\"");
     let always = place.config.env.iter().map(|(name, value)| (name, value));
     for (name, value) in always.chain(&req.env) {
@@ -112,7 +112,7 @@ async fn prepare<E: RemoteExec>(
     }
     let mut invocation = Invocation::new(script.text.clone());
     invocation.stdin = script.stdin.clone();
-    invocation.keep = Keep::Ends;
+    invocation.keep = RetainedOutput::Ends;
     invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
     Ok((invocation, script, staged))
 }

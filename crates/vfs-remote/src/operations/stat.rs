@@ -3,23 +3,27 @@
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
-use crate::place::Place;
-use crate::script::Walk;
-use crate::script::facts::Facts;
+use crate::remote_place::RemotePlace;
+use crate::script::PathResolution;
+use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 
-pub(crate) async fn stat<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
+pub(crate) async fn stat<E: RemoteExec>(place: &RemotePlace<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
-    script.walk(Walk::Followed, &path).push("facts");
+    script.walk(PathResolution::Followed, &path).push("facts");
     let reply = place.query_reply(cx, &path, script).await?;
     facts(&reply, &path)?.info(path)
 }
 
-pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<ResolveResult> {
+pub(crate) async fn resolve<E: RemoteExec>(
+    place: &RemotePlace<E>,
+    cx: &OpContext,
+    path: VfsPath,
+) -> Result<ResolveResult> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
-    script.walk(Walk::Wherever, &path);
+    script.walk(PathResolution::Wherever, &path);
     script.push(r#"[ "$n" = . ] || p=$p/$n"#);
     script.push(r#"say p; printf '%s' "$p""#);
     script.push(r#"[ -z "$u" ] || say u"#);
@@ -35,8 +39,8 @@ pub(crate) async fn resolve<E: RemoteExec>(place: &Place<E>, cx: &OpContext, pat
 }
 
 /// Returns the metadata of the entry at `path` from a reply.
-pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<Facts> {
-    let facts = reply.get(b'e').and_then(|field| Facts::parse(field, false));
+pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<EntryMetadata> {
+    let facts = reply.get(b'e').and_then(|field| EntryMetadata::parse(field, false));
     facts.map(|(facts, _)| facts).ok_or_else(|| unreadable(path))
 }
 

@@ -8,14 +8,14 @@ use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameReque
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};
-use crate::place::{Place, ScriptResponse};
-use crate::script::facts::Facts;
+use crate::remote_place::{RemotePlace, ScriptResponse};
+use crate::script::entry_metadata::EntryMetadata;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{Script, Walk};
+use crate::script::{PathResolution, Script};
 
 pub(crate) async fn rename<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: RenameRequest,
 ) -> Result<RenameResult> {
@@ -25,8 +25,8 @@ pub(crate) async fn rename<E: RemoteExec>(
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
-            script.walk(Walk::Entry, &from).push("origin");
-            script.walk(Walk::MakingEntry, &to).push(&format!("move {}", word(mode)));
+            script.walk(PathResolution::Entry, &from).push("origin");
+            script.walk(PathResolution::MakingEntry, &to).push(&format!("move {}", word(mode)));
             Ok(script)
         })
         .await?;
@@ -35,7 +35,7 @@ pub(crate) async fn rename<E: RemoteExec>(
 }
 
 pub(crate) async fn copy<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: CopyRequest,
 ) -> Result<CopyResult> {
@@ -45,11 +45,11 @@ pub(crate) async fn copy<E: RemoteExec>(
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
-            script.walk(Walk::Followed, &from).push("origin");
+            script.walk(PathResolution::Followed, &from).push("origin");
             // As in a write, a link at the target is written through. A directory never replaces a link.
             let through = if mode == TransferMode::Overwrite { "if [ \"$sk\" = d ]; then" } else { "if :; then" };
-            script.push(through).walk(Walk::MakingEntry, &to);
-            script.push("else").walk(Walk::MakingFollowed, &to).push("fi");
+            script.push(through).walk(PathResolution::MakingEntry, &to);
+            script.push("else").walk(PathResolution::MakingFollowed, &to).push("fi");
             script.push(&format!("copy {}", word(mode)));
             Ok(script)
         })
@@ -66,7 +66,7 @@ fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
     refuse_reserved(to)
 }
 
-async fn begin<E: RemoteExec>(place: &Place<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
+async fn begin<E: RemoteExec>(place: &RemotePlace<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
     place.changing(cx, from, functions::TRANSFER).await
 }
 
@@ -84,11 +84,11 @@ fn has_replaced(reply: &Reply) -> bool {
 /// Returns the number of copied files, and their total size in bytes.
 fn copied(reply: &Reply) -> Option<(u64, u64)> {
     if let Some(field) = reply.get(b'e') {
-        return Some((1, Facts::parse(field, false)?.0.size));
+        return Some((1, EntryMetadata::parse(field, false)?.0.size));
     }
     let (mut files, mut bytes) = (0, 0_u64);
     for field in reply.all(b'r') {
-        let (facts, _) = Facts::parse(field, true)?;
+        let (facts, _) = EntryMetadata::parse(field, true)?;
         match facts.kind {
             ChildKind::Directory => continue,
             // Sizes that the place reports are untrusted, so their sum may overflow.
@@ -126,11 +126,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::script::Marker;
+    use crate::script::ReplyMarker;
 
     #[test]
     fn impossible_sizes_are_refused() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let text = |size: u64| {
             let field = format!("Mr-f 644 0 0 1|1 2 {size} 1.0|1.0|name");
             let text = format!("Mr-f 644 0 0 1|1 3 7 1.0|1.0|other{field}M.M");

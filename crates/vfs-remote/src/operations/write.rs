@@ -6,19 +6,19 @@ use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::staged::{PartTransfer, StagedContent};
+use crate::operations::staged_content::{PartTransfer, StagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::place::{Place, SCRIPT_ROOM, ScriptResponse};
-use crate::script::facts::{Facts, stat_format};
+use crate::remote_place::{RemotePlace, SCRIPT_ROOM, ScriptResponse};
+use crate::script::entry_metadata::{EntryMetadata, stat_format};
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{Script, Walk, printable, quoted};
+use crate::script::{PathResolution, Script, printable, quoted};
 
 /// Maximum size in bytes of a content that is part of the script itself, which saves a process.
 const MAX_INLINE_BYTES: usize = 32 << 10;
 
 pub(crate) async fn write<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     request: WriteRequest,
 ) -> Result<WriteResult> {
@@ -39,25 +39,29 @@ pub(crate) async fn write<E: RemoteExec>(
 
 /// Writes `content` to `path`. Returns whether the file is new, and its metadata.
 pub(crate) async fn put<E: RemoteExec>(
-    place: &Arc<Place<E>>,
+    place: &Arc<RemotePlace<E>>,
     cx: &OpContext,
     path: &VfsPath,
     content: NewContent<'_, E>,
     mode: &WriteMode,
-) -> Result<(bool, Facts)> {
+) -> Result<(bool, EntryMetadata)> {
     let features = place.features().await?;
     let (walk, how) = match mode {
-        WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
+        WriteMode::CreateNew => (PathResolution::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
             let likely = place.recent.get(path).and_then(|file| features.find_tests(&file.version));
-            (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
+            (
+                PathResolution::MakingFollowed,
+                likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")),
+            )
         }
-        WriteMode::Append => {
-            (Walk::MakingFollowed, format!("add {}", place.config.max_file_size.saturating_sub(content.size())))
-        }
+        WriteMode::Append => (
+            PathResolution::MakingFollowed,
+            format!("add {}", place.config.max_file_size.saturating_sub(content.size())),
+        ),
         WriteMode::IfVersion(version) => {
             let tests = features.find_tests(version).unwrap_or_default();
-            (Walk::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
+            (PathResolution::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
         }
         _ => {
             return Err(
@@ -65,7 +69,7 @@ pub(crate) async fn put<E: RemoteExec>(
             );
         }
     };
-    let upload = Upload::of(place, cx, path, &content).await?;
+    let upload = ContentDelivery::of(place, cx, path, &content).await?;
     let answer = place
         .settle(cx, path, || async {
             let mut script = place.changing(cx, path, functions::PUT).await?;
@@ -94,7 +98,7 @@ fn put_done(answer: ScriptResponse, path: &VfsPath, mode: &WriteMode) -> Result<
 
 /// Returns the version that a script found instead of the expected one.
 pub(crate) fn actual(reply: &Reply, path: &VfsPath) -> Result<Version> {
-    let found = reply.get(b'v').and_then(|field| Facts::parse(field, false));
+    let found = reply.get(b'v').and_then(|field| EntryMetadata::parse(field, false));
     found.map(|(facts, _)| facts.version()).ok_or_else(|| unreadable(path))
 }
 
@@ -104,7 +108,9 @@ pub(crate) fn too_large(max: u64) -> Error {
 
 /// New content of a file.
 pub(crate) enum NewContent<'a, E: RemoteExec> {
+    /// In memory of this process.
     Memory(&'a Bytes),
+    /// In a file that is staged in the place.
     Staged(&'a StagedContent<E>),
 }
 
@@ -125,7 +131,7 @@ impl<'a, E: RemoteExec> NewContent<'a, E> {
 }
 
 /// The way in which the write script receives the content.
-enum Upload<'a, E: RemoteExec> {
+enum ContentDelivery<'a, E: RemoteExec> {
     /// In the script, as a word for `printf`.
     Inline(String),
     /// On standard input.
@@ -134,8 +140,13 @@ enum Upload<'a, E: RemoteExec> {
     Staged(StagedContent<E>),
 }
 
-impl<'a, E: RemoteExec> Upload<'a, E> {
-    async fn of(place: &Arc<Place<E>>, cx: &OpContext, path: &VfsPath, content: &NewContent<'a, E>) -> Result<Self> {
+impl<'a, E: RemoteExec> ContentDelivery<'a, E> {
+    async fn of(
+        place: &Arc<RemotePlace<E>>,
+        cx: &OpContext,
+        path: &VfsPath,
+        content: &NewContent<'a, E>,
+    ) -> Result<Self> {
         let content = match *content {
             NewContent::Memory(content) => content,
             NewContent::Staged(staged) => return Ok(Self::Staged(staged.share())),
@@ -179,7 +190,7 @@ impl<'a, E: RemoteExec> Upload<'a, E> {
     }
 }
 
-impl<E: RemoteExec> Place<E> {
+impl<E: RemoteExec> RemotePlace<E> {
     /// Creates a script that can change an entry, with the functions `functions`.
     pub(crate) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
         // A locked entry is polled fifty times a second.

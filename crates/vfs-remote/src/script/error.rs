@@ -7,7 +7,7 @@ use vfs_core::error::PathFault;
 use vfs_core::{Error, ErrorKind, VfsPath};
 
 use crate::exec::RemoteExit;
-use crate::script::facts::special_file;
+use crate::script::entry_metadata::special_file;
 
 /// Error messages of tools, in the words of glibc and of musl, with their kinds.
 const MESSAGES: &[(&str, ErrorKind)] = &[

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use memchr::memmem;
 
-use crate::script::Marker;
+use crate::script::ReplyMarker;
 
 /// The fields of a response, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Reply {
 
 /// The error for a response without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut;
+pub(crate) struct IncompleteReply;
 
 /// The field that ends a response.
 const TRAILER: u8 = b'.';
@@ -24,25 +24,25 @@ const FAILURE: u8 = b'!';
 impl Reply {
     /// Parses the output of a script. Text before the first marker, such as the greeting of a login shell, and text
     /// after the trailer are ignored.
-    pub(crate) fn parse(marker: &Marker, printed: &Bytes) -> Result<Self, Cut> {
+    pub(crate) fn parse(marker: &ReplyMarker, printed: &Bytes) -> Result<Self, IncompleteReply> {
         let marker = marker.as_bytes();
         let mut starts = memmem::find_iter(printed, marker).map(|at| at + marker.len());
-        let mut start = starts.next().ok_or(Cut)?;
+        let mut start = starts.next().ok_or(IncompleteReply)?;
         let mut fields = Vec::new();
         for next in starts {
             let field = printed.slice(start..next - marker.len());
             match field.first() {
                 Some(&TRAILER) if field.len() == 1 => return Ok(Self { fields }),
                 Some(&tag) => fields.push((tag, field.slice(1..))),
-                None => return Err(Cut),
+                None => return Err(IncompleteReply),
             }
             start = next;
         }
-        Err(Cut)
+        Err(IncompleteReply)
     }
 
     /// Parses the complete fields of a response that was cut.
-    pub(crate) fn beginning(marker: &Marker, printed: &Bytes) -> Self {
+    pub(crate) fn beginning(marker: &ReplyMarker, printed: &Bytes) -> Self {
         let marker = marker.as_bytes();
         let starts: Vec<_> = memmem::find_iter(printed, marker).collect();
         let fields = starts.windows(2).filter_map(|ends| {
@@ -83,13 +83,13 @@ impl Reply {
 mod tests {
     use super::*;
 
-    fn printed(marker: &Marker, text: &str) -> Bytes {
+    fn printed(marker: &ReplyMarker, text: &str) -> Bytes {
         text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("it is ASCII")).into()
     }
 
     #[test]
     fn only_complete_responses_are_parsed() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let parse = |text: &str| Reply::parse(&marker, &printed(&marker, text));
         for (text, fields) in [
             ("M.M", &[][..]),
@@ -103,13 +103,13 @@ mod tests {
             assert_eq!(parse(text), Ok(Reply { fields }), "{text}");
         }
         for text in ["", "M", "Me", "MeM", "MeM.", "MeoneM.xM", "Welcome", "MM.M"] {
-            assert_eq!(parse(text), Err(Cut), "{text}");
+            assert_eq!(parse(text), Err(IncompleteReply), "{text}");
         }
     }
 
     #[test]
     fn the_beginning_of_a_response_has_its_complete_fields() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         for (text, whole) in
             [("", 0), ("welcome", 0), ("MeoneMctw", 1), ("MeoneMctwoM", 2), ("xMeoneMctwoM!m", 2), ("MM", 0)]
         {
@@ -121,19 +121,19 @@ mod tests {
 
     #[test]
     fn every_prefix_of_a_reply_is_distinguished_from_the_whole() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let whole = printed(&marker, "banner MeoneMc\0\u{1}bytes vfs:MxM.M");
         assert!(Reply::parse(&marker, &whole).is_ok());
         for end in 0..whole.len() {
-            assert_eq!(Reply::parse(&marker, &whole.slice(..end)), Err(Cut), "{end}");
+            assert_eq!(Reply::parse(&marker, &whole.slice(..end)), Err(IncompleteReply), "{end}");
         }
-        assert_eq!(Reply::parse(&Marker::random(), &whole), Err(Cut), "it is another call's answer");
+        assert_eq!(Reply::parse(&ReplyMarker::random(), &whole), Err(IncompleteReply), "it is another call's answer");
     }
 
     proptest::proptest! {
         #[test]
         fn fields_are_parsed_as_they_were_printed(fields: Vec<(u8, Vec<u8>)>, banner: Vec<u8>, end: Vec<u8>, cut: usize) {
-            let marker = Marker::random();
+            let marker = ReplyMarker::random();
             let mut printed = banner;
             for (tag, field) in &fields {
                 let tag = if *tag == TRAILER { b'x' } else { *tag };
@@ -147,13 +147,13 @@ mod tests {
                 proptest::prop_assert_eq!(&parsed_field[..], &field[..]);
             }
             printed.truncate(cut % whole);
-            proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(Cut));
+            proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(IncompleteReply));
         }
     }
 
     #[test]
     fn parts_begin_at_their_tag() {
-        let marker = Marker::random();
+        let marker = ReplyMarker::random();
         let reply = Reply::parse(&marker, &printed(&marker, "MxM#1MeaM#2M!missingM#3M.M")).expect("it is whole");
         let parts: Vec<_> = reply.parts(b'#').collect();
         assert_eq!(parts.len(), 3);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
-use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, Transport};
+use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
 
 /// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl fmt::Display for FaultInjector {
 
 #[async_trait]
 impl RemoteExec for FaultInjector {
-    fn transport(&self) -> Transport {
+    fn transport(&self) -> TransportLimits {
         self.process.transport()
     }
 

@@ -4,13 +4,13 @@ use std::fmt;
 
 use async_trait::async_trait;
 use vfs_core::Result;
-use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteOutput, Transport};
+use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteOutput, TransportLimits};
 
 /// A local process with enforced limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Narrow {
     process: LocalProcess,
-    transport: Transport,
+    transport: TransportLimits,
 }
 
 impl Narrow {
@@ -48,7 +48,7 @@ impl fmt::Display for Narrow {
 
 #[async_trait]
 impl RemoteExec for Narrow {
-    fn transport(&self) -> Transport {
+    fn transport(&self) -> TransportLimits {
         self.transport
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
-use vfs_remote::http::{Agentkit, BearerToken, HttpRun, HttpRunConfig, JsonApi, Repeat, VolcengineSignature};
-use vfs_remote::{Invocation, Keep, RemoteExec, RemoteExit};
+use vfs_remote::http::{Agentkit, BearerToken, HttpRun, HttpRunConfig, JsonApi, ReplayPolicy, VolcengineSignature};
+use vfs_remote::{Invocation, RemoteExec, RemoteExit, RetainedOutput};
 
 use crate::{HANG_TIMEOUT, TIMES, exited, long_sleep, program, run, runs, timed_out, trial, until};
 use service::{Fate, Kind, Service};
@@ -118,7 +118,7 @@ async fn an_output_over_the_limit_is_truncated_and_reported(kind: Kind) {
     let answer = place(&service).run(invocation).await.expect("an answer");
     assert_eq!((answer.exit, answer.truncated, answer.stdout.len()), (RemoteExit::Exited(5), true, 10));
     let mut ends = Invocation::new("printf 0123456789abcdefghij");
-    (ends.max_output_bytes, ends.keep) = (5, Keep::Ends);
+    (ends.max_output_bytes, ends.keep) = (5, RetainedOutput::Ends);
     let answer = place(&service).run(ends).await.expect("an answer");
     assert_eq!((&answer.stdout[..], answer.truncated, answer.stdout_bytes), (&b"01hij"[..], true, 20));
 }
@@ -165,7 +165,7 @@ async fn a_long_wait_is_not_waited_for(kind: Kind) {
 
 async fn a_failure_is_not_repeated_unless_that_is_harmless(kind: Kind) {
     let service = Service::start(kind).await;
-    let repeating = HttpRun::new(config(&service).repeat(Repeat::Idempotent)).expect("a transport");
+    let repeating = HttpRun::new(config(&service).repeat(ReplayPolicy::Idempotent)).expect("a transport");
     for fate in [Fate::Status(500, None), Fate::Status(503, Some("0")), Fate::Lost, Fate::CutBody] {
         service.plan([fate.clone()]);
         let error = fails(&place(&service), "true").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
-use vfs_remote::{HostKeys, Invocation, RemoteExec, Ssh, SshConfig};
+use vfs_remote::{HostKeyPolicy, Invocation, RemoteExec, Ssh, SshConfig};
 
 use crate::sshd::{Sshd, missing};
 use crate::{exited, laws, long_sleep, program, run, runs, timed_out, trial, until, write_program};
@@ -144,7 +144,7 @@ async fn a_login_that_is_refused_is_reported() {
 async fn a_host_key_that_changed_is_reported() {
     let server = Sshd::start();
     server.know_host("other-host.pub");
-    for keys in [HostKeys::Known, HostKeys::AcceptNew] {
+    for keys in [HostKeyPolicy::Known, HostKeyPolicy::AcceptNew] {
         let place = Ssh::new(server.config().host_keys(keys)).expect("a transport");
         check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "not the recorded one");
     }
@@ -155,7 +155,7 @@ async fn a_host_key_that_is_unknown_is_reported_or_accepted() {
     std::fs::remove_file(server.path("known")).expect("a file");
     let place = server.place();
     check(&fails(&place, "true").await, ErrorKind::PermissionDenied, "key is unknown");
-    let trusting = Ssh::new(server.config().host_keys(HostKeys::AcceptNew)).expect("a transport");
+    let trusting = Ssh::new(server.config().host_keys(HostKeyPolicy::AcceptNew)).expect("a transport");
     assert_eq!(run(&trusting, "echo in").await, exited(0, "in\n", ""));
     assert_eq!(run(&place, "echo now accepted").await, exited(0, "now accepted\n", ""));
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use vfs_remote::{HostKeys, Ssh, SshConfig};
+use vfs_remote::{HostKeyPolicy, Ssh, SshConfig};
 
 use crate::{HANG_TIMEOUT, program, silent};
 
@@ -57,7 +57,7 @@ impl Sshd {
             .port(self.port)
             .identity_file(self.path("user"))
             .config_file("none")
-            .host_keys(HostKeys::Known)
+            .host_keys(HostKeyPolicy::Known)
             .connect_timeout(HANG_TIMEOUT)
             .option("UserKnownHostsFile", format!("\"{known_hosts}\""))
             .option("GlobalKnownHostsFile", "none")

@@ -9,8 +9,8 @@ use vfs_core::shell::{JobId, JobInfo, JobsRequest, RunMode, StopJobRequest};
 use vfs_core::{Backend, Error, ErrorKind, ExecuteRequest, OpContext, Result, Shell};
 
 use super::super::exec::ExecuteOutput;
-use super::json::encode;
-use super::request::{Fields, decode};
+use super::batch_request::{RequestFields, decode};
+use super::bounded_json::encode;
 use crate::args::{BatchArgs, ShellArgs};
 use crate::exit::Failure;
 use crate::session::Session;
@@ -27,6 +27,7 @@ pub(super) struct CommandRunner {
 /// Operations on commands and jobs.
 pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output", "stop_job"];
 
+/// The result of the operation `jobs`.
 #[derive(Serialize)]
 struct JobList {
     jobs: Vec<JobInfo>,
@@ -53,7 +54,7 @@ impl CommandRunner {
         session: &Session,
         cx: OpContext,
         op: &str,
-        mut fields: Fields,
+        mut fields: RequestFields,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>> {
         let shell = self.shell()?;

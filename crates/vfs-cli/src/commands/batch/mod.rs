@@ -1,33 +1,33 @@
 //! Command `vfs batch`: answers JSON requests from standard input, one per line.
 
-mod answer;
+mod batch_answer;
+mod batch_request;
+mod bounded_json;
 mod command_runner;
-mod in_flight;
-mod json;
-mod lines;
+mod in_flight_requests;
+mod line_reader;
 mod operations;
-mod queue;
-mod request;
+mod request_queue;
 mod transfer;
 
 use std::io::{self, Write};
 
 use futures::stream::{self, Stream, StreamExt as _};
 
-use self::answer::{Answer, OperationError};
+use self::batch_answer::{BatchAnswer, OperationError};
 use self::command_runner::CommandRunner;
-use self::queue::{ParsedLine, QueuedRequest};
+use self::request_queue::{ParsedLine, QueuedRequest};
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, wait_until_closed};
 use crate::path_suggestions;
 use crate::session::Session;
+use crate::standard_output::{StandardOutput, wait_until_closed};
 use crate::standard_streams;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: BatchArgs) -> Result<Exit, Failure> {
     standard_streams::check_stdin()?;
     let commands = CommandRunner::open(session, &args).await?;
-    let queue = queue::start(session.cx.cancel_token())?;
+    let queue = request_queue::start(session.cx.cancel_token())?;
     let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
     let answers = queue.map(|queued| async { Ok(answer_request(session, &commands, queued?).await) });
     let answers = answers.buffer_unordered(usize::from(args.jobs));
@@ -39,7 +39,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
 }
 
 /// Performs a queued request and returns its answer.
-async fn answer_request(session: &Session, commands: &CommandRunner, queued: QueuedRequest) -> Answer {
+async fn answer_request(session: &Session, commands: &CommandRunner, queued: QueuedRequest) -> BatchAnswer {
     let QueuedRequest { line, permit } = queued;
     drop(permit);
     let (mut request, registration) = match line {
@@ -54,16 +54,16 @@ async fn answer_request(session: &Session, commands: &CommandRunner, queued: Que
     match operations::perform(session, commands, cx, request).await {
         Err(error) if !needs_exact_path => {
             let near = path_suggestions::similar_paths(session, &error).await;
-            Answer::with_error(id, OperationError { error, near })
+            BatchAnswer::with_error(id, OperationError { error, near })
         }
-        outcome => Answer::new(id, outcome),
+        outcome => BatchAnswer::new(id, outcome),
     }
 }
 
 /// Writes each answer as soon as it is ready.
 async fn write_answers(
-    out: &mut Output,
-    answers: impl Stream<Item = Result<Answer, io::Error>>,
+    out: &mut StandardOutput,
+    answers: impl Stream<Item = Result<BatchAnswer, io::Error>>,
 ) -> Result<Exit, Failure> {
     let mut answers = std::pin::pin!(answers);
     let mut closed = std::pin::pin!(wait_until_closed());

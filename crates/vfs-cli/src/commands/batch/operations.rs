@@ -8,9 +8,9 @@ use vfs_config::suggest::similar;
 use vfs_core::search::LineSelection;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
+use super::batch_request::{BatchRequest, RequestFields, accept_file_path, decode, parse_paths};
+use super::bounded_json::encode;
 use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
-use super::json::encode;
-use super::request::{Fields, Request, accept_file_path, decode, parse_paths};
 use super::transfer;
 use crate::search_hints;
 use crate::session::Session;
@@ -44,7 +44,7 @@ fn operation_names() -> String {
 }
 
 /// Creates the error of a request without `op`, which may be in a misspelt field.
-fn missing_operation(fields: &Fields) -> Error {
+fn missing_operation(fields: &RequestFields) -> Error {
     let misspelt = fields.keys().find(|name| !similar(name, ["op"], 1).is_empty());
     Error::invalid_argument(match misspelt {
         Some(name) => format!("missing field `op`; is `{name}` a misspelling of it?"),
@@ -102,9 +102,9 @@ pub(super) async fn perform(
     session: &Session,
     commands: &CommandRunner,
     cx: OpContext,
-    request: Request,
+    request: BatchRequest,
 ) -> Result<OperationOutput> {
-    let Request { id: _, op, timeout_ms, mut fields } = request;
+    let BatchRequest { id: _, op, timeout_ms, mut fields } = request;
     let op = op.ok_or_else(|| missing_operation(&fields))?;
     if !COMMAND_OPERATIONS.contains(&op.as_str()) {
         accept_file_path(&mut fields);
@@ -129,7 +129,7 @@ async fn perform_command(
     commands: &CommandRunner,
     cx: OpContext,
     op: &str,
-    mut fields: Fields,
+    mut fields: RequestFields,
     timeout: Option<Duration>,
 ) -> Result<OperationOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
@@ -141,7 +141,7 @@ async fn perform_file_operation(
     session: &Session,
     cx: &OpContext,
     op: &str,
-    mut fields: Fields,
+    mut fields: RequestFields,
 ) -> Result<OperationOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let backend = &session.backend;

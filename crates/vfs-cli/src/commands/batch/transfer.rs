@@ -9,7 +9,7 @@ use vfs_core::{
     VfsPath,
 };
 
-use super::request::{Fields, accept_file_path, decode};
+use super::batch_request::{RequestFields, accept_file_path, decode};
 use crate::session::Session;
 
 /// Maximum total size of several files in one download in bytes, 256 MiB.
@@ -18,12 +18,14 @@ const MAX_DOWNLOAD_SIZE: u64 = 256 << 20;
 /// Maximum number of concurrent `stat` calls.
 const MAX_CONCURRENT_STATS: usize = 16;
 
+/// The fields of the operation `upload_files`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchUpload {
-    files: Vec<Fields>,
+    files: Vec<RequestFields>,
 }
 
+/// The fields of the operation `download_files`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchDownload {
@@ -36,6 +38,7 @@ pub(super) struct TransferResults<T> {
     files: Vec<TransferResult<T>>,
 }
 
+/// The result of one file.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum TransferResult<T> {

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::api::{ApiRequest, RunCodeApi};
-use super::json::{OutputFields, broken, completed};
+use super::json_api::{EncodedOutputs, broken, completed};
+use super::run_code_api::{ApiRequest, RunCodeApi};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
-use crate::exec::{Invocation, Keep, RemoteExit, RemoteOutput, Transport};
+use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
 
 /// The Python program that runs a script by `sh -c`, for a service that runs Python only.
 ///
@@ -47,7 +47,7 @@ pub struct Agentkit {
     tool_id: String,
     user_session_id: String,
     session_seconds: Option<u32>,
-    transport: Transport,
+    transport: TransportLimits,
 }
 
 impl Agentkit {
@@ -59,7 +59,7 @@ impl Agentkit {
             tool_id: tool_id.into(),
             user_session_id: user_session_id.into(),
             session_seconds: None,
-            transport: Transport { max_stdin_bytes, max_output_bytes, ..Transport::default() },
+            transport: TransportLimits { max_stdin_bytes, max_output_bytes, ..TransportLimits::default() },
         }
     }
 
@@ -78,7 +78,7 @@ impl Agentkit {
     /// Sets the limits of one request. Default: the default size of a script, 1 MiB of standard input, and 4 MiB of
     /// each output. The service does not publish its limits.
     #[must_use]
-    pub fn with_transport(mut self, transport: Transport) -> Self {
+    pub fn with_transport(mut self, transport: TransportLimits) -> Self {
         self.transport = transport;
         self
     }
@@ -89,7 +89,7 @@ impl Agentkit {
             "stdin": STANDARD.encode(&invocation.stdin),
             "seconds": invocation.timeout.as_secs_f64(),
             "limit": invocation.max_output_bytes.min(self.transport.max_output_bytes),
-            "ends": invocation.keep == Keep::Ends,
+            "ends": invocation.keep == RetainedOutput::Ends,
             "tag": tag,
         });
         format!("{RUNNER}\n_run_script(\"{}\")\n", STANDARD.encode(call.to_string()))
@@ -102,9 +102,10 @@ impl fmt::Display for Agentkit {
     }
 }
 
+/// The body of a request with the action `InvokeTool`.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct InvokeTool<'a> {
+struct InvokeToolRequest<'a> {
     tool_id: &'a str,
     user_session_id: &'a str,
     operation_type: &'a str,
@@ -113,28 +114,32 @@ struct InvokeTool<'a> {
     ttl: Option<u32>,
 }
 
+/// The body of a response to `InvokeTool`.
 #[derive(Deserialize)]
-struct Invoked {
+struct InvokeToolResponse {
     #[serde(rename = "ResponseMetadata", default)]
-    metadata: Metadata,
+    metadata: ResponseMetadata,
     #[serde(rename = "Result", alias = "result", default)]
     result: Option<ToolResult>,
 }
 
+/// The metadata of a response, with the error of a failed action.
 #[derive(Default, Deserialize)]
-struct Metadata {
+struct ResponseMetadata {
     #[serde(rename = "Error", default)]
-    error: Option<ApiError>,
+    error: Option<AgentkitError>,
 }
 
+/// The error of a failed action.
 #[derive(Deserialize)]
-struct ApiError {
+struct AgentkitError {
     #[serde(rename = "Code", default)]
     code: String,
     #[serde(rename = "Message", default)]
     message: String,
 }
 
+/// The result of a tool.
 #[derive(Deserialize)]
 struct ToolResult {
     /// JSON in a string.
@@ -142,18 +147,18 @@ struct ToolResult {
     result: String,
 }
 
-/// The last line of the Python program.
+/// The report of the Python program on the script, which is its last line.
 #[derive(Deserialize)]
-struct Report {
+struct RunnerReport {
     code: Option<i32>,
     late: bool,
     cut: bool,
     #[serde(flatten)]
-    printed: OutputFields,
+    printed: EncodedOutputs,
 }
 
 impl RunCodeApi for Agentkit {
-    fn transport(&self) -> Transport {
+    fn transport(&self) -> TransportLimits {
         self.transport
     }
 
@@ -164,7 +169,7 @@ impl RunCodeApi for Agentkit {
             "timeout": invocation.timeout.as_secs().saturating_add(TIMEOUT_MARGIN_SECONDS),
             "kernel_name": "python3",
         });
-        let body = InvokeTool {
+        let body = InvokeToolRequest {
             tool_id: &self.tool_id,
             user_session_id: &self.user_session_id,
             operation_type: "RunCode",
@@ -177,7 +182,7 @@ impl RunCodeApi for Agentkit {
     }
 
     fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
-        let invoked: Invoked = serde_json::from_slice(body).map_err(|_| broken())?;
+        let invoked: InvokeToolResponse = serde_json::from_slice(body).map_err(|_| broken())?;
         if let Some(error) = invoked.metadata.error {
             let message = format!("the service did not run the command: {}", one_line(&error.code, 80));
             return Err(Error::new(ErrorKind::Unavailable, message));
@@ -187,7 +192,7 @@ impl RunCodeApi for Agentkit {
         let printed = printed(&result);
         let report = printed.split(&request.tag).nth(1).and_then(|text| serde_json::from_str(text).ok());
         let Some(report) = report else { return Err(not_run(&result)) };
-        let Report { code, late, cut, printed } = report;
+        let RunnerReport { code, late, cut, printed } = report;
         let exit = match (late, code) {
             (true, _) => RemoteExit::TimedOut,
             (false, Some(code @ 0..)) => RemoteExit::Exited(code),
@@ -198,7 +203,7 @@ impl RunCodeApi for Agentkit {
     }
 
     fn complaint(&self, body: &[u8]) -> Option<String> {
-        let error = serde_json::from_slice::<Invoked>(body).ok()?.metadata.error?;
+        let error = serde_json::from_slice::<InvokeToolResponse>(body).ok()?.metadata.error?;
         Some(format!("{} {}", error.code, error.message))
     }
 }
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn calls_and_answers_have_the_names_of_the_service() {
-        let call = InvokeTool {
+        let call = InvokeToolRequest {
             tool_id: "t",
             user_session_id: "u",
             operation_type: "RunCode",
@@ -239,7 +244,7 @@ mod tests {
         let json = r#"{"ToolId":"t","UserSessionId":"u","OperationType":"RunCode","OperationPayload":"{}","Ttl":60}"#;
         assert_eq!(serde_json::to_string(&call).expect("JSON"), json);
         let json = r#"{"ResponseMetadata":{"Error":{"Code":"No","Message":"not now"}},"Result":{"Result":"{}"}}"#;
-        let Invoked { metadata, result } = serde_json::from_str(json).expect("an answer");
+        let InvokeToolResponse { metadata, result } = serde_json::from_str(json).expect("an answer");
         let error = metadata.error.expect("an error");
         assert_eq!((error.code.as_str(), error.message.as_str()), ("No", "not now"));
         assert_eq!(result.expect("a result").result, "{}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api::{RunCodeApi, Sign};
+use super::run_code_api::{RunCodeApi, Sign};
 use super::secret::Secret;
 
 /// Configuration of an [`HttpRun`](super::HttpRun): the service, its credentials, timeouts and retries.
@@ -38,7 +38,7 @@ pub struct HttpRunConfig {
     /// seconds.
     pub longest_wait: Duration,
     /// Whether a script may be run twice. Default: no.
-    pub repeat: Repeat,
+    pub repeat: ReplayPolicy,
     /// Whether scripts and secrets may be sent to another machine without encryption. Default: no.
     pub plain_http: bool,
     /// The proxy for requests, whose address may contain a user and a password. Default: none; proxy settings of the
@@ -49,7 +49,7 @@ pub struct HttpRunConfig {
 /// Whether a script may be run twice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Repeat {
+pub enum ReplayPolicy {
     /// A request is not sent again if the script may have run. This is the default.
     #[default]
     Never,
@@ -69,7 +69,7 @@ impl HttpRunConfig {
             max_response_bytes: 64 * 1024 * 1024,
             attempts: 4,
             longest_wait: Duration::from_secs(10),
-            repeat: Repeat::Never,
+            repeat: ReplayPolicy::Never,
             plain_http: false,
             proxy: None,
         }
@@ -119,7 +119,7 @@ impl HttpRunConfig {
 
     /// Sets whether a script may be run twice.
     #[must_use]
-    pub fn repeat(mut self, repeat: Repeat) -> Self {
+    pub fn repeat(mut self, repeat: ReplayPolicy) -> Self {
         self.repeat = repeat;
         self
     }

@@ -16,10 +16,11 @@ const MAX_REST_BYTES: usize = 4 << 10;
 /// complete.
 const REST: &str = "\nB=\nwhile IFS= read -r l; do B=$B$l$nl; done\neval \"$B$l\"\n";
 
-/// Shells of type `S`, each with the beginning that it has read and the runtime that started it.
-pub(crate) struct ReadyShells<S>(Mutex<VecDeque<Ready<S>>>);
+/// Prestarted shells of type `S`, each with the beginning that it has read and the runtime that started it.
+pub(crate) struct ShellPool<S>(Mutex<VecDeque<PrestartedShell<S>>>);
 
-struct Ready<S> {
+/// An entry of the pool: the beginning of scripts, and a shell that has read it, unless the shell was taken.
+struct PrestartedShell<S> {
     beginning: String,
     runtime: Option<Id>,
     shell: Option<S>,
@@ -33,7 +34,7 @@ pub(crate) enum ScriptStart<'a, S> {
     Whole,
 }
 
-impl<S> ReadyShells<S> {
+impl<S> ShellPool<S> {
     /// Takes a shell for `script`, whose first `beginning` bytes are definitions. `alive` returns the shell only if it
     /// is still running.
     pub(crate) fn take<'a>(
@@ -62,7 +63,7 @@ impl<S> ReadyShells<S> {
             if pool.len() == MAX_READY_SHELLS {
                 pool.pop_front();
             }
-            pool.push_back(Ready { beginning: beginning.to_owned(), runtime: None, shell: None });
+            pool.push_back(PrestartedShell { beginning: beginning.to_owned(), runtime: None, shell: None });
             return None;
         };
         let is_there = ready.shell.is_some() && ready.runtime == runtime();
@@ -93,16 +94,16 @@ fn parts(script: &str, beginning: usize) -> Option<(&str, &str)> {
     parts.filter(|(_, rest)| rest.len() <= MAX_REST_BYTES)
 }
 
-impl<S> Default for ReadyShells<S> {
+impl<S> Default for ShellPool<S> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<S> fmt::Debug for ReadyShells<S> {
+impl<S> fmt::Debug for ShellPool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("ReadyShells").field("kinds", &pool.len()).finish()
+        f.debug_struct("ShellPool").field("kinds", &pool.len()).finish()
     }
 }
 
@@ -110,7 +111,7 @@ impl<S> fmt::Debug for ReadyShells<S> {
 mod tests {
     use super::*;
 
-    fn taken(shells: &ReadyShells<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
+    fn taken(shells: &ShellPool<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
         match shells.take(script, 1, |shell| alive.then_some(shell)) {
             ScriptStart::Rest(shell, rest) => Some((shell, rest.to_owned())),
             ScriptStart::Whole => None,
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_shell_is_ready_for_a_beginning_that_was_used_twice() {
-        let shells = ReadyShells::default();
+        let shells = ShellPool::default();
         assert_eq!(taken(&shells, "a1", true), None);
         assert_eq!(shells.refill_script("a1", 1), None, "it may stay the only one");
         assert_eq!(shells.refill_script("a2", 1), Some(format!("a{REST}")));
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn other_scripts_are_run_as_a_whole() {
-        let shells = ReadyShells::<u32>::default();
+        let shells = ShellPool::<u32>::default();
         let long = format!("a{}", "x".repeat(MAX_REST_BYTES + 1));
         for _ in 0..2 {
             assert_eq!(shells.refill_script(&long, 1), None);

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use crate::config::Names;
+use crate::config::RedactedValues;
 
 /// Configuration of an [`Ssh`](super::Ssh): host, login, keys and options of `ssh`.
 ///
 /// Settings without a value here are those of the user's own configuration of `ssh`.
 ///
 /// ```
-/// use vfs_remote::{HostKeys, Ssh, SshConfig};
+/// use vfs_remote::{HostKeyPolicy, Ssh, SshConfig};
 ///
-/// let config = SshConfig::new("build.example.com").user("agent").port(2222).host_keys(HostKeys::AcceptNew);
+/// let config = SshConfig::new("build.example.com").user("agent").port(2222).host_keys(HostKeyPolicy::AcceptNew);
 /// assert_eq!(Ssh::new(config)?.to_string(), "ssh://agent@build.example.com:2222");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
@@ -32,7 +32,7 @@ pub struct SshConfig {
     /// The only private key to log in with.
     pub identity_file: Option<PathBuf>,
     /// Treatment of a host whose key is unknown.
-    pub host_keys: HostKeys,
+    pub host_keys: HostKeyPolicy,
     /// The timeout of connecting, and of logging in. Default: 10 seconds; at least 1.
     pub connect_timeout: Duration,
     /// The interval of keep-alive messages to a silent host; after three messages without a response the connection is
@@ -62,7 +62,7 @@ impl fmt::Debug for SshConfig {
             .field("program", &self.program)
             .field("config_file", &self.config_file)
             // `SetEnv` and `ProxyCommand` may contain secrets.
-            .field("options", &Names(&self.options))
+            .field("options", &RedactedValues(&self.options))
             .finish()
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Debug for SshConfig {
 /// case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HostKeys {
+pub enum HostKeyPolicy {
     /// The user's configuration decides; if it would prompt, the host is refused. This is the default.
     #[default]
     AsConfigured,
@@ -89,7 +89,7 @@ impl SshConfig {
             port: None,
             user: None,
             identity_file: None,
-            host_keys: HostKeys::default(),
+            host_keys: HostKeyPolicy::default(),
             connect_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
             sessions: 8,
@@ -122,7 +122,7 @@ impl SshConfig {
 
     /// Sets [`host_keys`](Self::host_keys).
     #[must_use]
-    pub fn host_keys(mut self, host_keys: HostKeys) -> Self {
+    pub fn host_keys(mut self, host_keys: HostKeyPolicy) -> Self {
         self.host_keys = host_keys;
         self
     }
@@ -214,9 +214,9 @@ impl SshConfig {
         option(format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1)));
         option(format!("ServerAliveInterval={}", self.keep_alive.as_secs().max(1)));
         match self.host_keys {
-            HostKeys::AsConfigured => {}
-            HostKeys::AcceptNew => option("StrictHostKeyChecking=accept-new".to_owned()),
-            HostKeys::Known => option("StrictHostKeyChecking=yes".to_owned()),
+            HostKeyPolicy::AsConfigured => {}
+            HostKeyPolicy::AcceptNew => option("StrictHostKeyChecking=accept-new".to_owned()),
+            HostKeyPolicy::Known => option("StrictHostKeyChecking=yes".to_owned()),
         }
         if self.identity_file.is_some() {
             option("IdentitiesOnly=yes".to_owned());

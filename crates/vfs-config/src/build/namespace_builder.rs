@@ -1,0 +1,55 @@
+//! The state of a namespace under construction.
+
+use std::path::PathBuf;
+
+use vfs_layers::QuotaMeter;
+use vfs_policy::RuleSet;
+use vfs_versions::{CheckpointedBackend, OverlayBackend};
+
+use super::file_protection::FileProtection;
+use super::mounted_directories::MountedDirectories;
+use super::storage_registry::StorageRegistry;
+use super::store_connections::StoreConnections;
+use crate::layer_handle::{AuditLog, LayerHandle};
+use crate::namespace_spec::NamespaceSpec;
+
+/// Opens backends and layers one after the other, and collects the handles to the layers.
+pub(super) struct NamespaceBuilder<'a> {
+    pub(super) spec: &'a NamespaceSpec,
+    /// The directory that relative host paths start from.
+    pub(super) base: PathBuf,
+    pub(super) storage: StorageRegistry,
+    pub(super) protection: FileProtection,
+    pub(super) handles: LayerHandles,
+    pub(super) connections: StoreConnections,
+    pub(super) directories: MountedDirectories,
+}
+
+/// Handles to the layers that are open, in the order in which they were opened.
+#[derive(Default)]
+pub(super) struct LayerHandles {
+    pub(super) overlays: Vec<LayerHandle<OverlayBackend>>,
+    pub(super) policies: Vec<LayerHandle<RuleSet>>,
+    pub(super) audits: Vec<LayerHandle<AuditLog>>,
+    pub(super) checkpoints: Vec<LayerHandle<CheckpointedBackend>>,
+    pub(super) quotas: Vec<LayerHandle<QuotaMeter>>,
+}
+
+impl<'a> NamespaceBuilder<'a> {
+    pub(super) fn new(
+        spec: &'a NamespaceSpec,
+        base: PathBuf,
+        storage: StorageRegistry,
+        protection: FileProtection,
+    ) -> Self {
+        Self {
+            spec,
+            base,
+            storage,
+            protection,
+            handles: LayerHandles::default(),
+            connections: StoreConnections::default(),
+            directories: MountedDirectories::default(),
+        }
+    }
+}

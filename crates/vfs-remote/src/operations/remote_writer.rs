@@ -1,0 +1,94 @@
+//! Chunked writer: chunks are staged in parts until one write script publishes them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use vfs_core::buffer::PartBuffer;
+use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
+
+use crate::exec::RemoteExec;
+use crate::operations::staged_content::{PartTransfer, StagedContent};
+use crate::operations::stat::refuse_reserved;
+use crate::operations::write::{NewContent, put, too_large};
+use crate::remote_place::RemotePlace;
+
+/// A file that is written in chunks.
+#[derive(Debug)]
+pub(crate) struct RemoteWriter<E: RemoteExec> {
+    place: Arc<RemotePlace<E>>,
+    cx: OpContext,
+    request: OpenWriterRequest,
+    transfer: PartTransfer,
+    staged: StagedContent<E>,
+    /// The end of the content, which is not staged yet.
+    parts: PartBuffer,
+    /// Whether all chunks are staged or in `parts`: `false` during a write, and after one that failed or was dropped.
+    is_usable: bool,
+}
+
+impl<E: RemoteExec> RemoteWriter<E> {
+    pub(crate) async fn open(place: &Arc<RemotePlace<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
+        request.check()?;
+        request.clone().into_write(Bytes::new()).refuse_modified_at()?;
+        refuse_reserved(&request.path)?;
+        cx.check().map_err(|error| error.or_path(&request.path))?;
+        let transfer = PartTransfer::of(place).await.map_err(|error| error.or_path(&request.path))?;
+        let staged = StagedContent::new(place, &request.path);
+        let (place, cx, parts) = (Arc::clone(place), cx.clone(), PartBuffer::new(transfer.max_bytes));
+        Ok(Self { place, cx, request, transfer, staged, parts, is_usable: true })
+    }
+
+    fn check_usable(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.is_usable) {
+            let message = "an earlier chunk was not written; open another writer and start again";
+            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+        }
+        self.cx.check().map_err(|error| error.or_path(&self.request.path))
+    }
+
+    async fn append(&mut self, part: Bytes) -> Result<()> {
+        self.staged.append(&self.cx, part, self.transfer).await
+    }
+}
+
+#[async_trait]
+impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
+    async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
+        self.check_usable()?;
+        let max = self.place.config.max_streamed_size;
+        if self.staged.size() + (self.parts.len() + chunk.len()) as u64 > max {
+            return Err(too_large(max).with_path(&self.request.path));
+        }
+        while let Some(part) = self.parts.next_part(&mut chunk) {
+            self.append(part).await?;
+        }
+        self.is_usable = true;
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        self.check_usable()?;
+        let OpenWriterRequest { path, mode, .. } = self.request.clone();
+        let _lock = self.place.locks.lock(&self.cx, &path).await?;
+        let tail = self.parts.take_rest();
+        let content = if self.staged.size() == 0 {
+            NewContent::Memory(&tail)
+        } else {
+            if !tail.is_empty() {
+                self.staged.append(&self.cx, tail.clone(), self.transfer).await?;
+            }
+            NewContent::Staged(&self.staged)
+        };
+        let is_staged = matches!(content, NewContent::Staged(_));
+        let written = put(&self.place, &self.cx, &path, content, &mode).await;
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
+            if !is_staged {
+                self.parts.restore(&tail);
+            }
+            self.is_usable = true;
+        }
+        let (created, facts) = written?;
+        Ok(WriteResult::new(path, created, facts.version(), facts.size))
+    }
+}
