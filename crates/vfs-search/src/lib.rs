@@ -20,11 +20,11 @@
 
 mod engine;
 mod glob;
-mod item;
 mod ops;
 mod query;
 mod read_error;
 mod runtime;
+mod search_item;
 mod searcher;
 mod walk;
 

@@ -40,11 +40,11 @@ pub(crate) trait Runnable: Send + Sync + 'static {
 ///
 /// Cloning gives another handle to the same workers.
 #[derive(Clone)]
-pub struct Pool(Arc<PoolHandle>);
+pub struct Pool(Arc<PoolShutdownGuard>);
 
 /// Ends the workers when the last handle is dropped.
-struct PoolHandle(Arc<PoolInner>);
-
+struct PoolShutdownGuard(Arc<PoolInner>);
+/// The queue and the threads of a pool, shared by its handles and workers.
 struct PoolInner {
     workers: usize,
     max_compensation_threads: usize,
@@ -56,6 +56,7 @@ struct PoolInner {
     stalled: Condvar,
 }
 
+/// The part of a pool that its lock protects.
 #[derive(Default)]
 struct PoolState {
     queue: VecDeque<Arc<dyn Runnable>>,
@@ -89,7 +90,7 @@ impl Pool {
             ready: Condvar::new(),
             stalled: Condvar::new(),
         };
-        Self(Arc::new(PoolHandle(Arc::new(shared))))
+        Self(Arc::new(PoolShutdownGuard(Arc::new(shared))))
     }
 
     /// Returns the pool of this process, with as many workers as there are processors and at least two.
@@ -160,8 +161,9 @@ impl Pool {
     /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the place of the
     /// worker that calls this.
     pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
-        struct WaitGuard<'a>(&'a PoolInner);
-        impl Drop for WaitGuard<'_> {
+        /// Ends the wait when it is dropped.
+        struct CompensatedWaitGuard<'a>(&'a PoolInner);
+        impl Drop for CompensatedWaitGuard<'_> {
             fn drop(&mut self) {
                 self.0.lock().waiting -= 1;
             }
@@ -169,7 +171,7 @@ impl Pool {
         let shared = &self.0.0;
         let mut state = shared.lock();
         state.waiting += 1;
-        let waiting = WaitGuard(shared);
+        let waiting = CompensatedWaitGuard(shared);
         // Ignoring the error is fine: a waiting worker calls `should_yield` and gives up its place if other work needs
         // the thread.
         let _ = shared.spawn_if_needed(&mut state);
@@ -297,7 +299,7 @@ impl PoolInner {
     }
 }
 
-impl Drop for PoolHandle {
+impl Drop for PoolShutdownGuard {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.ready.notify_all();

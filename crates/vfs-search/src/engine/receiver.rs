@@ -9,11 +9,11 @@ use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
 use crate::engine::batch_queue::BatchQueue;
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::engine::search::{ReceiveStatus, Search};
 use crate::engine::visitor::SearchVisitor;
-use crate::item::Item;
+use crate::search_item::SearchItem;
 
 /// Receives the items of a search in order. Dropping the receiver ends the search.
 pub(crate) struct OrderedReceiver<V: SearchVisitor> {
@@ -26,9 +26,9 @@ pub(crate) struct OrderedReceiver<V: SearchVisitor> {
 }
 
 impl<V: SearchVisitor> OrderedReceiver<V> {
-    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
+    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, limits: RunAheadLimits) -> Self {
         Self {
-            search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
+            search: Arc::new(Search::new(tree, cx, req, pool, limits)),
             ready: BatchQueue::default(),
             has_started: false,
             cancelled: None,
@@ -46,7 +46,7 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
     ///
     /// The error that ended the search: a worker's, or the context's.
     #[inline]
-    pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
+    pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<SearchItem>>> {
         self.search.context().check()?;
         if !self.has_started {
             self.has_started = true;
@@ -55,7 +55,9 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
         }
         loop {
             match self.ready.pop() {
-                Some(Item::Failed(error)) => return Poll::Ready(Err(map_cancellation(error, self.search.context()))),
+                Some(SearchItem::Failed(error)) => {
+                    return Poll::Ready(Err(map_cancellation(error, self.search.context())));
+                }
                 Some(item) => return Poll::Ready(Ok(Some(item))),
                 None => {}
             }

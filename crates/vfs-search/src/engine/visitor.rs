@@ -6,7 +6,7 @@ use vfs_core::search::Skipped;
 use vfs_core::tree::Directory;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::item::{Item, ItemSink};
+use crate::search_item::{ItemSink, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::options::{WalkFilter, WalkOptions};
 
@@ -44,8 +44,8 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
         _is_interrupted: &dyn Fn() -> bool,
     ) {
         // If the sink refuses the item, the visit ends, and the sink has recorded that the file is not complete.
-        if item_sink.put(Item::describe(entry)).is_continue() {
-            let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
+        if item_sink.put(SearchItem::describe(entry)).is_continue() {
+            let _ = item_sink.put(SearchItem::Done { searched: false, left_early: false, skipped: Skipped::default() });
         }
     }
 

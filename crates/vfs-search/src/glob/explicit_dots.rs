@@ -1,15 +1,15 @@
 //! Explicit-dot matcher: a leading dot of a name matches only a literal dot in the glob.
 
-use super::compile::TextMatcher;
+use super::compile::GlobTextMatcher;
 use super::hidden_override::mark_leading_dot;
-use super::parse::{GlobError, Part};
+use super::parse::{GlobError, GlobPart};
 
 /// Matches paths in which the leading dot of each name is replaced by a NUL, which occurs in neither globs nor paths.
 ///
 /// Wildcards do not match a NUL, so only a literal dot at the start of a segment matches the replaced one.
 #[derive(Debug, Clone)]
 pub(super) struct ExplicitDotMatcher {
-    matcher: TextMatcher,
+    matcher: GlobTextMatcher,
     subject: MatchSubject,
 }
 
@@ -24,18 +24,18 @@ pub(super) enum MatchSubject {
 
 impl ExplicitDotMatcher {
     /// Compiles the `expansions` of a glob, which have no empty segments.
-    pub(super) fn new(expansions: &[Vec<Part>], subject: MatchSubject) -> Result<Self, GlobError> {
+    pub(super) fn new(expansions: &[Vec<GlobPart>], subject: MatchSubject) -> Result<Self, GlobError> {
         let mut marked = expansions.iter().map(|expansion| {
-            let segments = expansion.split(|part| *part == Part::Separator);
+            let segments = expansion.split(|part| *part == GlobPart::Separator);
             let segments: Vec<_> =
                 segments.map(|segment| mark_leading_dot(segment).map_or(segment.to_vec(), to_nul)).collect();
-            segments.join(&Part::Separator)
+            segments.join(&GlobPart::Separator)
         });
         let whole = match (marked.len(), marked.next()) {
             (1, Some(expansion)) => expansion,
-            (_, first) => vec![Part::Alternatives(first.into_iter().chain(marked).collect())],
+            (_, first) => vec![GlobPart::Alternatives(first.into_iter().chain(marked).collect())],
         };
-        Ok(Self { matcher: TextMatcher::new_marked(&whole)?, subject })
+        Ok(Self { matcher: GlobTextMatcher::new_marked(&whole)?, subject })
     }
 
     pub(super) fn subject(&self) -> MatchSubject {
@@ -60,10 +60,10 @@ fn mark_name(name: &str) -> String {
 }
 
 /// Returns a marked segment with NULs as marks.
-fn to_nul(segment: Vec<Part>) -> Vec<Part> {
+fn to_nul(segment: Vec<GlobPart>) -> Vec<GlobPart> {
     let replace = |part| match part {
-        Part::Separator => Part::Literal("\0".to_owned()),
-        Part::Alternatives(alternatives) => Part::Alternatives(alternatives.into_iter().map(to_nul).collect()),
+        GlobPart::Separator => GlobPart::Literal("\0".to_owned()),
+        GlobPart::Alternatives(alternatives) => GlobPart::Alternatives(alternatives.into_iter().map(to_nul).collect()),
         part => part,
     };
     segment.into_iter().map(replace).collect()

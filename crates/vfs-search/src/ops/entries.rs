@@ -8,13 +8,13 @@ use vfs_core::search::Skipped;
 use vfs_core::tree::Tree;
 use vfs_core::{FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::engine::receiver::OrderedReceiver;
 use crate::engine::visitor::SearchVisitor;
-use crate::item::{Counts, Item};
 use crate::ops::grep::try_push;
 use crate::ops::problems::ProblemCollector;
+use crate::search_item::{SearchCounts, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::options::{MAX_ENTRIES, WalkControl};
 use crate::walk::sequential::{Walk, WalkItem};
@@ -38,7 +38,7 @@ pub(crate) fn walk_entries<V: SearchVisitor>(
         let (entries, step) = match next {
             WalkItem::Entry(entries, step) => (entries, step),
             WalkItem::Problem(problem) => {
-                let _ = collected.put(Item::Problem(problem));
+                let _ = collected.put(SearchItem::Problem(problem));
                 continue;
             }
         };
@@ -48,16 +48,16 @@ pub(crate) fn walk_entries<V: SearchVisitor>(
             Ok(FilterDecision::Keep) if collected.is_full() => break,
             Ok(FilterDecision::Keep) => {
                 cx.check()?;
-                Item::describe(entry)
+                SearchItem::describe(entry)
             }
             Ok(FilterDecision::Drop | FilterDecision::SkipLink) => continue,
-            Err(error) => Item::Problem(entry.problem(error)),
+            Err(error) => SearchItem::Problem(entry.problem(error)),
         };
         if collected.put(item).is_break() {
             break;
         }
     }
-    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    let _ = collected.put(SearchItem::Counts(SearchCounts::from_findings(&walk.take_findings())));
     Ok(collected)
 }
 
@@ -69,8 +69,8 @@ pub(crate) async fn walk_entries_on<V: SearchVisitor>(
     req: V::Request,
     limit: Option<u64>,
 ) -> Result<EntryCollector> {
-    let tuning = Tuning::for_workers(pool.workers());
-    let mut receiver = OrderedReceiver::<V>::new(tree, cx, req, pool.clone(), tuning);
+    let limits = RunAheadLimits::for_workers(pool.workers());
+    let mut receiver = OrderedReceiver::<V>::new(tree, cx, req, pool.clone(), limits);
     let mut collected = EntryCollector::new(limit);
     while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
         if collected.put(item).is_break() {
@@ -110,12 +110,12 @@ impl EntryCollector {
     }
 
     /// Adds `item`, or returns `Break` if it exceeds the limit.
-    fn put(&mut self, item: Item) -> ControlFlow<()> {
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
         match item {
-            Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
-            Item::Entry(info) => return self.push_entry(info),
-            Item::Problem(problem) => self.problems.push(problem),
-            Item::Counts(counts) => {
+            SearchItem::Entry(_) if self.is_full() => return ControlFlow::Break(()),
+            SearchItem::Entry(info) => return self.push_entry(info),
+            SearchItem::Problem(problem) => self.problems.push(problem),
+            SearchItem::Counts(counts) => {
                 self.skipped += counts.skipped;
                 self.truncated = self.truncated.or(counts.truncated());
             }

@@ -12,7 +12,7 @@ use crate::glob::{DotVisibility, GlobPattern};
 use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
 use crate::query::file_filter::only_directories;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
+use crate::walk::options::{DirectoryOutput, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as defined by [`GlobPattern`], on the caller's
@@ -85,7 +85,7 @@ impl SearchVisitor for GlobVisitor {
             visibility: Visibility { hidden: req.hidden, ignore: req.ignore },
             links: req.links,
             max_depth: None,
-            directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },
+            directories: if req.kinds.directories() { DirectoryOutput::Yielded } else { DirectoryOutput::OnlyEntered },
         };
         let files = req.kinds.files() && !pattern.is_only_directories();
         Ok(Self { pattern, options, files, directories: req.kinds.directories() })

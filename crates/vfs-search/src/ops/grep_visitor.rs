@@ -6,11 +6,11 @@ use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
 use crate::engine::visitor::{NamedFile, SearchVisitor};
 use crate::glob::DotVisibility;
-use crate::item::ItemSink;
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
+use crate::search_item::ItemSink;
 use crate::searcher::file_searcher::FileSearcher;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
+use crate::walk::options::{DirectoryOutput, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 impl SearchVisitor for CompiledQuery {
@@ -31,7 +31,7 @@ impl SearchVisitor for CompiledQuery {
 
     fn options(&self) -> WalkOptions {
         let visibility = Visibility { hidden: self.hidden, ignore: self.ignore };
-        WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
+        WalkOptions { visibility, links: self.links, max_depth: None, directories: DirectoryOutput::OnlyEntered }
     }
 
     fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision> {

@@ -10,7 +10,7 @@ use crate::engine::pool::Pool;
 use crate::engine::visitor::SearchVisitor;
 use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
+use crate::walk::options::{DirectoryOutput, WalkFilter, WalkOptions};
 use crate::walk::visibility::Visibility;
 
 /// Lists the entries of the directory `req.path` of `tree`.
@@ -77,7 +77,7 @@ impl SearchVisitor for LsVisitor {
             visibility: Visibility::ALL,
             links: LinkMode::Skip,
             max_depth: self.max_depth,
-            directories: Directories::Yielded,
+            directories: DirectoryOutput::Yielded,
         }
     }
 

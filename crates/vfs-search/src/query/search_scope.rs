@@ -20,7 +20,7 @@ pub struct SearchScope {
     start: VfsPath,
     filter: ScopeFilter,
 }
-
+/// The part of a request that limits the directories below the start.
 enum ScopeFilter {
     Glob(GlobPattern),
     Grep(Box<FileFilter>),

@@ -25,11 +25,12 @@ const MAX_RULES: usize = 10_000;
 /// was written for a repository that does not exist here (that of a distribution's packagers, for example), and
 /// applying it would hide a whole tree. In and below the directory of such a file, no `.gitignore` applies.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct IgnoreRules(Option<Arc<RuleNode>>);
+pub(crate) struct IgnoreRules(Option<Arc<IgnoreRuleNode>>);
 
+/// The rules of one directory, linked to those of its ancestors.
 #[derive(Debug)]
-struct RuleNode {
-    above: Option<Arc<RuleNode>>,
+struct IgnoreRuleNode {
+    above: Option<Arc<IgnoreRuleNode>>,
     /// Offset in a full path of the part relative to this directory.
     start: usize,
     ignore: Gitignore,
@@ -99,7 +100,7 @@ impl IgnoreRules {
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut reader = RuleReader { dir, path, presence: files.presence, problems };
+        let mut reader = IgnoreRuleReader { dir, path, presence: files.presence, problems };
         let ignore = reader.rules(".ignore", files.ignore);
         let (is_repository, exclude) = reader.repository(files.git);
         let inherited = self.0.as_ref().map_or(GitScope::Outside, |above| above.scope);
@@ -118,7 +119,16 @@ impl IgnoreRules {
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
         let above = self.0.clone();
         let has_rules = !has_no_rules || !self.is_empty();
-        Self(Some(Arc::new(RuleNode { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
+        Self(Some(Arc::new(IgnoreRuleNode {
+            above,
+            start,
+            ignore,
+            gitignore,
+            exclude,
+            is_repository,
+            scope,
+            has_rules,
+        })))
     }
 
     /// Returns whether there is no rule at all.
@@ -168,7 +178,7 @@ fn match_rules(rules: &Gitignore, relative: &str, is_dir: bool) -> IgnoreVerdict
 
 /// Whether the names of the ignore files come from a listing, or have to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
+enum IgnoreFilePresence {
     Listed,
     Unknown,
 }
@@ -176,7 +186,7 @@ enum Presence {
 /// The ignore files of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IgnoreFiles {
-    presence: Presence,
+    presence: IgnoreFilePresence,
     ignore: Option<ChildKind>,
     gitignore: Option<ChildKind>,
     git: Option<ChildKind>,
@@ -188,7 +198,7 @@ impl IgnoreFiles {
 
     /// Any file may be present; each is opened as a link, since it may be one.
     const UNKNOWN: Self = Self {
-        presence: Presence::Unknown,
+        presence: IgnoreFilePresence::Unknown,
         ignore: Some(ChildKind::Link),
         gitignore: Some(ChildKind::Link),
         git: Some(ChildKind::Directory),
@@ -196,7 +206,7 @@ impl IgnoreFiles {
 
     /// Returns the ignore files in `listing`.
     pub(crate) fn from_listing(listing: &Listing) -> Self {
-        let mut files = Self { presence: Presence::Listed, ignore: None, gitignore: None, git: None };
+        let mut files = Self { presence: IgnoreFilePresence::Listed, ignore: None, gitignore: None, git: None };
         for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
             match name {
                 ".ignore" => files.ignore = Some(kind),
@@ -210,14 +220,14 @@ impl IgnoreFiles {
 }
 
 /// A reader of the rules of the directory `dir` at `path`.
-struct RuleReader<'a> {
+struct IgnoreRuleReader<'a> {
     dir: &'a dyn Directory,
     path: &'a VfsPath,
-    presence: Presence,
+    presence: IgnoreFilePresence,
     problems: &'a mut Vec<Problem>,
 }
 
-impl RuleReader<'_> {
+impl IgnoreRuleReader<'_> {
     /// Reads the rules of the file `name`. A file that cannot be read or parsed is a problem.
     fn rules(&mut self, name: &str, kind: Option<ChildKind>) -> Gitignore {
         let Some(kind) = kind.filter(|kind| *kind != ChildKind::Directory) else {
@@ -244,7 +254,7 @@ impl RuleReader<'_> {
             Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
             Err(error) => {
                 self.report(self.path, ".git", error);
-                return (self.presence == Presence::Listed, Gitignore::empty());
+                return (self.presence == IgnoreFilePresence::Listed, Gitignore::empty());
             }
         };
         let exclude = git_path.child("info").and_then(|path| {
@@ -262,7 +272,9 @@ impl RuleReader<'_> {
 
     fn report(&mut self, path: &VfsPath, name: &str, error: Error) {
         use ErrorKind::{IsADirectory, NotADirectory, NotFound};
-        if self.presence == Presence::Unknown && matches!(error.kind(), NotFound | IsADirectory | NotADirectory) {
+        if self.presence == IgnoreFilePresence::Unknown
+            && matches!(error.kind(), NotFound | IsADirectory | NotADirectory)
+        {
             return;
         }
         let path = format!("{}/{name}", path.as_str().trim_end_matches('/'));

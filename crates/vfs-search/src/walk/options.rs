@@ -20,12 +20,12 @@ pub(crate) struct WalkOptions {
     /// Maximum number of levels; `None` for all.
     pub(crate) max_depth: Option<u32>,
     /// Whether directories are entries themselves.
-    pub(crate) directories: Directories,
+    pub(crate) directories: DirectoryOutput,
 }
 
 /// Whether a walk yields directories in addition to entering them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Directories {
+pub(crate) enum DirectoryOutput {
     Yielded,
     OnlyEntered,
 }

@@ -11,9 +11,9 @@ use vfs_core::search::LinkMode;
 use vfs_core::tree::{Directory, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
+use crate::walk::dir_entries::{DirEntries, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
+use crate::walk::options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
 
 /// One item of a walk.
 #[derive(Debug)]
@@ -96,9 +96,9 @@ impl Walk {
             }
             let step = entries.step(index);
             match step.kind {
-                StepKind::Entry => return Ok(Some(WalkItem::Entry(entries, step))),
-                StepKind::Problem(index) => return Ok(Some(WalkItem::Problem(entries.problem(index).clone()))),
-                StepKind::Descent => {
+                WalkStepKind::Entry => return Ok(Some(WalkItem::Entry(entries, step))),
+                WalkStepKind::Problem(index) => return Ok(Some(WalkItem::Problem(entries.problem(index).clone()))),
+                WalkStepKind::Descent => {
                     let reader = DirReader { tree, control, options: self.options, state: &self.state };
                     let below = reader.descend(&entries, step, &mut self.findings)?;
                     self.frames.extend(below.map(WalkFrame::new));
@@ -135,12 +135,12 @@ impl WalkFrame {
 pub(crate) struct LinkFollower {
     /// The real path of the searched tree.
     start: VfsPath,
-    entry_paths: EntryPaths,
+    entry_paths: LinkEntryPaths,
 }
 
 /// The path under which each directory outside of the searched tree is entered.
 #[derive(Debug)]
-enum EntryPaths {
+enum LinkEntryPaths {
     /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
     /// A parallel walk consults a sequential one with the same limit on entries. The sequential walk starts when the
@@ -160,13 +160,13 @@ pub(crate) enum EnterDecision {
 impl LinkFollower {
     /// Creates the policy of a sequential walk from `path` down.
     pub(crate) fn for_ordered_walk(tree: &Arc<dyn Tree>, path: &VfsPath) -> Self {
-        Self { start: real_path(tree, path), entry_paths: EntryPaths::Recorded(Mutex::default()) }
+        Self { start: real_path(tree, path), entry_paths: LinkEntryPaths::Recorded(Mutex::default()) }
     }
 
     /// Creates the policy of a walk from `path` down that enters directories in any order. About `max_entries` entries
     /// are listed to put them in order.
     pub(crate) fn for_parallel_walk(tree: &Arc<dyn Tree>, path: &VfsPath, max_entries: u64) -> Self {
-        let entry_paths = EntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
+        let entry_paths = LinkEntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
         Self { start: real_path(tree, path), entry_paths }
     }
 
@@ -189,11 +189,11 @@ impl LinkFollower {
         options: WalkOptions,
     ) -> Result<EnterDecision> {
         let is_first = match &self.entry_paths {
-            EntryPaths::Recorded(paths) => {
+            LinkEntryPaths::Recorded(paths) => {
                 let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
                 paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
             }
-            EntryPaths::Planned { path: start, max_entries, walk } => {
+            LinkEntryPaths::Planned { path: start, max_entries, walk } => {
                 let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
                 let walk = match &mut *walk {
                     Some(walk) => walk,
@@ -214,8 +214,8 @@ impl LinkFollower {
     /// Returns the path under which a sequential walk entered the directory at `real`.
     pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
         match &self.entry_paths {
-            EntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
-            EntryPaths::Planned { .. } => None,
+            LinkEntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
+            LinkEntryPaths::Planned { .. } => None,
         }
     }
 }
@@ -229,7 +229,7 @@ fn start_ordered_walk(
     max_entries: u64,
 ) -> Result<Walk> {
     let dir = Arc::clone(tree).lookup(start)?.into_dir(start)?;
-    let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
+    let options = WalkOptions { directories: DirectoryOutput::OnlyEntered, ..options };
     Walk::start(tree, control, dir, start, options, max_entries)
 }
 

@@ -7,7 +7,7 @@ use vfs_core::tree::Tree;
 
 use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::{Directories, WalkControl, WalkFilter, WalkOptions};
+use crate::walk::options::{DirectoryOutput, WalkControl, WalkFilter, WalkOptions};
 use crate::walk::subtree::StepRange;
 use crate::walk::visibility::Visibility;
 
@@ -25,7 +25,7 @@ pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     visibility: Visibility::ALL,
     links: vfs_core::search::LinkMode::Skip,
     max_depth: None,
-    directories: Directories::OnlyEntered,
+    directories: DirectoryOutput::OnlyEntered,
 };
 
 pub(crate) fn root(tree: &Arc<dyn Tree>) -> StepRange {

@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 
 /// Treatment of a `\r` by a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CarriageReturn {
+pub(crate) enum CarriageReturnMode {
     /// A byte like any other.
     Text,
     /// Part of the line ending if a `\n` follows.
@@ -19,9 +19,10 @@ pub(crate) enum CarriageReturn {
 #[derive(Debug, Clone)]
 pub(crate) struct LineMatcher {
     engine: MatchEngine,
-    carriage_return: CarriageReturn,
+    carriage_return: CarriageReturnMode,
 }
 
+/// The engine that finds the pattern.
 #[derive(Debug, Clone)]
 enum MatchEngine {
     /// A text without a line break, found by SIMD and without a regex.
@@ -30,14 +31,14 @@ enum MatchEngine {
 }
 
 impl LineMatcher {
-    pub(crate) fn new(regex: RegexMatcher, carriage_return: CarriageReturn) -> Self {
+    pub(crate) fn new(regex: RegexMatcher, carriage_return: CarriageReturnMode) -> Self {
         Self { engine: MatchEngine::Regex(regex), carriage_return }
     }
 
     /// Creates a matcher for `text` itself, which contains no line break and is not empty.
     pub(crate) fn literal(text: &[u8]) -> Self {
         let finder = Finder::new(text).into_owned();
-        Self { engine: MatchEngine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
+        Self { engine: MatchEngine::Literal(Box::new(finder)), carriage_return: CarriageReturnMode::Text }
     }
 
     /// Returns the finder of the literal, if the pattern is one.
@@ -91,9 +92,9 @@ impl LineMatcher {
             return false;
         }
         match self.carriage_return {
-            CarriageReturn::Text => false,
-            CarriageReturn::EndsLine => haystack.get(end) == Some(&b'\n'),
-            CarriageReturn::EndsLineOrHaystack => haystack.get(end).is_none_or(|next| *next == b'\n'),
+            CarriageReturnMode::Text => false,
+            CarriageReturnMode::EndsLine => haystack.get(end) == Some(&b'\n'),
+            CarriageReturnMode::EndsLineOrHaystack => haystack.get(end).is_none_or(|next| *next == b'\n'),
         }
     }
 }
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn a_literal_is_found_as_often_as_its_expression_finds_it() {
         let texts = ["aaaa", "", "aa", "a", "baab aa", "b\naa\r\naaa\n"];
-        let regex = LineMatcher::new(RegexMatcher::new("aa").expect("valid"), CarriageReturn::Text);
+        let regex = LineMatcher::new(RegexMatcher::new("aa").expect("valid"), CarriageReturnMode::Text);
         let all = |matcher: &LineMatcher, text: &str| {
             let mut found = Vec::new();
             matcher

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::compile::{SegmentMatchers, TextMatcher};
-use super::parse::{GlobError, Part};
+use super::compile::{GlobTextMatcher, SegmentMatchers};
+use super::parse::{GlobError, GlobPart};
 
 /// Maximum number of expansions that every directory is compared with.
 const MAX_ROUTES: usize = 256;
@@ -27,12 +27,12 @@ pub(super) enum RouteSegment {
     /// `**`: this segment and all further ones may be anything.
     AnySegments,
     /// A name that matches.
-    Name(Arc<TextMatcher>),
+    Name(Arc<GlobTextMatcher>),
 }
 
 impl Reachability {
     /// Computes the routes of the expansions of a glob; `None` stands for too many expansions.
-    pub(super) fn new(expansions: Option<&[Vec<Part>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+    pub(super) fn new(expansions: Option<&[Vec<GlobPart>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
         let Some(expansions) = expansions.filter(|expansions| expansions.len() <= MAX_ROUTES) else {
             return Ok(Reachability::Everywhere);
         };
@@ -59,7 +59,7 @@ impl Reachability {
         for segment in routes.iter().filter_map(|route| next_segment(route, relative)) {
             match segment {
                 RouteSegment::Name(matcher) => match &**matcher {
-                    TextMatcher::Literal(name) => names.push(name.clone()),
+                    GlobTextMatcher::Literal(name) => names.push(name.clone()),
                     _ => return None,
                 },
                 RouteSegment::AnySegments => return None,
@@ -94,14 +94,14 @@ fn next_segment<'a>(route: &'a [RouteSegment], relative: &str) -> Option<&'a Rou
     segments.next()
 }
 
-fn route(expansion: &[Part], matchers: &mut SegmentMatchers) -> Result<Vec<RouteSegment>, GlobError> {
+fn route(expansion: &[GlobPart], matchers: &mut SegmentMatchers) -> Result<Vec<RouteSegment>, GlobError> {
     let mut route = Vec::new();
-    for segment in expansion.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty()) {
-        if segment.iter().any(Part::spans_segments) {
+    for segment in expansion.split(|part| *part == GlobPart::Separator).filter(|segment| !segment.is_empty()) {
+        if segment.iter().any(GlobPart::spans_segments) {
             route.push(RouteSegment::AnySegments);
             break;
         }
-        let matcher = if route.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(TextMatcher::Any) };
+        let matcher = if route.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(GlobTextMatcher::Any) };
         route.push(RouteSegment::Name(matcher));
     }
     Ok(route)

@@ -3,12 +3,12 @@
 /// Maximum number of submatches of one line.
 pub(crate) const MAX_SUBMATCHES: usize = 1 << 16;
 
-/// Maximum number of times that finding submatches may scan a line again. About this many submatches are found in any
-/// line, with any expression.
+/// Maximum number of bytes that may be scanned more than once to find the submatches of a line, as a multiple of the
+/// line's length. It guarantees about this many submatches in any line, with any expression.
 const MAX_RESCANS: usize = 1 << 10;
 
-/// Approximate maximum of steps to find the submatches of one line: bytes scanned again times places of the
-/// expression.
+/// Approximate maximum of regex engine steps for repeated scans of one line: bytes scanned again, times states of the
+/// compiled expression.
 const MAX_RESCAN_STEPS: u64 = 1 << 26;
 
 /// Collects the ranges of the pattern in a line, or in the lines of one match, within the bounds.
@@ -50,7 +50,7 @@ impl<'a> SubmatchCollector<'a> {
 }
 
 /// Returns the number of bytes that may be scanned again to find the submatches in `length` bytes, with an expression
-/// whose counted repetitions expand to `expansion` places.
+/// whose counted repetitions expand to `expansion` states.
 ///
 /// The unit is bytes and not time, so that equal searches return equal results.
 pub(crate) fn rescan_allowance(length: usize, expansion: u64) -> usize {

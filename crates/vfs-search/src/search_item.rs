@@ -12,7 +12,7 @@ const ENTRY_TEXT: usize = 64;
 
 /// One item of a search.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum SearchItem {
     /// A matching line.
     Match(GrepMatch),
     /// A line of context before a match.
@@ -28,29 +28,29 @@ pub(crate) enum Item {
     /// An entry of a glob or a listing.
     Entry(FileInfo),
     /// Counts that precede the following items.
-    Counts(Counts),
+    Counts(SearchCounts),
     /// The search cannot continue.
     Failed(Error),
 }
 
-impl Item {
+impl SearchItem {
     /// Returns the description of `entry`, or the problem that prevents one.
     pub(crate) fn describe(entry: WalkEntry<'_>) -> Self {
         match entry.path().and_then(|path| entry.dir().stat(entry.name(), path)) {
-            Ok(info) => Item::Entry(info),
-            Err(error) => Item::Problem(entry.problem(error)),
+            Ok(info) => SearchItem::Entry(info),
+            Err(error) => SearchItem::Problem(entry.problem(error)),
         }
     }
 
     /// Returns whether the consumer sees the item, or ends because of it.
     pub(crate) fn is_visible(&self) -> bool {
-        !matches!(self, Item::Counts(_))
+        !matches!(self, SearchItem::Counts(_))
     }
 
     /// Returns the line number, if the item is a line. The lines of a file come in order.
     pub(crate) fn line(&self) -> Option<u64> {
         match self {
-            Item::Match(line) | Item::Before(line) | Item::After(line) => Some(line.line),
+            SearchItem::Match(line) | SearchItem::Before(line) | SearchItem::After(line) => Some(line.line),
             _ => None,
         }
     }
@@ -58,12 +58,12 @@ impl Item {
     /// Returns the approximate size of the item in bytes.
     pub(crate) fn cost(&self) -> usize {
         let text = match self {
-            Item::Match(found) | Item::Before(found) | Item::After(found) => {
+            SearchItem::Match(found) | SearchItem::Before(found) | SearchItem::After(found) => {
                 found.text.len() + size_of_val(&*found.submatches)
             }
-            Item::Problem(problem) => problem.path.len() + problem.message.len(),
-            Item::Entry(info) => info.path.as_str().len() + ENTRY_TEXT,
-            Item::File(_) | Item::Done { .. } | Item::Counts(_) | Item::Failed(_) => 0,
+            SearchItem::Problem(problem) => problem.path.len() + problem.message.len(),
+            SearchItem::Entry(info) => info.path.as_str().len() + ENTRY_TEXT,
+            SearchItem::File(_) | SearchItem::Done { .. } | SearchItem::Counts(_) | SearchItem::Failed(_) => 0,
         };
         size_of::<Self>() + text
     }
@@ -71,7 +71,7 @@ impl Item {
 
 /// Counts of files and entries that yield no other item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct SearchCounts {
     /// Number of files that were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
@@ -81,7 +81,7 @@ pub(crate) struct Counts {
     pub(crate) too_many: bool,
 }
 
-impl Counts {
+impl SearchCounts {
     /// Converts the findings of a walk, without its problems, to counts.
     pub(crate) fn from_findings(findings: &WalkFindings) -> Self {
         let WalkFindings { problems: _, skipped, too_deep, too_many } = *findings;
@@ -102,7 +102,7 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for SearchCounts {
     fn add_assign(&mut self, other: Self) {
         self.searched += other.searched;
         self.skipped += other.skipped;
@@ -114,5 +114,5 @@ impl AddAssign for Counts {
 /// A consumer of items.
 pub(crate) trait ItemSink {
     /// Takes `item`. Returns `Break` if the consumer needs no more items.
-    fn put(&mut self, item: Item) -> ControlFlow<()>;
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()>;
 }

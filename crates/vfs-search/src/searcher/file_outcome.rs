@@ -2,7 +2,7 @@
 
 use vfs_core::search::Skipped;
 
-use crate::item::Item;
+use crate::search_item::SearchItem;
 
 /// The outcome of one file's search, apart from its matches.
 pub(crate) enum FileOutcome {
@@ -17,10 +17,10 @@ impl FileOutcome {
     }
 
     /// Returns the item that ends the file.
-    pub(crate) fn into_item(self, left_early: bool) -> Item {
+    pub(crate) fn into_item(self, left_early: bool) -> SearchItem {
         match self {
-            Self::Searched => Item::Done { searched: true, left_early, skipped: Skipped::default() },
-            Self::Skipped(skipped) => Item::Done { searched: false, left_early, skipped },
+            Self::Searched => SearchItem::Done { searched: true, left_early, skipped: Skipped::default() },
+            Self::Skipped(skipped) => SearchItem::Done { searched: false, left_early, skipped },
         }
     }
 

@@ -6,7 +6,7 @@ use vfs_core::tree::Sought;
 use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
 use crate::query::file_filter::FileFilter;
-use crate::query::matcher::LineMatcher;
+use crate::query::line_matcher::LineMatcher;
 use crate::query::regex;
 use crate::query::required_literals::required_literals;
 

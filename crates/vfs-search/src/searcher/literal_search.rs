@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::searcher::sink::{FileSink, MatchedLines};
+use crate::searcher::file_sink::{FileSink, MatchedLines};
 
 /// The progress of a literal search in a text.
 #[derive(Debug)]
@@ -73,16 +73,16 @@ mod tests {
     use vfs_core::{GrepOutput, GrepRequest, VfsPath};
 
     use super::*;
-    use crate::item::{Item, ItemSink};
-    use crate::query::compiled::CompiledQuery;
+    use crate::query::compiled_query::CompiledQuery;
+    use crate::search_item::{ItemSink, SearchItem};
     use crate::searcher::cancellable_matcher::CancellableMatcher;
-    use crate::searcher::sink::SinkBuffers;
+    use crate::searcher::file_sink::SinkBuffers;
 
     struct CollectedLines(Vec<(u64, u64, u64, usize)>);
 
     impl ItemSink for CollectedLines {
-        fn put(&mut self, item: Item) -> ControlFlow<()> {
-            if let Item::Match(line) = item {
+        fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
+            if let SearchItem::Match(line) = item {
                 self.0.push((line.line, line.column, line.byte_offset, line.submatches.len()));
             }
             ControlFlow::Continue(())

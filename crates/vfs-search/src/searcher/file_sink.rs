@@ -7,13 +7,13 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _
 use vfs_core::search::{FileCount, LineKind};
 use vfs_core::{Error, GrepMatch, GrepOutput, Result, VfsPath};
 
-use crate::item::{Item, ItemSink};
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
+use crate::search_item::{ItemSink, SearchItem};
 use crate::searcher::cancellable_matcher::CancellableMatcher;
-use crate::searcher::line;
 use crate::searcher::line_arena::LineArena;
 use crate::searcher::multiline_block::MultilineBlock;
-use crate::searcher::submatches::{MAX_SUBMATCHES, SubmatchCollector, rescan_allowance};
+use crate::searcher::rendered_line;
+use crate::searcher::submatch_collector::{MAX_SUBMATCHES, SubmatchCollector, rescan_allowance};
 
 /// Converts the matches of one file to items.
 pub(crate) struct FileSink<'a> {
@@ -75,7 +75,7 @@ impl FileSink<'_> {
             && let Some(path) = self.path()
         {
             // If the consumer has dropped the search, the caller notices that before the next file.
-            let _ = self.item_sink.put(Item::File(FileCount::new(path, count)));
+            let _ = self.item_sink.put(SearchItem::File(FileCount::new(path, count)));
         }
     }
 
@@ -90,10 +90,10 @@ impl FileSink<'_> {
     }
 
     fn line(&mut self, path: VfsPath, lines: &MatchedLines<'_>) -> GrepMatch {
-        let bytes = line::strip_line_ending(lines.bytes);
+        let bytes = rendered_line::strip_line_ending(lines.bytes);
         let SinkBuffers { found, arena } = &mut *self.buffers;
         found.retain(|(start, _)| *start <= bytes.len());
-        let text = line::render_line(bytes, self.query.max_line_bytes, found, arena);
+        let text = rendered_line::render_line(bytes, self.query.max_line_bytes, found, arena);
         let mut line = GrepMatch::new(path, lines.number.unwrap_or_default(), text.text);
         line.submatches = text.submatches;
         line.cut = text.cut;
@@ -124,7 +124,7 @@ impl FileSink<'_> {
         let mut line = self.line(path, lines);
         line.column = column;
         // Continue to one match beyond the limit, so that the result can say whether there are more.
-        self.item_sink.put(Item::Match(line)).is_continue()
+        self.item_sink.put(SearchItem::Match(line)).is_continue()
             && self.query.limit.is_none_or(|limit| self.matches <= limit)
     }
 
@@ -139,7 +139,7 @@ impl FileSink<'_> {
         line: &MatchedLines<'_>,
         ranges: impl Iterator<Item = (usize, usize)>,
     ) -> bool {
-        let text = line::strip_line_ending(line.bytes).len();
+        let text = rendered_line::strip_line_ending(line.bytes).len();
         let reach = self.query.max_line_bytes.min(text);
         let mut column = 0;
         self.buffers.found.clear();
@@ -161,7 +161,7 @@ impl FileSink<'_> {
     ///
     /// The line is matched by itself, without its surroundings, as in the search that found it.
     fn find_submatches(&mut self, line: &[u8]) -> io::Result<u64> {
-        let text = line::strip_line_ending(line).len();
+        let text = rendered_line::strip_line_ending(line).len();
         let reach = self.query.max_line_bytes.min(text);
         let cancellable = self.matcher;
         let mut column = 0;
@@ -273,7 +273,7 @@ impl Sink for FileSink<'_> {
         };
         let mut line = self.line(path, &lines);
         line.kind = LineKind::Context;
-        let item = if is_after { Item::After(line) } else { Item::Before(line) };
+        let item = if is_after { SearchItem::After(line) } else { SearchItem::Before(line) };
         Ok(self.item_sink.put(item).is_continue())
     }
 }

@@ -7,7 +7,7 @@ use memchr::{memchr, memrchr};
 use vfs_core::Error;
 
 use crate::read_error::read_error;
-use crate::searcher::buffer::{AlignedBuffer, PAGE_BYTES};
+use crate::searcher::aligned_buffer::{AlignedBuffer, PAGE_BYTES};
 use crate::searcher::encoding::BINARY_WINDOW;
 
 /// Initial size of the head in bytes; it grows up to the window for NUL bytes.
