@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
-use crate::file::File;
-use crate::map::{self, Entry, FileMap};
+use crate::file_map::{DirectoryChild, FileMap, FileMapEntry};
+use crate::memory_file::MemoryFile;
 
 /// The files of one moment. It has no links.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct MemoryDir {
 #[derive(Debug, Default)]
 struct DirEntries {
     /// Ordered by the bytes of their paths.
-    files: Vec<(VfsPath, Arc<File>)>,
+    files: Vec<(VfsPath, Arc<MemoryFile>)>,
     /// Ordered by name, with their own entries if these were prefetched.
     directories: Vec<(String, Option<Arc<DirEntries>>)>,
     /// Directories with the same path as a file.
@@ -37,7 +37,7 @@ struct DirEntries {
 }
 
 impl DirEntries {
-    fn of<'a>(files: impl IntoIterator<Item = (&'a VfsPath, &'a Arc<File>)>) -> Self {
+    fn of<'a>(files: impl IntoIterator<Item = (&'a VfsPath, &'a Arc<MemoryFile>)>) -> Self {
         let files = files.into_iter().map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         Self { files, ..Self::default() }
     }
@@ -54,10 +54,10 @@ impl MemoryDir {
     }
 
     /// Returns the file `name` of this directory, if it was listed.
-    fn file(&self, name: &str) -> Option<&Arc<File>> {
+    fn file(&self, name: &str) -> Option<&Arc<MemoryFile>> {
         let entries = self.entries.get()?;
         let start = self.name_start();
-        let name_at = |(path, _): &(VfsPath, Arc<File>)| path.as_str()[start..].cmp(name);
+        let name_at = |(path, _): &(VfsPath, Arc<MemoryFile>)| path.as_str()[start..].cmp(name);
         let last = entries.last_index.load(Ordering::Relaxed);
         let near =
             [last, last + 1].into_iter().find(|at| entries.files.get(*at).is_some_and(|file| name_at(file).is_eq()));
@@ -83,12 +83,12 @@ impl MemoryTree {
     fn read_dir(&self, dir: &VfsPath) -> DirEntries {
         let mut entries = DirEntries::default();
         self.files.for_each_child(dir, |child| match child {
-            map::Child::File { path, file } => entries.files.push((path.clone(), Arc::clone(file))),
-            map::Child::Directory(name, files) => {
+            DirectoryChild::File { path, file } => entries.files.push((path.clone(), Arc::clone(file))),
+            DirectoryChild::Directory(name, files) => {
                 let below = files.map(|files| Arc::new(DirEntries::of(files.iter().copied())));
                 entries.directories.push((name.to_owned(), below));
             }
-            map::Child::Shadowed(name) => entries.shadowed.push(name.to_owned()),
+            DirectoryChild::Shadowed(name) => entries.shadowed.push(name.to_owned()),
         });
         // The map orders directories by the paths of their files, which puts `a.b/` before `a/`.
         entries.directories.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -99,7 +99,7 @@ impl MemoryTree {
 impl Tree for MemoryTree {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         match (self.files.find(path)?, path.parent(), path.name()) {
-            (Entry::File(_), Some(dir), Some(name)) => {
+            (FileMapEntry::File(_), Some(dir), Some(name)) => {
                 Ok(TreeEntry::File { dir: MemoryDir::new(&self, dir), name: name.to_owned() })
             }
             _ => Ok(TreeEntry::Directory(MemoryDir::new(&self, path.clone()))),
@@ -145,8 +145,8 @@ impl Directory for MemoryDir {
             return Ok(found);
         }
         match self.tree.files.find(path)? {
-            Entry::Directory => Ok(Self::new(&self.tree, path.clone())),
-            Entry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
+            FileMapEntry::Directory => Ok(Self::new(&self.tree, path.clone())),
+            FileMapEntry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
         }
     }
 
@@ -159,8 +159,8 @@ impl Directory for MemoryDir {
             return Ok(file.info(path));
         }
         Ok(match self.tree.files.find(&path)? {
-            Entry::File(file) => file.info(path),
-            Entry::Directory => FileInfo::directory(path),
+            FileMapEntry::File(file) => file.info(path),
+            FileMapEntry::Directory => FileInfo::directory(path),
         })
     }
 
@@ -194,14 +194,15 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::file::{File, StateFormat};
+    use crate::memory_file::{MemoryFile, StateFormat};
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
     }
 
     fn tree(paths: &[&str]) -> Arc<MemoryTree> {
-        let file = |text: &str| Arc::new(File::new(text.to_owned().into(), DateTime::UNIX_EPOCH, StateFormat::Text));
+        let file =
+            |text: &str| Arc::new(MemoryFile::new(text.to_owned().into(), DateTime::UNIX_EPOCH, StateFormat::Text));
         let mut files = FileMap::default();
         files.apply(paths.iter().map(|text| (path(text), Some(file(text)))).collect());
         Arc::new(MemoryTree::new(files))

@@ -44,6 +44,7 @@ pub struct Pool(Arc<PoolShutdownGuard>);
 
 /// Ends the workers when the last handle is dropped.
 struct PoolShutdownGuard(Arc<PoolInner>);
+
 /// The queue and the threads of a pool, shared by its handles and workers.
 struct PoolInner {
     workers: usize,

@@ -48,6 +48,7 @@ pub(crate) struct Search<V: SearchVisitor> {
     /// Worker states that are not in use, each with the thread that used it last: that thread is fastest with it.
     idle_worker_states: Mutex<Vec<(ThreadId, V::WorkerState)>>,
 }
+
 /// The part of a search that its lock protects.
 pub(super) struct SearchState {
     pub(super) queue: OrderedQueue,
@@ -68,6 +69,7 @@ pub(super) struct TaskOutput {
     /// The rest of the task, which stopped for lack of room.
     pub(super) rest: Option<TaskKind>,
 }
+
 /// The output of a task, or the error that ends the search.
 pub(super) type TaskResult = Result<TaskOutput>;
 

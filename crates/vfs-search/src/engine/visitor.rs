@@ -13,6 +13,7 @@ use crate::walk::options::{WalkFilter, WalkOptions};
 /// Decides which entries a search visits, and visits them.
 pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     type Request: Send + Sync + 'static;
+
     /// The state that a worker reuses from one entry to the next.
     type WorkerState: Send + 'static;
 

@@ -20,6 +20,7 @@ pub(super) fn expand_braces(parts: &[GlobPart]) -> Option<Vec<Vec<GlobPart>>> {
     expansion.expand(parts.to_vec())?;
     Some(expansion.expansions)
 }
+
 /// An expansion in progress: the globs without the expanded braces, and the work done so far.
 struct BraceExpansion {
     expansions: Vec<Vec<GlobPart>>,

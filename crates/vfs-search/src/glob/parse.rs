@@ -84,6 +84,7 @@ enum SegmentStart {
     Yes,
     No,
 }
+
 /// A recursive descent parser of one glob, with the counts that its limits bound.
 struct GlobParser<'a> {
     rest: Peekable<CharIndices<'a>>,

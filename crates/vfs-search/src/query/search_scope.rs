@@ -13,13 +13,16 @@ use crate::query::file_filter::FileFilter;
 ///
 /// let scope = SearchScope::of_glob(&GlobRequest::new("src/**/*.rs"))?;
 /// assert!(scope.reaches(&VfsPath::parse("/src/net")?));
+
 /// assert!(!scope.reaches(&VfsPath::parse("/docs")?));
+
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 pub struct SearchScope {
     start: VfsPath,
     filter: ScopeFilter,
 }
+
 /// The part of a request that limits the directories below the start.
 enum ScopeFilter {
     Glob(GlobPattern),

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::file::File;
+use crate::memory_file::MemoryFile;
 
 /// The new file at each changed path, or `None` for a removal. Each path occurs once.
-pub(crate) type MapChange = Vec<(VfsPath, Option<Arc<File>>)>;
+pub(crate) type MapChange = Vec<(VfsPath, Option<Arc<MemoryFile>>)>;
 
 /// A path whose file differs, with the old and the new file.
-pub(crate) type Difference<'a> = (&'a VfsPath, Option<&'a Arc<File>>, Option<&'a Arc<File>>);
+pub(crate) type FileDifference<'a> = (&'a VfsPath, Option<&'a Arc<MemoryFile>>, Option<&'a Arc<MemoryFile>>);
 
 /// All files by path. A clone takes constant time and is independent of the original.
 ///
@@ -25,14 +25,14 @@ pub(crate) type Difference<'a> = (&'a VfsPath, Option<&'a Arc<File>>, Option<&'a
 /// deleted by their own paths.
 #[derive(Clone, Default)]
 pub(crate) struct FileMap {
-    files: RedBlackTreeMapSync<VfsPath, Arc<File>>,
+    files: RedBlackTreeMapSync<VfsPath, Arc<MemoryFile>>,
     bytes: u64,
 }
 
 /// The entry at a path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Entry<'a> {
-    File(&'a Arc<File>),
+pub(crate) enum FileMapEntry<'a> {
+    File(&'a Arc<MemoryFile>),
     Directory,
 }
 
@@ -45,13 +45,13 @@ const MAX_PREFETCHED_PER_LISTING: usize = 4096;
 
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Child<'a> {
+pub(crate) enum DirectoryChild<'a> {
     File {
         path: &'a VfsPath,
-        file: &'a Arc<File>,
+        file: &'a Arc<MemoryFile>,
     },
     /// A directory, with its files if they are few and it has no subdirectory.
-    Directory(&'a str, Option<&'a [(&'a VfsPath, &'a Arc<File>)]>),
+    Directory(&'a str, Option<&'a [(&'a VfsPath, &'a Arc<MemoryFile>)]>),
     /// A directory with the same path as a file.
     Shadowed(&'a str),
 }
@@ -68,21 +68,21 @@ impl FileMap {
     }
 
     /// Returns the file at `path`.
-    pub(crate) fn get(&self, path: &VfsPath) -> Option<&Arc<File>> {
+    pub(crate) fn get(&self, path: &VfsPath) -> Option<&Arc<MemoryFile>> {
         self.files.get(path)
     }
 
     /// Returns all files, ordered by the bytes of their paths.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&VfsPath, &Arc<MemoryFile>)> {
         self.files.iter()
     }
 
     /// Returns the entry at `path`; `not_a_directory` if an ancestor is a file.
-    pub(crate) fn lookup(&self, path: &VfsPath) -> Result<Option<Entry<'_>>> {
+    pub(crate) fn lookup(&self, path: &VfsPath) -> Result<Option<FileMapEntry<'_>>> {
         if let Some(file) = self.get(path) {
-            Ok(Some(Entry::File(file)))
+            Ok(Some(FileMapEntry::File(file)))
         } else if self.is_directory(path) {
-            Ok(Some(Entry::Directory))
+            Ok(Some(FileMapEntry::Directory))
         } else if self.is_below_file(path) {
             Err(Error::at(ErrorKind::NotADirectory, path))
         } else {
@@ -91,15 +91,15 @@ impl FileMap {
     }
 
     /// Returns the entry at `path`, or `not_found`.
-    pub(crate) fn find(&self, path: &VfsPath) -> Result<Entry<'_>> {
+    pub(crate) fn find(&self, path: &VfsPath) -> Result<FileMapEntry<'_>> {
         self.lookup(path)?.ok_or_else(|| Error::not_found(path))
     }
 
     /// Returns the file at `path`, or an error if there is none.
-    pub(crate) fn find_file(&self, path: &VfsPath) -> Result<&Arc<File>> {
+    pub(crate) fn find_file(&self, path: &VfsPath) -> Result<&Arc<MemoryFile>> {
         match self.find(path)? {
-            Entry::File(file) => Ok(file),
-            Entry::Directory => Err(Error::at(ErrorKind::IsADirectory, path)),
+            FileMapEntry::File(file) => Ok(file),
+            FileMapEntry::Directory => Err(Error::at(ErrorKind::IsADirectory, path)),
         }
     }
 
@@ -114,13 +114,13 @@ impl FileMap {
     }
 
     /// Returns the files below `dir` at any depth, ordered by the bytes of their paths.
-    pub(crate) fn subtree(&self, dir: &VfsPath) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
+    pub(crate) fn subtree(&self, dir: &VfsPath) -> impl Iterator<Item = (&VfsPath, &Arc<MemoryFile>)> {
         self.files.range::<str, _>(SubtreeRange::directory(dir))
     }
 
     /// Calls `visit` with each entry of `dir`, in the order in which the map finds them. The cost is proportional to
     /// the number of entries: only the first files of each subdirectory are read.
-    pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
+    pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(DirectoryChild<'_>)) {
         let all = SubtreeRange::directory(dir);
         let mut files = self.files.range::<str, _>(all.clone());
         // A file that shadows a directory precedes it, so this list replaces a search of the map.
@@ -130,7 +130,7 @@ impl FileMap {
         let mut next = files.next();
         while let Some((path, file)) = next {
             let Some((name, _)) = path.as_str()[all.start.len()..].split_once('/') else {
-                visit(Child::File { path, file });
+                visit(DirectoryChild::File { path, file });
                 names.push(&path.as_str()[all.start.len()..]);
                 next = files.next();
                 continue;
@@ -147,8 +147,8 @@ impl FileMap {
             let is_whole = !prefetched.is_empty() && next.is_none_or(|(path, _)| !is_below(child, path));
             prefetched_total += prefetched.len();
             visit(match names.binary_search(&name) {
-                Ok(_) => Child::Shadowed(name),
-                Err(_) => Child::Directory(name, is_whole.then_some(prefetched.as_slice())),
+                Ok(_) => DirectoryChild::Shadowed(name),
+                Err(_) => DirectoryChild::Directory(name, is_whole.then_some(prefetched.as_slice())),
             });
             if !is_whole {
                 files = self.files.range::<str, _>(all.after_directory(child));
@@ -159,7 +159,7 @@ impl FileMap {
 
     /// Returns the paths whose file is another object in `later`, with the old and the new file. Contents are not
     /// compared.
-    pub(crate) fn differences<'a>(&'a self, later: &'a FileMap) -> impl Iterator<Item = Difference<'a>> {
+    pub(crate) fn differences<'a>(&'a self, later: &'a FileMap) -> impl Iterator<Item = FileDifference<'a>> {
         let (mut before, mut after) = (self.iter().peekable(), later.iter().peekable());
         std::iter::from_fn(move || {
             loop {
@@ -266,7 +266,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::file::StateFormat;
+    use crate::memory_file::StateFormat;
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
@@ -274,7 +274,7 @@ mod tests {
 
     fn map(paths: &[&str]) -> FileMap {
         let file = |content: &str| {
-            Some(Arc::new(File::new(Bytes::from(content.to_owned()), DateTime::UNIX_EPOCH, StateFormat::Text)))
+            Some(Arc::new(MemoryFile::new(Bytes::from(content.to_owned()), DateTime::UNIX_EPOCH, StateFormat::Text)))
         };
         let mut map = FileMap::default();
         map.apply(paths.iter().map(|text| (path(text), file(text))).collect());
@@ -285,9 +285,9 @@ mod tests {
         let mut found = Vec::new();
         map.for_each_child(&path(dir), |child| {
             found.push(match child {
-                Child::File { path, .. } => path.name().unwrap_or_default().to_owned(),
-                Child::Directory(name, _) => format!("{name}/"),
-                Child::Shadowed(name) => format!("{name}/ shadowed"),
+                DirectoryChild::File { path, .. } => path.name().unwrap_or_default().to_owned(),
+                DirectoryChild::Directory(name, _) => format!("{name}/"),
+                DirectoryChild::Shadowed(name) => format!("{name}/ shadowed"),
             });
         });
         found
@@ -333,7 +333,7 @@ mod tests {
         paths.extend(many.iter().map(String::as_str));
         let (files, mut found) = (map(&paths), Vec::new());
         files.for_each_child(&path("/d"), |child| {
-            if let Child::Directory(name, files) = child {
+            if let DirectoryChild::Directory(name, files) = child {
                 let paths =
                     files.map(|files| files.iter().map(|(path, _)| path.as_str().to_owned()).collect::<Vec<_>>());
                 found.push((name.to_owned(), paths));
@@ -358,7 +358,7 @@ mod tests {
         let (mut with, mut all) = (0, 0);
         files.for_each_child(&VfsPath::root(), |child| {
             all += 1;
-            with += usize::from(matches!(child, Child::Directory(_, Some(_))));
+            with += usize::from(matches!(child, DirectoryChild::Directory(_, Some(_))));
         });
         assert_eq!((with, all), (MAX_PREFETCHED_PER_LISTING, paths.len()));
     }
@@ -367,8 +367,8 @@ mod tests {
     fn lookup_finds_a_file_a_directory_nothing_or_a_path_below_a_file() {
         let files = map(&["/a/b", "/a0"]);
         let meaning = |text: &str| match files.lookup(&path(text)) {
-            Ok(Some(Entry::File(_))) => "file",
-            Ok(Some(Entry::Directory)) => "directory",
+            Ok(Some(FileMapEntry::File(_))) => "file",
+            Ok(Some(FileMapEntry::Directory)) => "directory",
             Ok(None) => "nothing",
             Err(error) => error.kind().code(),
         };
@@ -391,7 +391,7 @@ mod tests {
     fn a_directory_behind_a_file_is_named_and_its_files_keep_their_paths() {
         let files = map(&["/a", "/a-b", "/a/b"]);
         assert_eq!(children(&files, "/"), ["a", "a-b", "a/ shadowed"]);
-        assert!(matches!(files.find(&path("/a")), Ok(Entry::File(_))));
+        assert!(matches!(files.find(&path("/a")), Ok(FileMapEntry::File(_))));
         assert!(files.find_file(&path("/a/b")).is_ok());
         let error = files.lookup(&path("/a/c")).expect_err("below a file");
         assert_eq!((error.kind(), error.path()), (ErrorKind::NotADirectory, Some("/a/c")));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vfs_core::state::{FileData, FilesUpdate};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::file::File;
-use crate::map::{FileMap, MapChange};
+use crate::file_map::{FileMap, MapChange};
+use crate::memory_file::MemoryFile;
 
 /// The files of an agent's state, as a runtime stores them in its checkpoints. A clone takes constant time.
 ///
@@ -29,6 +29,7 @@ use crate::map::{FileMap, MapChange};
 ///         "modified_at": "2025-01-15T10:00:00Z"}}"##,
 /// )?;
 /// assert_eq!(state.len(), 1);
+
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,11 +116,11 @@ pub fn merge_updates(mut first: FilesUpdate, second: FilesUpdate) -> FilesUpdate
     first
 }
 
-fn decode(path: &VfsPath, data: &FileData) -> Result<Arc<File>> {
+fn decode(path: &VfsPath, data: &FileData) -> Result<Arc<MemoryFile>> {
     if path.is_root() {
         return Err(Error::at(ErrorKind::IsADirectory, path));
     }
-    File::from_data(path, data).map(Arc::new)
+    MemoryFile::from_data(path, data).map(Arc::new)
 }
 
 impl Serialize for FilesState {
@@ -134,6 +135,7 @@ impl<'de> Deserialize<'de> for FilesState {
     }
 }
 
+/// Deserialises the files of a state from a map.
 struct FilesVisitor;
 
 impl<'de> Visitor<'de> for FilesVisitor {

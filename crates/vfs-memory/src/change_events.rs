@@ -6,8 +6,8 @@ use vfs_core::VfsPath;
 use vfs_core::change_log::ChangeLog;
 use vfs_core::watch::Change as Event;
 
-use crate::file::File;
-use crate::map::{Entry, FileMap, MapChange};
+use crate::file_map::{FileMap, FileMapEntry, MapChange};
+use crate::memory_file::MemoryFile;
 
 /// The granularity of the events that report a change.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +26,15 @@ impl EventGranularity<'_> {
         match self {
             _ if change.is_empty() => Vec::new(),
             EventGranularity::PerFile => {
-                let each =
-                    |(path, file): &(VfsPath, Option<Arc<File>>)| file_event(path, before.get(path), file.as_ref());
+                let each = |(path, file): &(VfsPath, Option<Arc<MemoryFile>>)| {
+                    file_event(path, before.get(path), file.as_ref())
+                };
                 change.iter().filter_map(each).collect()
             }
             EventGranularity::Removal(path) => vec![Event::Removed { path: path.clone() }],
             EventGranularity::Rename(from, to) => {
                 let version = match before.find(from) {
-                    Ok(Entry::File(file)) => Some(file.version().clone()),
+                    Ok(FileMapEntry::File(file)) => Some(file.version().clone()),
                     _ => None,
                 };
                 vec![Event::Renamed { from: from.clone(), to: to.clone(), version }]
@@ -64,7 +65,7 @@ pub(crate) fn restore_events(before: &FileMap, after: &FileMap) -> Vec<Event> {
 }
 
 /// Returns the event of the file at `path`; `None` if its content is unchanged.
-fn file_event(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<Event> {
+fn file_event(path: &VfsPath, old: Option<&Arc<MemoryFile>>, new: Option<&Arc<MemoryFile>>) -> Option<Event> {
     let path = path.clone();
     match (old, new) {
         (None, None) => None,

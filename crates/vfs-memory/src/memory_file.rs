@@ -24,7 +24,7 @@ pub enum StateFormat {
 
 /// An immutable file. A change makes another one.
 #[derive(Clone)]
-pub(crate) struct File {
+pub(crate) struct MemoryFile {
     content: Bytes,
     created_at: DateTime<Utc>,
     modified_at: DateTime<Utc>,
@@ -38,7 +38,7 @@ pub(crate) struct File {
     sketch: OnceLock<Sketch>,
 }
 
-impl File {
+impl MemoryFile {
     /// Returns a file created at `now`.
     pub(crate) fn new(content: Bytes, now: DateTime<Utc>, format: StateFormat) -> Self {
         Self::with_times(content, now, now, format)
@@ -125,18 +125,18 @@ impl File {
 }
 
 /// Compares without versions, which follow from the content.
-impl PartialEq for File {
+impl PartialEq for MemoryFile {
     fn eq(&self, other: &Self) -> bool {
         (self.created_at, self.modified_at, self.format) == (other.created_at, other.modified_at, other.format)
             && self.content == other.content
     }
 }
 
-impl Eq for File {}
+impl Eq for MemoryFile {}
 
-impl fmt::Debug for File {
+impl fmt::Debug for MemoryFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("File")
+        f.debug_struct("MemoryFile")
             .field("size", &self.content.len())
             .field("modified_at", &self.modified_at)
             .finish_non_exhaustive()
