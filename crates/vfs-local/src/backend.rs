@@ -25,7 +25,7 @@ use vfs_search::Pool;
 
 use self::blocking::run_on_blocking_pool;
 use crate::config::LocalConfig;
-use crate::config::options::Confinement;
+use crate::config::policies::Confinement;
 use crate::local_fs::LocalFs;
 use crate::ops::writer::LocalWriter;
 use crate::search::tree::LocalTree;

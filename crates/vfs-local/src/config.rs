@@ -1,6 +1,6 @@
 //! Configuration of a [`LocalBackend`](crate::LocalBackend), fixed when the backend is opened.
 
-pub(crate) mod options;
+pub(crate) mod policies;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use vfs_core::VfsPath;
 use vfs_search::Pool;
 
-use self::options::{Confinement, Durability, HardLinks, Mounts, Protection, Resolution};
+use self::policies::{Confinement, Durability, HardLinks, Mounts, Protection, Resolution};
 use crate::search::cache::SearchMemory;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).

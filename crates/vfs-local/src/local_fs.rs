@@ -7,15 +7,15 @@ use rustix::fs::OFlags;
 use vfs_core::{FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::config::LocalConfig;
-use crate::config::options::{Durability, HardLinks, Mounts};
-use crate::fs::entry::Entry;
+use crate::config::policies::{Durability, HardLinks, Mounts};
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
-use crate::fs::nowait::NowaitReads;
+use crate::fs::nowait_reads::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
 use crate::ops::line_index_cache::LineIndexCache;
 use crate::search::cache::{FileIdentity, SearchMemory};
-use crate::staging::lock::{EntryLock, LockPurpose, LockedFile};
+use crate::staging::entry_lock::{EntryLock, LockPurpose, LockedFile};
 
 /// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -38,7 +38,7 @@ pub(crate) struct LocalFs {
 /// An entry that is locked for a change, and the file that exists there.
 #[derive(Debug)]
 pub(crate) struct LockedEntry<'a> {
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a EntryHandle,
     pub(crate) file: Option<LockedFile>,
     _lock: EntryLock,
 }
@@ -96,7 +96,7 @@ impl LocalFs {
     pub(crate) fn lock_entry<'a>(
         &self,
         purpose: LockPurpose,
-        entry: &'a Entry,
+        entry: &'a EntryHandle,
         hard_links: HardLinks,
         cx: &OpContext,
     ) -> Result<LockedEntry<'a>> {

@@ -1,12 +1,12 @@
 //! The change feed of a backend: one inotify watcher while there are subscribers.
 
-mod directory_tree;
 mod inotify;
 mod rename_events;
 mod rename_tracker;
 mod reported_versions;
-mod state;
 mod watch_recursive;
+mod watch_state;
+mod watched_dirs;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,7 +22,7 @@ use crate::fs::errno::from_errno;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 use inotify::InotifyQueue;
-use state::WatchState;
+use watch_state::WatchState;
 
 /// Interval of the checks whether the root still exists, since the kernel sends no event while the root is open.
 const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);

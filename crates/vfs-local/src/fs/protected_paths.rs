@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::config::options::Protection;
+use crate::config::policies::Protection;
 use crate::fs::errno::from_errno_at;
 
 /// An access that a protected path may refuse.

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::config::LocalConfig;
-    use crate::config::options::{HardLinks, Protection, Resolution};
+    use crate::config::policies::{HardLinks, Protection, Resolution};
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")

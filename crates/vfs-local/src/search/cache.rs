@@ -1,6 +1,6 @@
 //! In-memory cache of directory listings and file sketches, shared by searches.
 
-mod directory;
+mod cached_directory;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use vfs_core::tree::Listing;
 use crate::fs::cache_policy::CachePolicy;
 use crate::fs::metadata::Metadata;
 
-pub(crate) use self::directory::CachedDirectory;
+pub(crate) use self::cached_directory::CachedDirectory;
 
 /// Number of searches after which an unused directory is evicted, if space is short.
 const MAX_UNUSED_SEARCHES: u32 = 16;
@@ -51,11 +51,12 @@ const MAX_TRACKED_ROOTS: usize = 1024;
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct SearchMemory(Arc<CacheInner>);
+pub struct SearchMemory(Arc<SearchCacheInner>);
 
-struct CacheInner {
+/// The cache that all handles share.
+struct SearchCacheInner {
     /// By mount, device and inode.
-    directories: RwLock<HashMap<(u64, FileIdentity), CacheSlot>>,
+    directories: RwLock<HashMap<(u64, FileIdentity), SearchCacheSlot>>,
     max_bytes: usize,
     /// The size of all directories in bytes, including evicted ones that a running search still uses.
     bytes: Arc<AtomicUsize>,
@@ -69,7 +70,8 @@ struct CacheInner {
 /// A device and an inode.
 pub(crate) type FileIdentity = (u64, u64);
 
-struct CacheSlot {
+/// A cached directory, with the time of its last use for eviction.
+struct SearchCacheSlot {
     directory: Arc<CachedDirectory>,
     /// The number of the last search that used this directory.
     last_search: AtomicU32,
@@ -93,7 +95,7 @@ impl SearchMemory {
     }
 
     fn with_policy(max_bytes: usize, policy: CachePolicy) -> Self {
-        Self(Arc::new(CacheInner {
+        Self(Arc::new(SearchCacheInner {
             directories: RwLock::default(),
             max_bytes,
             bytes: Arc::default(),
@@ -142,7 +144,7 @@ impl SearchMemory {
             return;
         }
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
-        let is_unused = |slot: &CacheSlot| {
+        let is_unused = |slot: &SearchCacheSlot| {
             // A search that began after this one may have used the directory.
             let age = search.wrapping_sub(slot.last_search.load(Ordering::Relaxed));
             (MAX_UNUSED_SEARCHES + 1..u32::MAX / 2).contains(&age)
@@ -196,7 +198,7 @@ impl SearchMemory {
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
         directories.insert(
             (metadata.mount_id(), metadata.identity()),
-            CacheSlot { directory: Arc::clone(&directory), last_search },
+            SearchCacheSlot { directory: Arc::clone(&directory), last_search },
         );
         Some(directory)
     }

@@ -12,7 +12,7 @@ use vfs_core::tree::{ChildKind, Directory, Learn, Listing, Opened, Sketch, Tree,
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::entry::Entry;
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::{Metadata, special_file_error};
 use crate::fs::protected_paths::{FoldedPath, PathAccess, join_folded};
@@ -27,12 +27,12 @@ const MAX_OPEN_DEPTH: usize = 100;
 #[derive(Debug)]
 pub(crate) struct LocalTree {
     local_fs: Arc<LocalFs>,
-    cache_mode: CacheMode,
+    cache_mode: SearchCacheMode,
 }
 
 /// How a walk uses the cache of earlier searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CacheMode {
+enum SearchCacheMode {
     Off,
     /// The walk uses cached entries.
     Read,
@@ -42,7 +42,7 @@ enum CacheMode {
 
 /// A directory of the tree.
 #[derive(Debug)]
-struct TreeDir {
+struct LocalTreeDir {
     tree: Arc<LocalTree>,
     path: VfsPath,
     fd: Option<OwnedFd>,
@@ -59,15 +59,15 @@ struct TreeDir {
 impl LocalTree {
     /// Creates a tree for a walk that is too short to use the cache.
     pub(crate) fn new(local_fs: Arc<LocalFs>) -> Self {
-        Self { local_fs, cache_mode: CacheMode::Off }
+        Self { local_fs, cache_mode: SearchCacheMode::Off }
     }
 
     /// Creates a tree for a search, or for a walk that is as long.
     pub(crate) fn for_search(local_fs: Arc<LocalFs>) -> Self {
         let cache_mode = match &local_fs.search_memory {
-            None => CacheMode::Off,
-            Some((memory, root)) if memory.begin_search(*root) => CacheMode::ReadWrite,
-            Some(_) => CacheMode::Read,
+            None => SearchCacheMode::Off,
+            Some((memory, root)) if memory.begin_search(*root) => SearchCacheMode::ReadWrite,
+            Some(_) => SearchCacheMode::Read,
         };
         Self { local_fs, cache_mode }
     }
@@ -76,18 +76,18 @@ impl LocalTree {
     fn memory(&self) -> Option<&SearchMemory> {
         let (memory, _) = self.local_fs.search_memory.as_ref()?;
         let is_useful = match self.cache_mode {
-            CacheMode::Off => false,
-            CacheMode::Read => !memory.is_empty(),
-            CacheMode::ReadWrite => true,
+            SearchCacheMode::Off => false,
+            SearchCacheMode::Read => !memory.is_empty(),
+            SearchCacheMode::ReadWrite => true,
         };
         is_useful.then_some(memory)
     }
 
     /// Opens the directory at `path`, following links, for a search that reached it by the path `requested`.
-    fn open_by_path(self: Arc<Self>, path: &VfsPath, requested: VfsPath) -> Result<TreeDir> {
+    fn open_by_path(self: Arc<Self>, path: &VfsPath, requested: VfsPath) -> Result<LocalTreeDir> {
         let fd = self.local_fs.root.open_directory(path)?;
         let folded_path = self.local_fs.root.folded_path(&fd, path)?;
-        Ok(TreeDir::new(self, requested, fd, folded_path))
+        Ok(LocalTreeDir::new(self, requested, fd, folded_path))
     }
 }
 
@@ -102,11 +102,11 @@ impl Tree for LocalTree {
             FileType::RegularFile => {
                 let entry = self.local_fs.root.resolve_entry(path)?;
                 self.local_fs.root.check(&entry, PathAccess::Read, path)?;
-                let Entry { parent, name } = entry;
+                let EntryHandle { parent, name } = entry;
                 // This is the file's real directory, which the path of a link need not name, so it stays open however
                 // deep it is. The path always has a parent, since the root is not a file.
                 let folded_path = self.local_fs.root.folded_path(&parent, path)?;
-                let dir = TreeDir::of_fd(self, path.parent().unwrap_or_default(), Some(parent), folded_path);
+                let dir = LocalTreeDir::of_fd(self, path.parent().unwrap_or_default(), Some(parent), folded_path);
                 Ok(TreeEntry::File { dir: Arc::new(dir), name })
             }
             _ => Err(special_file_error().with_path(path)),
@@ -114,7 +114,7 @@ impl Tree for LocalTree {
     }
 }
 
-impl TreeDir {
+impl LocalTreeDir {
     /// Creates a directory that is open as `fd`, unless it is so deep that it is opened when needed.
     fn new(tree: Arc<LocalTree>, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> Self {
         let fd = (path.components().count() <= MAX_OPEN_DEPTH).then_some(fd);
@@ -129,7 +129,7 @@ impl TreeDir {
     /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, if the file
     /// should be cached.
     fn learner(&self, name: &str, metadata: &Metadata) -> Option<Learn> {
-        let directory = self.cached.get().filter(|_| self.tree.cache_mode == CacheMode::ReadWrite)?;
+        let directory = self.cached.get().filter(|_| self.tree.cache_mode == SearchCacheMode::ReadWrite)?;
         let is_cacheable = self.tree.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
         if is_cacheable { directory.learner(name, metadata) } else { None }
     }
@@ -176,7 +176,7 @@ impl TreeDir {
     }
 }
 
-impl Directory for TreeDir {
+impl Directory for LocalTreeDir {
     fn list(&self) -> Result<Listing> {
         self.with_fd(|fd| {
             let Some(memory) = self.tree.memory() else { return list_entries(self, fd) };
@@ -188,7 +188,7 @@ impl Directory for TreeDir {
                 None => {
                     let listing = list_entries(self, fd)?;
                     // The sketches of its files may still be valid, since they are found by name.
-                    let learns = self.tree.cache_mode == CacheMode::ReadWrite;
+                    let learns = self.tree.cache_mode == SearchCacheMode::ReadWrite;
                     let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
                     (listing, now.or(before))
                 }
@@ -285,7 +285,7 @@ thread_local! {
 const MAX_BUFFERED_ENTRIES: usize = 4096;
 
 /// Lists the directory `dir`, open as `fd`.
-fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
+fn list_entries(dir: &LocalTreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
     let mut buffer = LISTING_BUFFER.take();
     buffer.clear();
     read_entries(&mut buffer, dir, fd)?;
@@ -300,7 +300,7 @@ fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
 }
 
 /// Adds the entries of the directory `dir`, open as `fd`, to `listing`.
-fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
+fn read_entries(listing: &mut Listing, dir: &LocalTreeDir, fd: BorrowedFd<'_>) -> Result<()> {
     if dir.was_listed.swap(true, Ordering::Relaxed) {
         fs::seek(fd, fs::SeekFrom::Start(0)).map_err(from_errno)?;
     }
@@ -356,7 +356,7 @@ mod tests {
         Arc::new(LocalTree::new(Arc::new(LocalFs::open(&LocalConfig::new(root)).expect("it opens"))))
     }
 
-    fn directory(tree: &Arc<LocalTree>, path: &str) -> TreeDir {
+    fn directory(tree: &Arc<LocalTree>, path: &str) -> LocalTreeDir {
         let path = VfsPath::parse(path).expect("a valid path");
         Arc::clone(tree).open_by_path(&path, path.clone()).expect("a directory")
     }

@@ -16,7 +16,7 @@ use vfs_search::Pool;
 use super::*;
 use crate::backend::LocalBackend;
 use crate::config::LocalConfig;
-use crate::config::options::{HardLinks, Mounts, Protection};
+use crate::config::policies::{HardLinks, Mounts, Protection};
 use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
 
 /// Longer than a tick of any file system's clock.

@@ -11,10 +11,10 @@ use vfs_core::change_log::{ChangeLog, LogPosition};
 use vfs_core::watch::Change;
 use vfs_core::{Error, Result, VfsPath};
 
-use super::directory_tree::{EntryRef, WatchId, WatchedDirs, is_reserved};
 use super::inotify::{InotifyEvent, InotifyQueue};
 use super::rename_tracker::RenameTracker;
 use super::reported_versions::ReportedVersions;
+use super::watched_dirs::{WatchDescriptor, WatchedDirs, WatchedEntryRef, is_reserved};
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
@@ -33,7 +33,7 @@ pub(super) enum LookupError {
 
 /// Options of a recursive watch.
 #[derive(Clone, Copy)]
-pub(super) struct WalkOptions<'a> {
+pub(super) struct RecursiveWatchOptions<'a> {
     /// Paths to watch, including everything below them and the directories on the way to them.
     pub(super) scope: &'a [VfsPath],
     /// Whether directories that were not watched before are new, and reported with everything in them.
@@ -56,7 +56,7 @@ pub(super) struct WatchState {
     /// The changes to publish next.
     pub(super) changes: Vec<Change>,
     /// Entries that could not be examined because their parent was renamed; examined again after the pending events.
-    pub(super) deferred: Vec<(WatchId, String)>,
+    pub(super) deferred: Vec<(WatchDescriptor, String)>,
     pub(super) reported: ReportedVersions,
     pub(super) renames: RenameTracker,
     /// The subscribed paths, and since when each of them is watched.
@@ -93,8 +93,10 @@ impl WatchState {
         if let Some(since) = starts.min() {
             return Ok(since);
         }
-        let result = self
-            .watch_recursive(None, WalkOptions { scope: std::slice::from_ref(path), report: false, may_move: true });
+        let result = self.watch_recursive(
+            None,
+            RecursiveWatchOptions { scope: std::slice::from_ref(path), report: false, may_move: true },
+        );
         if let Err(error) = result {
             self.unwatch_unsubscribed();
             return Err(error);
@@ -176,7 +178,7 @@ impl WatchState {
     }
 
     /// Handles a new entry.
-    pub(super) fn handle_created(&mut self, (dir, name): EntryRef<'_>, is_directory: bool) {
+    pub(super) fn handle_created(&mut self, (dir, name): WatchedEntryRef<'_>, is_directory: bool) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         if is_directory {
             self.watch_subscribed((dir, name), true, false);
@@ -187,9 +189,9 @@ impl WatchState {
     }
 
     /// As [`WatchState::watch_recursive`], for all subscriptions. Ends the feed if not everything can be watched.
-    pub(super) fn watch_subscribed(&mut self, place: EntryRef<'_>, report: bool, may_move: bool) {
+    pub(super) fn watch_subscribed(&mut self, place: WatchedEntryRef<'_>, report: bool, may_move: bool) {
         let scope = self.scope();
-        let result = self.watch_recursive(Some(place), WalkOptions { scope: &scope, report, may_move });
+        let result = self.watch_recursive(Some(place), RecursiveWatchOptions { scope: &scope, report, may_move });
         self.failure = self.failure.take().or(result.err());
     }
 
@@ -206,7 +208,7 @@ impl WatchState {
     }
 
     /// Reports the entry if it could not be examined when its event was processed.
-    fn recheck_entry(&mut self, place: EntryRef<'_>) {
+    fn recheck_entry(&mut self, place: WatchedEntryRef<'_>) {
         let Some(path) = self.subscribed_path(place) else { return };
         match self.stat_entry(place).ok() {
             Some(metadata) if metadata.file_type() == FileType::Directory => self.watch_subscribed(place, true, false),
@@ -217,7 +219,7 @@ impl WatchState {
     }
 
     /// Handles an entry that was removed.
-    pub(super) fn handle_removed(&mut self, place: EntryRef<'_>) {
+    pub(super) fn handle_removed(&mut self, place: WatchedEntryRef<'_>) {
         self.forget_entry(place);
         if let Some(path) = self.subscribed_path(place) {
             self.changes.push(Change::Removed { path });
@@ -225,7 +227,7 @@ impl WatchState {
     }
 
     /// Handles a file that was written to, or closed by a process that may have written to it.
-    fn handle_written(&mut self, (dir, name): EntryRef<'_>, is_certain: bool) {
+    fn handle_written(&mut self, (dir, name): WatchedEntryRef<'_>, is_certain: bool) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         // If the file was removed meanwhile, a later event reports that.
         let Some(metadata) =
@@ -245,7 +247,7 @@ impl WatchState {
     }
 
     /// Handles a file that was renamed to a place where a file may have existed.
-    pub(super) fn handle_replaced(&mut self, (dir, name): EntryRef<'_>) {
+    pub(super) fn handle_replaced(&mut self, (dir, name): WatchedEntryRef<'_>) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         match self.stat_entry((dir, name)) {
             Ok(metadata) if metadata.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
@@ -262,7 +264,7 @@ impl WatchState {
 
     /// Reports a file, link or special file that is new, or that was reported when it was listed and may have changed
     /// since.
-    pub(super) fn report_file(&mut self, (dir, name): EntryRef<'_>, path: VfsPath, metadata: Option<Metadata>) {
+    pub(super) fn report_file(&mut self, (dir, name): WatchedEntryRef<'_>, path: VfsPath, metadata: Option<Metadata>) {
         let version = metadata.as_ref().and_then(version);
         let change = match self.reported.get(dir, name) {
             Some(last) if *last == version => return,
@@ -274,7 +276,7 @@ impl WatchState {
     }
 
     /// Returns the path of an entry, if there is a subscriber for it.
-    pub(super) fn subscribed_path(&self, place: EntryRef<'_>) -> Option<VfsPath> {
+    pub(super) fn subscribed_path(&self, place: WatchedEntryRef<'_>) -> Option<VfsPath> {
         if is_reserved(place) {
             return None;
         }
@@ -298,7 +300,7 @@ impl WatchState {
 
     /// Returns the metadata of an entry, without following a link. If its parent was renamed, the entry is examined
     /// again later.
-    pub(super) fn stat_entry(&mut self, (dir, name): EntryRef<'_>) -> Result<Metadata, LookupError> {
+    pub(super) fn stat_entry(&mut self, (dir, name): WatchedEntryRef<'_>) -> Result<Metadata, LookupError> {
         match self.open(dir) {
             Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| LookupError::NotFound),
             Ok(None) if self.directories.contains(dir) => {
@@ -310,7 +312,7 @@ impl WatchState {
     }
 
     /// Forgets an entry and removes its watches.
-    pub(super) fn forget_entry(&mut self, (dir, name): EntryRef<'_>) {
+    pub(super) fn forget_entry(&mut self, (dir, name): WatchedEntryRef<'_>) {
         self.reported.forget(dir, name);
         if let Some(id) = self.directories.child(dir, name) {
             let removed = self.directories.remove(id);
@@ -319,13 +321,13 @@ impl WatchState {
     }
 
     /// Removes a directory and everything below it from the tree, but not their watches.
-    pub(super) fn forget_dir(&mut self, id: WatchId) -> Vec<WatchId> {
+    pub(super) fn forget_dir(&mut self, id: WatchDescriptor) -> Vec<WatchDescriptor> {
         let forgotten = self.directories.remove(id);
         self.reported.forget_dirs(&forgotten);
         forgotten
     }
 
-    pub(super) fn unwatch(&self, removed: Vec<WatchId>) {
+    pub(super) fn unwatch(&self, removed: Vec<WatchDescriptor>) {
         removed.into_iter().for_each(|id| self.queue.remove(id));
     }
 
@@ -336,7 +338,7 @@ impl WatchState {
         self.reported = ReportedVersions::default();
         self.deferred.clear();
         let scope = self.scope();
-        let result = self.watch_recursive(None, WalkOptions { scope: &scope, report: false, may_move: true });
+        let result = self.watch_recursive(None, RecursiveWatchOptions { scope: &scope, report: false, may_move: true });
         self.failure = self.failure.take().or(result.err());
         self.unwatch(before.ids().filter(|id| !self.directories.contains(*id)).collect());
         self.changes.push(Change::Overflow);

@@ -7,27 +7,28 @@ use vfs_core::VfsPath;
 use crate::fs::root::RESERVED_PREFIX;
 
 /// A watch descriptor: it stays the same when the directory is renamed, and is not reused for another one.
-pub(super) type WatchId = i32;
+pub(super) type WatchDescriptor = i32;
 
 /// An entry of a watched directory.
-pub(super) type EntryRef<'a> = (WatchId, &'a str);
+pub(super) type WatchedEntryRef<'a> = (WatchDescriptor, &'a str);
 
 /// The watched directories as a tree of names, so that renaming a directory moves everything below it in one step.
 #[derive(Debug, Default)]
 pub(super) struct WatchedDirs {
-    nodes: HashMap<WatchId, DirNode>,
+    nodes: HashMap<WatchDescriptor, WatchedDirNode>,
 }
 
+/// A watched directory, with its place in the tree.
 #[derive(Debug, Default)]
-struct DirNode {
+struct WatchedDirNode {
     /// The parent and the name in it; `None` for the root.
-    parent: Option<(WatchId, String)>,
-    children: HashMap<String, WatchId>,
+    parent: Option<(WatchDescriptor, String)>,
+    children: HashMap<String, WatchDescriptor>,
 }
 
 /// The result of placing a directory in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
+pub(super) enum WatchedDirPlacement {
     /// The directory already was in that place.
     Unchanged,
     /// The directory is new in that place.
@@ -37,21 +38,21 @@ pub(super) enum Placement {
 }
 
 impl WatchedDirs {
-    pub(super) fn contains(&self, id: WatchId) -> bool {
+    pub(super) fn contains(&self, id: WatchDescriptor) -> bool {
         self.nodes.contains_key(&id)
     }
 
-    pub(super) fn ids(&self) -> impl Iterator<Item = WatchId> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = WatchDescriptor> {
         self.nodes.keys().copied()
     }
 
     /// Returns the directory `name` of `parent`.
-    pub(super) fn child(&self, parent: WatchId, name: &str) -> Option<WatchId> {
+    pub(super) fn child(&self, parent: WatchDescriptor, name: &str) -> Option<WatchDescriptor> {
         self.nodes.get(&parent)?.children.get(name).copied()
     }
 
     /// Returns the names from the root down to `id`, or `None` if it is not watched.
-    pub(super) fn names(&self, id: WatchId) -> Option<Vec<&str>> {
+    pub(super) fn names(&self, id: WatchDescriptor) -> Option<Vec<&str>> {
         let mut names = Vec::new();
         let mut node = self.nodes.get(&id)?;
         while let Some((parent, name)) = &node.parent {
@@ -63,23 +64,27 @@ impl WatchedDirs {
     }
 
     /// Returns the path of `id`, or `None` if it is not watched or its path is too long.
-    pub(super) fn path(&self, id: WatchId) -> Option<VfsPath> {
+    pub(super) fn path(&self, id: WatchDescriptor) -> Option<VfsPath> {
         VfsPath::parse(&self.names(id)?.join("/")).ok()
     }
 
     /// Moves `id` to its place, wherever it was before. Returns the directories that were watched there, which are
     /// removed from the tree.
-    pub(super) fn place(&mut self, id: WatchId, parent: Option<(WatchId, &str)>) -> (Placement, Vec<WatchId>) {
+    pub(super) fn place(
+        &mut self,
+        id: WatchDescriptor,
+        parent: Option<(WatchDescriptor, &str)>,
+    ) -> (WatchedDirPlacement, Vec<WatchDescriptor>) {
         let target = parent.map(|(parent, name)| (parent, name.to_owned()));
         if self.nodes.get(&id).is_some_and(|node| node.parent == target) {
-            return (Placement::Unchanged, Vec::new());
+            return (WatchedDirPlacement::Unchanged, Vec::new());
         }
         let Some((parent, name)) = target else {
-            self.nodes.insert(id, DirNode::default());
-            return (Placement::Placed, Vec::new());
+            self.nodes.insert(id, WatchedDirNode::default());
+            return (WatchedDirPlacement::Placed, Vec::new());
         };
         if !self.contains(parent) || self.is_at_or_below(parent, id) {
-            return (Placement::Refused, Vec::new());
+            return (WatchedDirPlacement::Refused, Vec::new());
         }
         self.detach(id);
         let removed = self.child(parent, &name).map(|replaced| self.remove(replaced)).unwrap_or_default();
@@ -87,11 +92,11 @@ impl WatchedDirs {
             node.children.insert(name.clone(), id);
         }
         self.nodes.entry(id).or_default().parent = Some((parent, name));
-        (Placement::Placed, removed)
+        (WatchedDirPlacement::Placed, removed)
     }
 
     /// Removes `id` and everything below it from the tree, and returns them.
-    pub(super) fn remove(&mut self, id: WatchId) -> Vec<WatchId> {
+    pub(super) fn remove(&mut self, id: WatchDescriptor) -> Vec<WatchDescriptor> {
         self.detach(id);
         let (mut pending, mut removed) = (vec![id], Vec::new());
         while let Some(id) = pending.pop() {
@@ -103,7 +108,7 @@ impl WatchedDirs {
         removed
     }
 
-    fn detach(&mut self, id: WatchId) {
+    fn detach(&mut self, id: WatchDescriptor) {
         let target = self.nodes.get(&id).and_then(|node| node.parent.clone());
         if let Some((parent, name)) = target
             && let Some(node) = self.nodes.get_mut(&parent)
@@ -112,7 +117,7 @@ impl WatchedDirs {
         }
     }
 
-    fn is_at_or_below(&self, id: WatchId, top: WatchId) -> bool {
+    fn is_at_or_below(&self, id: WatchDescriptor, top: WatchDescriptor) -> bool {
         let mut at = Some(id);
         while let Some(id) = at {
             if id == top {
@@ -124,11 +129,11 @@ impl WatchedDirs {
     }
 }
 
-pub(super) fn to_owned_ref((dir, name): EntryRef<'_>) -> (WatchId, String) {
+pub(super) fn to_owned_ref((dir, name): WatchedEntryRef<'_>) -> (WatchDescriptor, String) {
     (dir, name.to_owned())
 }
 
-pub(super) fn is_reserved((_, name): EntryRef<'_>) -> bool {
+pub(super) fn is_reserved((_, name): WatchedEntryRef<'_>) -> bool {
     name.starts_with(RESERVED_PREFIX)
 }
 
@@ -139,25 +144,25 @@ mod tests {
     fn tree() -> WatchedDirs {
         let mut tree = WatchedDirs::default();
         for (id, parent) in [(1, None), (2, Some((1, "a"))), (3, Some((2, "b"))), (4, Some((3, "c")))] {
-            assert_eq!(tree.place(id, parent), (Placement::Placed, Vec::new()));
+            assert_eq!(tree.place(id, parent), (WatchedDirPlacement::Placed, Vec::new()));
         }
         tree
     }
 
-    fn path(tree: &WatchedDirs, id: WatchId) -> Option<String> {
+    fn path(tree: &WatchedDirs, id: WatchDescriptor) -> Option<String> {
         tree.path(id).map(|path| path.to_string())
     }
 
     #[test]
     fn moving_a_directory_moves_its_subtree() {
         let mut tree = tree();
-        assert_eq!(tree.place(3, Some((2, "b"))), (Placement::Unchanged, Vec::new()));
-        assert_eq!(tree.place(3, Some((1, "x"))), (Placement::Placed, Vec::new()));
+        assert_eq!(tree.place(3, Some((2, "b"))), (WatchedDirPlacement::Unchanged, Vec::new()));
+        assert_eq!(tree.place(3, Some((1, "x"))), (WatchedDirPlacement::Placed, Vec::new()));
         assert_eq!((path(&tree, 1), path(&tree, 4)), (Some("/".into()), Some("/x/c".into())));
         assert_eq!((tree.child(2, "b"), tree.child(1, "x")), (None, Some(3)));
         assert_eq!(
             tree.place(2, Some((3, "c"))),
-            (Placement::Placed, vec![4]),
+            (WatchedDirPlacement::Placed, vec![4]),
             "the directory that was there is removed"
         );
         assert_eq!((path(&tree, 2), path(&tree, 4)), (Some("/x/c".into()), None));
@@ -167,7 +172,7 @@ mod tests {
     fn a_directory_is_refused_below_itself_or_an_unknown_parent() {
         let mut tree = tree();
         for (id, parent) in [(2, 4), (2, 2), (1, 4), (5, 9)] {
-            assert_eq!(tree.place(id, Some((parent, "n"))), (Placement::Refused, Vec::new()));
+            assert_eq!(tree.place(id, Some((parent, "n"))), (WatchedDirPlacement::Refused, Vec::new()));
         }
         assert_eq!(path(&tree, 4), Some("/a/b/c".into()));
     }
