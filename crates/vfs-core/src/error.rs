@@ -172,6 +172,7 @@ impl fmt::Display for ErrorKind {
 #[serde(into = "WireError", from = "WireError")]
 pub struct Error(Box<ErrorFields>);
 
+/// The fields of an error, boxed so that a result stays small.
 #[derive(Clone)]
 struct ErrorFields {
     kind: ErrorKind,
@@ -430,6 +431,7 @@ impl PartialEq for Error {
     }
 }
 
+/// The JSON form of an error.
 #[derive(Serialize, Deserialize)]
 struct WireError {
     code: ErrorKind,

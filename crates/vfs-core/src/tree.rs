@@ -47,7 +47,7 @@ pub enum ChildKind {
 pub struct Listing {
     /// The concatenated names: a directory may have a million entries, most of which do not match.
     names: String,
-    children: Vec<Child>,
+    children: Vec<ListingChild>,
     /// Entries without a valid name, such as one that is not UTF-8. A problem whose path does not start with `/` has the name of
     /// the entry in this directory.
     pub problems: Vec<Problem>,
@@ -55,7 +55,7 @@ pub struct Listing {
 
 /// An entry of a listing, with the range of its name.
 #[derive(Debug, Clone, Copy)]
-struct Child {
+struct ListingChild {
     start: usize,
     end: usize,
     kind: ChildKind,
@@ -75,7 +75,7 @@ impl Listing {
     pub fn push(&mut self, name: &str, kind: ChildKind) {
         let start = self.names.len();
         self.names.push_str(name);
-        self.children.push(Child { start, end: self.names.len(), kind });
+        self.children.push(ListingChild { start, end: self.names.len(), kind });
     }
 
     /// Removes all entries and problems, and keeps the allocated memory.

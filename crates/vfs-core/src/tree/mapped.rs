@@ -44,6 +44,7 @@ impl Tree for MappedTree {
     }
 }
 
+/// A directory of a mapped tree.
 struct MappedDirectory {
     inner: Arc<dyn Directory>,
     /// The path in the caller's namespace.

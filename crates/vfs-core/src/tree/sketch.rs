@@ -36,14 +36,14 @@ const MAX_FILL_TENTHS: u64 = 6;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sketch {
     size: u64,
-    text: Text,
+    text: ContentClass,
     /// The bits of the 4-grams. If empty, the sketch has no filter.
     filter: Arc<[u64]>,
 }
 
 /// The type of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum ContentClass {
     Binary,
     Ascii,
     Other,
@@ -52,7 +52,7 @@ enum Text {
 impl Sketch {
     /// Creates the sketch of a binary content of `size` bytes, without a filter.
     pub fn of_binary(size: u64) -> Self {
-        Self { size, text: Text::Binary, filter: Arc::default() }
+        Self { size, text: ContentClass::Binary, filter: Arc::default() }
     }
 
     /// Returns the size of the content in bytes.
@@ -62,13 +62,14 @@ impl Sketch {
 
     /// Returns whether a search treats the content as binary.
     pub fn is_binary(&self) -> bool {
-        self.text == Text::Binary
+        self.text == ContentClass::Binary
     }
 
     /// Returns whether the content may contain one of the texts of `sought`. If not, the content contains none of them.
     pub fn may_hold(&self, sought: &Sought) -> bool {
         // Some letters outside ASCII fold to ASCII letters, such as the Kelvin sign, and have other bytes.
-        let is_usable = !self.filter.is_empty() && (sought.case == Case::Exact || self.text == Text::Ascii);
+        let is_usable =
+            !self.filter.is_empty() && (sought.case == SketchCase::Exact || self.text == ContentClass::Ascii);
         !is_usable || sought.texts.iter().any(|hashes| hashes.iter().all(|hash| self.may_hold_ngram(*hash)))
     }
 
@@ -93,13 +94,14 @@ impl fmt::Debug for Sketch {
 /// A set of texts to look up in a [`Sketch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought {
-    case: Case,
+    case: SketchCase,
     /// The hashes of the 4-grams of each text.
     texts: Vec<Vec<u32>>,
 }
 
+/// Whether the texts are looked up case-sensitively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
+enum SketchCase {
     Exact,
     Any,
 }
@@ -109,19 +111,19 @@ impl Sought {
     ///
     /// Returns `None` if `texts` is empty, or a text has fewer than four bytes.
     pub fn exactly<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
-        Self::new(Case::Exact, texts)
+        Self::new(SketchCase::Exact, texts)
     }
 
     /// Creates a case-insensitive query for any of `texts`.
     ///
     /// Returns `None` if `texts` is empty, or a text has fewer than four ASCII bytes in a row.
     pub fn in_any_case<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
-        Self::new(Case::Any, texts)
+        Self::new(SketchCase::Any, texts)
     }
 
-    fn new<T: AsRef<[u8]>>(case: Case, texts: impl IntoIterator<Item = T>) -> Option<Self> {
+    fn new<T: AsRef<[u8]>>(case: SketchCase, texts: impl IntoIterator<Item = T>) -> Option<Self> {
         let hashes = |text: T| {
-            let is_sure = |ngram: &&[u8]| case == Case::Exact || ngram.is_ascii();
+            let is_sure = |ngram: &&[u8]| case == SketchCase::Exact || ngram.is_ascii();
             let hashes: Vec<_> = text.as_ref().windows(NGRAM_BYTES).filter(is_sure).map(hash).collect();
             (!hashes.is_empty()).then_some(hashes)
         };
@@ -223,7 +225,7 @@ impl Sketcher {
         }
         self.marks[..self.bits].fill(0);
         self.bits = 0;
-        let text = if self.is_ascii { Text::Ascii } else { Text::Other };
+        let text = if self.is_ascii { ContentClass::Ascii } else { ContentClass::Other };
         Sketch { size: self.size, text, filter: fold_while_sparse(words).into() }
     }
 }

@@ -69,6 +69,7 @@ impl<'de> Deserialize<'de> for HiddenNames {
     }
 }
 
+/// Deserialises the setting from its name or a truth value.
 struct HiddenNamesVisitor;
 
 impl Visitor<'_> for HiddenNamesVisitor {

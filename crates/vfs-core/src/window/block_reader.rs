@@ -11,7 +11,7 @@ pub(super) const MAX_BYTES_BEYOND_SIZE: u64 = 64 << 20;
 const MIN_READ_BYTES: usize = 4 << 10;
 
 /// A file that is read part by part.
-pub(super) trait Blocks {
+pub(super) trait BlockReader {
     /// Returns the `want` bytes from `start`; fewer only at the end of the file.
     fn part(&mut self, start: u64, want: usize) -> Result<&[u8]>;
 
@@ -20,9 +20,9 @@ pub(super) trait Blocks {
 }
 
 /// A file in memory.
-pub(super) struct Memory<'a>(pub(super) &'a [u8]);
+pub(super) struct MemoryBlockReader<'a>(pub(super) &'a [u8]);
 
-impl Blocks for Memory<'_> {
+impl BlockReader for MemoryBlockReader<'_> {
     fn part(&mut self, start: u64, want: usize) -> Result<&[u8]> {
         let start = usize::try_from(start).unwrap_or(usize::MAX).min(self.0.len());
         Ok(&self.0[start..start.saturating_add(want).min(self.0.len())])
@@ -34,7 +34,7 @@ impl Blocks for Memory<'_> {
 }
 
 /// A file behind a source, with the last part in a buffer.
-pub(super) struct Buffered<'a> {
+pub(super) struct SourceBlockReader<'a> {
     source: &'a mut dyn Source,
     buffer: Vec<u8>,
     filled: usize,
@@ -42,7 +42,7 @@ pub(super) struct Buffered<'a> {
     end: Option<u64>,
 }
 
-impl<'a> Buffered<'a> {
+impl<'a> SourceBlockReader<'a> {
     pub(super) fn new(source: &'a mut dyn Source) -> Self {
         Self { source, buffer: Vec::new(), filled: 0, start: 0, end: None }
     }
@@ -97,7 +97,7 @@ impl<'a> Buffered<'a> {
     }
 }
 
-impl Blocks for Buffered<'_> {
+impl BlockReader for SourceBlockReader<'_> {
     fn part(&mut self, start: u64, want: usize) -> Result<&[u8]> {
         if start != self.start {
             self.seek(start);
@@ -113,26 +113,26 @@ impl Blocks for Buffered<'_> {
 }
 
 /// A file in the form in which it is read.
-pub(super) enum Opening<'a> {
+pub(super) enum SourceContent<'a> {
     /// The whole content.
     Small(Vec<u8>),
     /// Block by block.
-    Large(Buffered<'a>),
+    Large(SourceBlockReader<'a>),
 }
 
 /// Reads a small file whole; if it is longer than its reported size, returns block access instead.
-pub(super) fn open(source: &mut dyn Source) -> Result<Opening<'_>> {
+pub(super) fn open(source: &mut dyn Source) -> Result<SourceContent<'_>> {
     let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
-    let mut file = Buffered::new(source);
+    let mut file = SourceBlockReader::new(source);
     if size > SMALL_SOURCE_BYTES {
-        return Ok(Opening::Large(file));
+        return Ok(SourceContent::Large(file));
     }
     // Request one byte more than the size: a read that does not fill it has reached the end.
     file.buffer = vec![0; size + 1];
     if file.part(0, SMALL_SOURCE_BYTES + 1)?.len() > SMALL_SOURCE_BYTES {
-        return Ok(Opening::Large(file));
+        return Ok(SourceContent::Large(file));
     }
     let mut content = file.buffer;
     content.truncate(file.filled);
-    Ok(Opening::Small(content))
+    Ok(SourceContent::Small(content))
 }

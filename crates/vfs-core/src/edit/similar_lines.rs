@@ -22,7 +22,7 @@ pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<Simi
     let Some(target) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
         return Vec::new();
     };
-    let mut pairs = BytePairs::new(truncate_line(target).as_bytes());
+    let mut pairs = LineBigrams::new(truncate_line(target).as_bytes());
     let searched = &content[..content.len().min(MAX_BYTES)];
     let mut best: Vec<(f64, SimilarLine)> = Vec::new();
     for (number, line) in (1..).zip(searched.split(|byte| *byte == b'\n').take(MAX_LINES)) {
@@ -50,12 +50,12 @@ fn truncate_line(line: &str) -> &str {
 }
 
 /// The bigrams of a line, to compare with those of other lines.
-struct BytePairs<'a> {
+struct LineBigrams<'a> {
     line: &'a [u8],
     counts: Vec<u16>,
 }
 
-impl<'a> BytePairs<'a> {
+impl<'a> LineBigrams<'a> {
     fn new(line: &'a [u8]) -> Self {
         let mut counts = vec![0; 1 << 16];
         for pair in line.array_windows() {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::agent_state::FilesUpdate;
 use super::entry::Version;
-use super::state::FilesUpdate;
 use super::wire;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::blocks::{Blocks, Memory};
-use super::line_ends::LineEnds;
-use super::line_index::{LineIndex, Mark};
+use super::block_reader::{BlockReader, MemoryBlockReader};
+use super::encoded_newline::EncodedNewline;
+use super::line_index::{LineIndex, LineIndexMark};
 use super::source::{BLOCK_BYTES, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
@@ -15,7 +15,7 @@ use crate::types::{
 
 /// Reads lines of a small file in memory.
 pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {
-    let file = &mut Memory(content);
+    let file = &mut MemoryBlockReader(content);
     let (encoding, valid) = match text::utf8_text(content, Extent::Whole) {
         Some((text, encoding)) => (encoding, Some(text)),
         None => match text::sniff(content, Extent::Whole) {
@@ -25,20 +25,20 @@ pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version
     };
     let first = first_byte(encoding);
     let after_first = content.get(first as usize..).unwrap_or_default();
-    let total_lines = count_lines(LineEnds::of(encoding), after_first);
-    Lines { file, index: None, request, encoding, valid, total_lines: Some(total_lines) }.read(version)
+    let total_lines = count_lines(EncodedNewline::of(encoding), after_first);
+    LineWindowReader { file, index: None, request, encoding, valid, total_lines: Some(total_lines) }.read(version)
 }
 
 /// Reads lines of a file of any size.
 pub(super) fn read_large(
-    file: &mut impl Blocks,
+    file: &mut impl BlockReader,
     index: Option<&mut LineIndex>,
     request: &ReadRequest,
     version: Version,
 ) -> Result<ReadResult> {
     match text::sniff(file.part(0, SAMPLE)?, Extent::Beginning) {
         Sniffed::Text(encoding) => {
-            Lines { file, index, request, encoding, valid: None, total_lines: None }.read(version)
+            LineWindowReader { file, index, request, encoding, valid: None, total_lines: None }.read(version)
         }
         Sniffed::Binary => binary(file, request, version),
     }
@@ -49,14 +49,14 @@ fn first_byte(encoding: Encoding) -> u64 {
     if matches!(encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 0 }
 }
 
-fn count_lines(line_ends: LineEnds, bytes: &[u8]) -> u64 {
+fn count_lines(line_ends: EncodedNewline, bytes: &[u8]) -> u64 {
     let ended = line_ends.count(bytes);
     let last = line_ends.last(bytes).unwrap_or(0);
     if last < bytes.len() { ended + 1 } else { ended }
 }
 
 /// Reads binary content, which has no lines, from its beginning.
-fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+fn binary(file: &mut impl BlockReader, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let max = max_bytes(request);
     let bytes = Bytes::from(buffer::copy(file.part(0, max)?)?);
     let end = bytes.len() as u64;
@@ -80,7 +80,7 @@ fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Re
 }
 
 /// A text file and the request for a window of it.
-struct Lines<'a, F> {
+struct LineWindowReader<'a, F> {
     file: &'a mut F,
     index: Option<&'a mut LineIndex>,
     request: &'a ReadRequest,
@@ -91,20 +91,20 @@ struct Lines<'a, F> {
 }
 
 /// The range of bytes and lines of a window.
-struct Span {
+struct WindowSpan {
     start: u64,
     length: usize,
     lines: u64,
     cut: Option<Truncation>,
 }
 
-impl Span {
+impl WindowSpan {
     fn end(&self) -> u64 {
         self.start.saturating_add(self.length as u64)
     }
 }
 
-impl<F: Blocks> Lines<'_, F> {
+impl<F: BlockReader> LineWindowReader<'_, F> {
     fn read(mut self, version: Version) -> Result<ReadResult> {
         let start = self.skip()?;
         let mut span = self.take(start)?;
@@ -149,7 +149,7 @@ impl<F: Blocks> Lines<'_, F> {
     }
 
     /// Replaces the decoded text of `span` by its bytes, with a byte order mark before the first line.
-    fn replace_by_raw(&mut self, result: &mut ReadResult, span: &Span) -> Result<()> {
+    fn replace_by_raw(&mut self, result: &mut ReadResult, span: &WindowSpan) -> Result<()> {
         let is_first = span.length > 0 && span.start == first_byte(self.encoding);
         let start = if is_first { 0 } else { span.start };
         let length = usize::try_from(span.end() - start).unwrap_or(usize::MAX);
@@ -160,17 +160,17 @@ impl<F: Blocks> Lines<'_, F> {
         Ok(())
     }
 
-    fn line_ends(&self) -> LineEnds {
-        LineEnds::of(self.encoding)
+    fn line_ends(&self) -> EncodedNewline {
+        EncodedNewline::of(self.encoding)
     }
 
     /// Finds the start of the window by counting line ends.
     fn skip(&mut self) -> Result<u64> {
         let line_ends = self.line_ends();
         let offset = self.request.offset;
-        let beginning = Mark { at: first_byte(self.encoding), lines: 0 };
+        let beginning = LineIndexMark { at: first_byte(self.encoding), lines: 0 };
         let indexed = self.index.as_ref().and_then(|index| index.before(offset));
-        let Mark { mut at, lines: mut skipped } = indexed.unwrap_or(beginning);
+        let LineIndexMark { mut at, lines: mut skipped } = indexed.unwrap_or(beginning);
         let mut in_line = false;
         loop {
             let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK_BYTES })?;
@@ -182,7 +182,7 @@ impl<F: Blocks> Lines<'_, F> {
                 return Ok(at);
             }
             if let Some(index) = &mut self.index {
-                index.add(Mark { at, lines: skipped });
+                index.add(LineIndexMark { at, lines: skipped });
             }
             let ended = line_ends.count(block);
             let length = if ended < offset - skipped {
@@ -209,12 +209,12 @@ impl<F: Blocks> Lines<'_, F> {
     }
 
     /// Finds the end of the window.
-    fn take(&mut self, start: u64) -> Result<Span> {
+    fn take(&mut self, start: u64) -> Result<WindowSpan> {
         let line_ends = self.line_ends();
         let max = max_bytes(self.request);
         let limit = self.request.limit.unwrap_or(u64::MAX);
         if limit == 0 {
-            return Ok(Span { start, length: 0, lines: 0, cut: None });
+            return Ok(WindowSpan { start, length: 0, lines: 0, cut: None });
         }
         if let Some(rest) = self.rest(start, limit, max)? {
             return Ok(rest);
@@ -228,34 +228,34 @@ impl<F: Blocks> Lines<'_, F> {
             let ended = line_ends.count(within);
             if ended >= limit {
                 let length = line_ends.nth(within, limit - 1).unwrap_or(within.len());
-                return Ok(Span { start, length, lines: limit, cut: None });
+                return Ok(WindowSpan { start, length, lines: limit, cut: None });
             }
             if part.len() > max {
                 return Ok(match line_ends.last(within) {
-                    Some(length) => Span { start, length, lines: ended, cut: Some(Truncation::MaxBytes) },
-                    None => Span { start, length: max, lines: 1, cut: Some(Truncation::LongLine) },
+                    Some(length) => WindowSpan { start, length, lines: ended, cut: Some(Truncation::MaxBytes) },
+                    None => WindowSpan { start, length: max, lines: 1, cut: Some(Truncation::LongLine) },
                 });
             }
             if part.len() < want {
                 let lines = count_lines(line_ends, part);
-                return Ok(Span { start, length: part.len(), lines, cut: None });
+                return Ok(WindowSpan { start, length: part.len(), lines, cut: None });
             }
             want = want.saturating_mul(2).min(most);
         }
     }
 
     /// Returns the rest of the file from `start`, if it is within all limits, so that no lines need be counted.
-    fn rest(&mut self, start: u64, limit: u64, max: usize) -> Result<Option<Span>> {
+    fn rest(&mut self, start: u64, limit: u64, max: usize) -> Result<Option<WindowSpan>> {
         let Some(lines) = self.total_lines.map(|total| total.saturating_sub(self.request.offset)) else {
             return Ok(None);
         };
         let part = self.file.part(start, max.saturating_add(1))?;
         let fits = lines <= limit && part.len() <= max;
-        Ok(fits.then_some(Span { start, length: part.len(), lines, cut: None }))
+        Ok(fits.then_some(WindowSpan { start, length: part.len(), lines, cut: None }))
     }
 
     /// Returns the content of the window; a cut line ends after a whole character.
-    fn content(&mut self, span: &mut Span) -> Result<(Content, Option<Encoding>)> {
+    fn content(&mut self, span: &mut WindowSpan) -> Result<(Content, Option<Encoding>)> {
         if let Some(text) = self.valid {
             let start = usize::try_from(span.start).unwrap_or(usize::MAX);
             let end = boundary(text, start, start.saturating_add(span.length));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::blocks::{Blocks, MAX_BYTES_BEYOND_SIZE};
+use super::block_reader::{BlockReader, MAX_BYTES_BEYOND_SIZE};
 use super::source::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::types::{
 
 /// Reads `range`; `request` is valid.
 pub(super) fn read(
-    file: &mut impl Blocks,
+    file: &mut impl BlockReader,
     range: ByteRange,
     request: &ReadRequest,
     version: Version,

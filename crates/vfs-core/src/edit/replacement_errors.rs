@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use memchr::memmem;
 
-use super::endings::LineFeeds;
+use super::line_endings::LfNormalizedText;
 use super::match_positions::MatchPositions;
-use super::nearest::nearest;
 use super::replace::EditStep;
+use super::similar_lines::nearest;
 use crate::error::{Error, ErrorDetail, ErrorKind, NoMatchHint, shorten};
 
 /// The maximum size of `old` in a message, in bytes.
@@ -66,7 +66,7 @@ pub(super) fn same_but_for_line_endings() -> Error {
 /// Returns a hint if the text differs from the file in line breaks only, which are invisible.
 fn hint(haystack: &[u8], step: &EditStep<'_>) -> Option<NoMatchHint> {
     // No hint if the views cannot be allocated.
-    let (text, old) = (LineFeeds::new(haystack).ok()?, LineFeeds::new(step.old.as_deref()?).ok()?);
+    let (text, old) = (LfNormalizedText::new(haystack).ok()?, LfNormalizedText::new(step.old.as_deref()?).ok()?);
     let (text, old) = (text.text(), old.text());
     // The text would have matched, if the new text differed in more than line endings.
     if memmem::find(text, old).is_some() && memmem::find(step.old.as_deref()?, b"\r\n").is_some() {

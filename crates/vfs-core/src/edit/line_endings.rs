@@ -11,16 +11,16 @@ use crate::error::Result;
 
 /// The ending of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum LineTerminator {
     /// The line ends with `\n`.
     Lf,
     /// The line ends with `\r\n`.
     Crlf,
 }
 
-impl Ending {
+impl LineTerminator {
     pub(super) fn is_crlf(self) -> bool {
-        self == Ending::Crlf
+        self == LineTerminator::Crlf
     }
 
     fn bytes(self) -> &'static [u8] {
@@ -51,20 +51,20 @@ pub(super) fn to_crlf(text: &[u8]) -> Result<Cow<'_, [u8]>> {
 }
 
 /// A view of a file with every `\r\n` as `\n`. A file without `\r\n` is not copied.
-pub(super) struct LineFeeds<'a> {
+pub(super) struct LfNormalizedText<'a> {
     text: Cow<'a, [u8]>,
     /// The positions of each `\n` in `text` that is `\r\n` in the file, in order.
     removed: Vec<usize>,
     /// The last line ending of the file.
-    last: Ending,
+    last: LineTerminator,
 }
 
-impl<'a> LineFeeds<'a> {
+impl<'a> LfNormalizedText<'a> {
     /// # Errors
     ///
     /// `too_large` if the copy cannot be allocated.
     pub(super) fn new(content: &'a [u8]) -> Result<Self> {
-        let mut view = Self { text: Cow::Borrowed(content), removed: Vec::new(), last: Ending::Lf };
+        let mut view = Self { text: Cow::Borrowed(content), removed: Vec::new(), last: LineTerminator::Lf };
         let count = memmem::find_iter(content, b"\r\n").count();
         if count == 0 {
             return Ok(view);
@@ -99,27 +99,27 @@ impl<'a> LineFeeds<'a> {
         raw(start)..raw(end)
     }
 
-    /// Returns a lookup of line endings at increasing positions.
-    pub(super) fn endings(&self) -> Endings<'_> {
-        Endings { view: self, next_line_end: None }
+    /// Returns a cursor over the line endings, at the beginning of the text.
+    pub(super) fn endings(&self) -> LineEndingCursor<'_> {
+        LineEndingCursor { view: self, next_line_end: None }
     }
 
-    fn ending_at(&self, newline: usize) -> Ending {
-        if self.removed.binary_search(&newline).is_ok() { Ending::Crlf } else { Ending::Lf }
+    fn ending_at(&self, newline: usize) -> LineTerminator {
+        if self.removed.binary_search(&newline).is_ok() { LineTerminator::Crlf } else { LineTerminator::Lf }
     }
 }
 
-/// A lookup of line endings at increasing positions.
-pub(super) struct Endings<'a> {
-    view: &'a LineFeeds<'a>,
+/// A cursor that finds the ending of the line at each of several positions, which have to increase.
+pub(super) struct LineEndingCursor<'a> {
+    view: &'a LfNormalizedText<'a>,
     /// The first `\n` at or after the last position, or the length of the text: a cache, so that all lookups together take one
     /// pass.
     next_line_end: Option<usize>,
 }
 
-impl Endings<'_> {
+impl LineEndingCursor<'_> {
     /// Returns the ending of the line at `at`; for a last line without one, the ending of the line before.
-    fn of_line(&mut self, at: usize) -> Ending {
+    fn of_line(&mut self, at: usize) -> LineTerminator {
         let text = self.view.text();
         let end = match self.next_line_end {
             Some(end) if end >= at => end,
@@ -131,18 +131,20 @@ impl Endings<'_> {
 }
 
 /// New text whose line endings adapt to the position at which it is inserted.
-pub(super) struct Template<'a> {
+pub(super) struct ReplacementTemplate<'a> {
     /// The positions of each `\n` in the old text.
     old_newlines: Vec<usize>,
     old_length: usize,
     new: &'a [u8],
-    /// Each `\n` of the new text that adapts: its position, and the number of `\n` before it.
+    /// The newlines of `new` whose ending depends on the position of insertion, which are those without a `\r`: the offset of
+    /// each in `new`, and its index among all newlines of `new`.
     adapting: Vec<(usize, usize)>,
-    /// The number of `adapting` newlines that take their ending from a `\n` of the old text.
+    /// The number of `adapting` newlines with an index below the number of `old_newlines`: each takes the ending of the newline
+    /// with the same index in the replaced text.
     paired: usize,
 }
 
-impl<'a> Template<'a> {
+impl<'a> ReplacementTemplate<'a> {
     pub(super) fn new(old: &[u8], new: &'a [u8]) -> Self {
         let adapting: Vec<_> = memchr_iter(b'\n', new)
             .enumerate()
@@ -160,7 +162,7 @@ impl<'a> Template<'a> {
     }
 
     /// Returns the size of the new text at the position `at`, in time linear in the lines of the old text.
-    pub(super) fn length(&self, endings: &mut Endings<'_>, at: usize) -> usize {
+    pub(super) fn length(&self, endings: &mut LineEndingCursor<'_>, at: usize) -> usize {
         let carriage_returns = self.paired_endings(endings.view, at).filter(|ending| ending.is_crlf()).count();
         let unpaired = self.adapting.len() - self.paired;
         let further = if unpaired > 0 && self.further_ending(endings, at).is_crlf() { unpaired } else { 0 };
@@ -168,12 +170,12 @@ impl<'a> Template<'a> {
     }
 
     /// Returns the endings of the adapting newlines that are paired with one of the old text.
-    fn paired_endings(&self, view: &LineFeeds<'_>, at: usize) -> impl Iterator<Item = Ending> {
+    fn paired_endings(&self, view: &LfNormalizedText<'_>, at: usize) -> impl Iterator<Item = LineTerminator> {
         self.adapting[..self.paired].iter().map(move |(_, index)| view.ending_at(at + self.old_newlines[*index]))
     }
 
     /// Returns the ending of the other adapting newlines.
-    fn further_ending(&self, endings: &mut Endings<'_>, at: usize) -> Ending {
+    fn further_ending(&self, endings: &mut LineEndingCursor<'_>, at: usize) -> LineTerminator {
         match self.old_newlines.last() {
             Some(last) => endings.view.ending_at(at + last),
             None => endings.of_line(at + self.old_length),
@@ -181,7 +183,7 @@ impl<'a> Template<'a> {
     }
 
     /// Writes the new text for the position `at`.
-    pub(super) fn write(&self, endings: &mut Endings<'_>, at: usize, edited: &mut Vec<u8>) {
+    pub(super) fn write(&self, endings: &mut LineEndingCursor<'_>, at: usize, edited: &mut Vec<u8>) {
         let further = self.further_ending(endings, at);
         let mut copied = 0;
         for (ending, (newline, _)) in self.paired_endings(endings.view, at).chain(repeat(further)).zip(&self.adapting) {
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn places_map_back_to_the_bytes_they_stand_for() {
         let content = b"a\r\nb\nc\r\r\n";
-        let view = LineFeeds::new(content).expect("there is memory");
+        let view = LfNormalizedText::new(content).expect("there is memory");
         assert_eq!(view.text(), b"a\nb\nc\r\n");
         for (text, raw) in [
             (0..1, &b"a"[..]),

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::agent_state::FilesUpdate;
 use super::entry::Version;
-use super::state::FilesUpdate;
 use super::wire;
 use super::write::{WriteMode, WriteRequest, WriteResult};
 use crate::error::{Error, ErrorKind};
@@ -47,6 +47,7 @@ impl From<UploadRequest> for WriteRequest {
     }
 }
 
+/// The JSON form of an upload.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireUpload {
@@ -213,13 +214,14 @@ impl FileDownloadResponse {
 
 impl Serialize for FileDownloadResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// The JSON form of a downloaded file, as it is serialised.
         #[derive(Serialize)]
-        struct Fields<'a> {
+        struct DownloadFields<'a> {
             path: &'a VfsPath,
             #[serde(skip_serializing_if = "Option::is_none")]
             content: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            content_base64: Option<wire::Base64<'a>>,
+            content_base64: Option<wire::Base64Bytes<'a>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             version: Option<&'a Version>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,10 +231,10 @@ impl Serialize for FileDownloadResponse {
         }
         let content = self.content.as_deref();
         let text = content.and_then(|bytes| std::str::from_utf8(bytes).ok());
-        Fields {
+        DownloadFields {
             path: &self.path,
             content: text,
-            content_base64: content.filter(|_| text.is_none()).map(wire::Base64),
+            content_base64: content.filter(|_| text.is_none()).map(wire::Base64Bytes),
             version: self.version.as_ref(),
             error: self.error,
             cause: self.cause.as_ref(),
@@ -241,6 +243,7 @@ impl Serialize for FileDownloadResponse {
     }
 }
 
+/// The JSON form of a downloaded file, as it is deserialised.
 #[derive(Deserialize)]
 struct WireDownload {
     path: VfsPath,
