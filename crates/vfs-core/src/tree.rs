@@ -17,7 +17,7 @@ pub use crate::facets::TreeProvider;
 pub use crate::types::{OpenTreeRequest, TreeUse};
 
 pub use self::mapped::MappedTree;
-pub use self::sketch::{Sketch, Sketcher, Sought};
+pub use self::sketch::{Sketch, SketchQuery, Sketcher};
 
 /// The type of a directory entry, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ pub enum Opened {
         /// Whether the first MiB contains a NUL, if known.
         is_binary: Option<bool>,
         /// A callback that receives the sketch of the content.
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
     },
     /// The content is read while it is searched.
     Reader {
@@ -172,12 +172,12 @@ pub enum Opened {
         /// The likely size, as a hint. If this many bytes were read and the buffer had room for more, the file has ended.
         size: u64,
         /// A callback that receives the sketch of the content.
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
     },
 }
 
 /// A callback that receives the [`Sketch`] of a whole file, for [`Directory::prefilter`]. A search that makes no sketch drops the callback.
-pub type Learn = Box<dyn FnOnce(Sketch) + Send>;
+pub type SketchCallback = Box<dyn FnOnce(Sketch) + Send>;
 
 impl Opened {
     /// Creates a content of about `size` bytes that is read while it is searched.

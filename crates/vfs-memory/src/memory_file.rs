@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::state::{FileData, FileText};
-use vfs_core::tree::{Learn, Opened, Sketch};
+use vfs_core::tree::{Opened, Sketch, SketchCallback};
 use vfs_core::{Error, FileInfo, Result, Version, VfsPath};
 
 /// The format of file contents in an agent's state.
@@ -94,7 +94,7 @@ impl MemoryFile {
         let is_first = self.is_binary.get().is_none();
         let learn = (!is_first && self.sketch.get().is_none()).then(|| {
             let file = Arc::clone(self);
-            Box::new(move |sketch| drop(file.sketch.set(sketch))) as Learn
+            Box::new(move |sketch| drop(file.sketch.set(sketch))) as SketchCallback
         });
         Opened::Bytes { bytes: self.content.clone(), is_binary: Some(self.is_binary()), learn }
     }

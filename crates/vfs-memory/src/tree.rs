@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_sketch_is_made_by_the_second_search_and_used_by_the_third() {
-        use vfs_core::tree::{Sketcher, Sought};
+        use vfs_core::tree::{SketchQuery, Sketcher};
 
         let root = MemoryDir::new(&tree(&["/f"]), VfsPath::root());
         root.list().expect("a listing");
@@ -251,7 +251,7 @@ mod tests {
         sketcher.push(b"/f is its content");
         learn().expect("it is learned")(sketcher.finish());
         let prefilter = root.prefilter("f", ChildKind::File).expect("there is a sketch");
-        assert!(!prefilter.may_hold(&Sought::exactly(["another"]).expect("it is long enough")));
+        assert!(!prefilter.may_hold(&SketchQuery::exactly(["another"]).expect("it is long enough")));
         assert!(learn().is_none());
         // A changed file is another object without a sketch.
         let changed = MemoryDir::new(&tree(&["/f"]), VfsPath::root());

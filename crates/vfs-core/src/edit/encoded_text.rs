@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::replace::{self, EditStep};
 use super::{Edited, check_size, too_large};
 use crate::error::{Error, ErrorKind, Result};
-use crate::text::{self, Extent, Sniffed};
+use crate::text::{self, SampleExtent, Sniffed};
 use crate::types::{Encoding, Replacement};
 
 /// The maximum number of UTF-8 bytes for one byte of another encoding.
@@ -18,7 +18,7 @@ pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64)
         Encoding::Legacy(_) => in_place(content, encoding, replacements, max_size),
         Encoding::Utf8 | Encoding::Utf8Bom => in_place(content, Encoding::Utf8, replacements, max_size),
     };
-    let guessed = match text::sniff(content, Extent::Whole) {
+    let guessed = match text::sniff(content, SampleExtent::Whole) {
         Sniffed::Text(encoding) => encoding,
         Sniffed::Binary => Encoding::Utf8,
     };
@@ -115,7 +115,7 @@ mod tests {
         }
         let shown = text::decode(
             content,
-            match text::sniff(content, Extent::Whole) {
+            match text::sniff(content, SampleExtent::Whole) {
                 Sniffed::Text(encoding) => encoding,
                 Sniffed::Binary => panic!("it is text"),
             },

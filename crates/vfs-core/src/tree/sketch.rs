@@ -22,15 +22,15 @@ const MAX_FILL_TENTHS: u64 = 6;
 /// * A clone shares the memory of the filter.
 ///
 /// ```
-/// use vfs_core::tree::{Sketcher, Sought};
+/// use vfs_core::tree::{Sketcher, SketchQuery};
 ///
 /// let mut sketcher = Sketcher::default();
 /// sketcher.begin(22);
 /// sketcher.push(b"fn main() { ");
 /// sketcher.push(b"run(1) }\n");
 /// let sketch = sketcher.finish();
-/// assert!(sketch.may_hold(&Sought::exactly(["main() { run", "other"]).ok_or("too short")?));
-/// assert!(!sketch.may_hold(&Sought::exactly(["register"]).ok_or("too short")?));
+/// assert!(sketch.may_hold(&SketchQuery::exactly(["main() { run", "other"]).ok_or("too short")?));
+/// assert!(!sketch.may_hold(&SketchQuery::exactly(["register"]).ok_or("too short")?));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Sketch {
     }
 
     /// Returns whether the content may contain one of the texts of `sought`. If not, the content contains none of them.
-    pub fn may_hold(&self, sought: &Sought) -> bool {
+    pub fn may_hold(&self, sought: &SketchQuery) -> bool {
         // Some letters outside ASCII fold to ASCII letters, such as the Kelvin sign, and have other bytes.
         let is_usable =
             !self.filter.is_empty() && (sought.case == SketchCase::Exact || self.text == ContentClass::Ascii);
@@ -93,7 +93,7 @@ impl fmt::Debug for Sketch {
 
 /// A set of texts to look up in a [`Sketch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sought {
+pub struct SketchQuery {
     case: SketchCase,
     /// The hashes of the 4-grams of each text.
     texts: Vec<Vec<u32>>,
@@ -106,7 +106,7 @@ enum SketchCase {
     Any,
 }
 
-impl Sought {
+impl SketchQuery {
     /// Creates a case-sensitive query for any of `texts`.
     ///
     /// Returns `None` if `texts` is empty, or a text has fewer than four bytes.
@@ -290,12 +290,12 @@ mod tests {
         sketch(&mut Sketcher::default(), &[content])
     }
 
-    fn exactly(text: &str) -> Sought {
-        Sought::exactly([text]).expect("it is long enough")
+    fn exactly(text: &str) -> SketchQuery {
+        SketchQuery::exactly([text]).expect("it is long enough")
     }
 
-    fn in_any_case(text: &str) -> Sought {
-        Sought::in_any_case([text]).expect("it is long enough")
+    fn in_any_case(text: &str) -> SketchQuery {
+        SketchQuery::in_any_case([text]).expect("it is long enough")
     }
 
     #[test]
@@ -330,10 +330,10 @@ mod tests {
 
     #[test]
     fn texts_without_a_usable_n_gram_make_no_query() {
-        assert_eq!(Sought::exactly(["long enough", "abc"]), None);
-        assert_eq!(Sought::exactly::<&str>([]), None);
-        assert_eq!(Sought::in_any_case(["gr\u{fc}\u{df}e"]), None);
-        assert!(Sought::exactly(["gr\u{fc}\u{df}e"]).is_some());
+        assert_eq!(SketchQuery::exactly(["long enough", "abc"]), None);
+        assert_eq!(SketchQuery::exactly::<&str>([]), None);
+        assert_eq!(SketchQuery::in_any_case(["gr\u{fc}\u{df}e"]), None);
+        assert!(SketchQuery::exactly(["gr\u{fc}\u{df}e"]).is_some());
     }
 
     #[test]
@@ -382,8 +382,8 @@ mod tests {
             prop_assert_eq!(&sketch, &of(&content));
             let start = start.index(content.len() - 3);
             let text = &content[start..(start + length).min(content.len())];
-            prop_assert!(sketch.may_hold(&Sought::exactly([text]).expect("it is long enough")));
-            if let Some(sought) = Sought::in_any_case([text.to_ascii_uppercase()]) {
+            prop_assert!(sketch.may_hold(&SketchQuery::exactly([text]).expect("it is long enough")));
+            if let Some(sought) = SketchQuery::in_any_case([text.to_ascii_uppercase()]) {
                 prop_assert!(sketch.may_hold(&sought));
             }
         }

@@ -8,7 +8,7 @@ use super::line_index::{LineIndex, LineIndexMark};
 use super::source::{BLOCK_BYTES, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
-use crate::text::{self, Extent, SAMPLE, Sniffed};
+use crate::text::{self, SAMPLE, SampleExtent, Sniffed};
 use crate::types::{
     ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
 };
@@ -16,9 +16,9 @@ use crate::types::{
 /// Reads lines of a small file in memory.
 pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let file = &mut MemoryBlockReader(content);
-    let (encoding, valid) = match text::utf8_text(content, Extent::Whole) {
+    let (encoding, valid) = match text::utf8_text(content, SampleExtent::Whole) {
         Some((text, encoding)) => (encoding, Some(text)),
-        None => match text::sniff(content, Extent::Whole) {
+        None => match text::sniff(content, SampleExtent::Whole) {
             Sniffed::Text(encoding) => (encoding, None),
             Sniffed::Binary => return binary(file, request, version),
         },
@@ -36,7 +36,7 @@ pub(super) fn read_large(
     request: &ReadRequest,
     version: Version,
 ) -> Result<ReadResult> {
-    match text::sniff(file.part(0, SAMPLE)?, Extent::Beginning) {
+    match text::sniff(file.part(0, SAMPLE)?, SampleExtent::Beginning) {
         Sniffed::Text(encoding) => {
             LineWindowReader { file, index, request, encoding, valid: None, total_lines: None }.read(version)
         }
@@ -270,7 +270,7 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
             }
             _ => (self.file.part(span.start, span.length)?, vec![span.length]),
         };
-        let guess = || match text::sniff(&part[..span.length.min(part.len())], Extent::Beginning) {
+        let guess = || match text::sniff(&part[..span.length.min(part.len())], SampleExtent::Beginning) {
             Sniffed::Text(encoding @ Encoding::Legacy(_)) => Some(encoding),
             _ => None,
         };

@@ -36,7 +36,7 @@ pub enum HardLinks {
 
 /// Whether other file systems mounted below the root belong to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Mounts {
+pub enum MountPolicy {
     /// Other file systems belong to the root.
     #[default]
     Cross,
@@ -55,7 +55,7 @@ pub enum Protection {
 
 /// How paths are resolved below the root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Resolution {
+pub enum PathResolution {
     /// By the kernel's `openat2` if available, otherwise portably.
     #[default]
     Automatic,

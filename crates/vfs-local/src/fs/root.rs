@@ -15,7 +15,7 @@ use super::errno::{from_errno_at, retry};
 use super::file_systems::{self, AccessTimePolicy};
 use super::metadata::Metadata;
 use super::protected_paths::{FoldedPath, PathAccess, ProtectedPaths};
-use crate::config::policies::{Confinement, Mounts, Protection, Resolution};
+use crate::config::policies::{Confinement, MountPolicy, PathResolution, Protection};
 
 use self::follow_links::{LinkResolution, LinkResolutionEnd, follow_links};
 
@@ -48,8 +48,8 @@ enum PathResolver {
 pub(crate) struct RootOptions<'a> {
     pub(crate) path: &'a Path,
     pub(crate) confinement: Confinement,
-    pub(crate) mounts: Mounts,
-    pub(crate) resolution: Resolution,
+    pub(crate) mounts: MountPolicy,
+    pub(crate) resolution: PathResolution,
     pub(crate) protected: &'a [(VfsPath, Protection)],
     pub(crate) protected_names: &'a [(String, Protection)],
 }
@@ -64,11 +64,12 @@ impl Root {
             .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
         let resolver = match (config.confinement, config.resolution) {
             (Confinement::None, _) => PathResolver::Host,
-            (Confinement::Root, Resolution::Automatic) if supports_openat2(fd.as_fd()) => {
-                let stay = if config.mounts == Mounts::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
+            (Confinement::Root, PathResolution::Automatic) if supports_openat2(fd.as_fd()) => {
+                let stay =
+                    if config.mounts == MountPolicy::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
                 PathResolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
             }
-            (Confinement::Root, _) if config.mounts == Mounts::Stay => {
+            (Confinement::Root, _) if config.mounts == MountPolicy::Stay => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "staying on one file system needs openat2, which this kernel or sandbox does not support",

@@ -45,13 +45,13 @@ const MAX_TRACKED_ROOTS: usize = 1024;
 /// * A clone is a handle on the same cache.
 ///
 /// ```
-/// use vfs_local::{LocalConfig, SearchMemory};
+/// use vfs_local::{LocalConfig, SearchCache};
 ///
-/// let files = LocalConfig::new("/").search_memory(SearchMemory::new(8 << 20)).open()?;
+/// let files = LocalConfig::new("/").search_cache(SearchCache::new(8 << 20)).open()?;
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct SearchMemory(Arc<SearchCacheInner>);
+pub struct SearchCache(Arc<SearchCacheInner>);
 
 /// The cache that all handles share.
 struct SearchCacheInner {
@@ -77,8 +77,8 @@ struct SearchCacheSlot {
     last_search: AtomicU32,
 }
 
-impl SearchMemory {
-    /// Size limit of [`SearchMemory::global`], in bytes.
+impl SearchCache {
+    /// Size limit of [`SearchCache::global`], in bytes.
     pub const DEFAULT_MAX_BYTES: usize = 48 << 20;
 
     /// Creates a separate cache of about `max_bytes`. With 0, nothing is cached.
@@ -86,7 +86,7 @@ impl SearchMemory {
         Self::with_policy(max_bytes, CachePolicy::for_this_kernel())
     }
 
-    /// As [`SearchMemory::new`], but caches files that have been unchanged for at least `settled`.
+    /// As [`SearchCache::new`], but caches files that have been unchanged for at least `settled`.
     ///
     /// The default of a minute accounts for programs that write through memory maps. A shorter time is safe if there
     /// are none; a time under two seconds needs a file system with a fine-grained clock.
@@ -107,7 +107,7 @@ impl SearchMemory {
 
     /// Returns the cache that all backends of the process share unless they are given another one.
     pub fn global() -> &'static Self {
-        static GLOBAL: LazyLock<SearchMemory> = LazyLock::new(|| SearchMemory::new(SearchMemory::DEFAULT_MAX_BYTES));
+        static GLOBAL: LazyLock<SearchCache> = LazyLock::new(|| SearchCache::new(SearchCache::DEFAULT_MAX_BYTES));
         &GLOBAL
     }
 
@@ -209,8 +209,8 @@ impl SearchMemory {
     }
 }
 
-impl fmt::Debug for SearchMemory {
+impl fmt::Debug for SearchCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SearchMemory").field("bytes", &self.bytes()).finish_non_exhaustive()
+        f.debug_struct("SearchCache").field("bytes", &self.bytes()).finish_non_exhaustive()
     }
 }

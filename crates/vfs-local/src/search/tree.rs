@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::tree::{ChildKind, Directory, Learn, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, SketchCallback, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
@@ -18,7 +18,7 @@ use crate::fs::metadata::{Metadata, special_file_error};
 use crate::fs::protected_paths::{FoldedPath, PathAccess, join_folded};
 use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
-use crate::search::cache::{CachedDirectory, SearchMemory};
+use crate::search::cache::{CachedDirectory, SearchCache};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_OPEN_DEPTH: usize = 100;
@@ -64,23 +64,23 @@ impl LocalTree {
 
     /// Creates a tree for a search, or for a walk that is as long.
     pub(crate) fn for_search(local_fs: Arc<LocalFs>) -> Self {
-        let cache_mode = match &local_fs.search_memory {
+        let cache_mode = match &local_fs.search_cache {
             None => SearchCacheMode::Off,
-            Some((memory, root)) if memory.begin_search(*root) => SearchCacheMode::ReadWrite,
+            Some((cache, root)) if cache.begin_search(*root) => SearchCacheMode::ReadWrite,
             Some(_) => SearchCacheMode::Read,
         };
         Self { local_fs, cache_mode }
     }
 
     /// Returns the cache if this walk uses it.
-    fn memory(&self) -> Option<&SearchMemory> {
-        let (memory, _) = self.local_fs.search_memory.as_ref()?;
+    fn cache(&self) -> Option<&SearchCache> {
+        let (cache, _) = self.local_fs.search_cache.as_ref()?;
         let is_useful = match self.cache_mode {
             SearchCacheMode::Off => false,
-            SearchCacheMode::Read => !memory.is_empty(),
+            SearchCacheMode::Read => !cache.is_empty(),
             SearchCacheMode::ReadWrite => true,
         };
-        is_useful.then_some(memory)
+        is_useful.then_some(cache)
     }
 
     /// Opens the directory at `path`, following links, for a search that reached it by the path `requested`.
@@ -93,8 +93,8 @@ impl LocalTree {
 
 impl Tree for LocalTree {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
-        if let Some(memory) = self.memory() {
-            memory.evict_unused();
+        if let Some(cache) = self.cache() {
+            cache.evict_unused();
         }
         let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
         match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
@@ -128,9 +128,9 @@ impl LocalTreeDir {
 
     /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, if the file
     /// should be cached.
-    fn learner(&self, name: &str, metadata: &Metadata) -> Option<Learn> {
+    fn learner(&self, name: &str, metadata: &Metadata) -> Option<SketchCallback> {
         let directory = self.cached.get().filter(|_| self.tree.cache_mode == SearchCacheMode::ReadWrite)?;
-        let is_cacheable = self.tree.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
+        let is_cacheable = self.tree.cache().is_some_and(|cache| cache.has_room() && cache.is_settled(metadata));
         if is_cacheable { directory.learner(name, metadata) } else { None }
     }
 
@@ -179,9 +179,9 @@ impl LocalTreeDir {
 impl Directory for LocalTreeDir {
     fn list(&self) -> Result<Listing> {
         self.with_fd(|fd| {
-            let Some(memory) = self.tree.memory() else { return list_entries(self, fd) };
+            let Some(cache) = self.tree.cache() else { return list_entries(self, fd) };
             let metadata = Metadata::from_fd(fd).map_err(from_errno)?;
-            let before = memory.get(&metadata);
+            let before = cache.get(&metadata);
             let unchanged = before.as_ref().and_then(|directory| directory.listing(&metadata));
             let (listing, directory) = match unchanged {
                 Some(listing) => (listing, before),
@@ -189,7 +189,7 @@ impl Directory for LocalTreeDir {
                     let listing = list_entries(self, fd)?;
                     // The sketches of its files may still be valid, since they are found by name.
                     let learns = self.tree.cache_mode == SearchCacheMode::ReadWrite;
-                    let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
+                    let now = learns.then(|| cache.insert(fd, &metadata, &listing, before.as_deref())).flatten();
                     (listing, now.or(before))
                 }
             };

@@ -2,7 +2,7 @@
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use vfs_core::search::{BinaryMode, HiddenNames, IgnoreMode, LineSelection, LinkMode};
-use vfs_core::tree::Sought;
+use vfs_core::tree::SketchQuery;
 use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
 use crate::query::file_filter::FileFilter;
@@ -32,7 +32,7 @@ pub(crate) struct CompiledQuery {
     pub(crate) max_lookahead: usize,
     /// Literals of which a matching file must contain at least one, if the pattern requires any. Files without them are
     /// not opened.
-    pub(crate) required: Option<Sought>,
+    pub(crate) required: Option<SketchQuery>,
     /// Maximum bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
     /// Maximum bytes of lines that are buffered in addition to a line, since they may become its context.
@@ -120,9 +120,9 @@ impl CompiledQuery {
     }
 }
 
-fn required_query(req: &GrepRequest) -> Option<Sought> {
+fn required_query(req: &GrepRequest) -> Option<SketchQuery> {
     let texts = required_literals(req)?;
-    if req.case == CaseMode::Sensitive { Sought::exactly(texts) } else { Sought::in_any_case(texts) }
+    if req.case == CaseMode::Sensitive { SketchQuery::exactly(texts) } else { SketchQuery::in_any_case(texts) }
 }
 
 /// Returns the maximum length of a line for an expression whose counted repetitions expand to `expansion` places.

@@ -11,7 +11,7 @@ use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use memchr::memrchr;
 use vfs_core::search::{BinaryMode, Skipped};
-use vfs_core::tree::{Learn, Opened};
+use vfs_core::tree::{Opened, SketchCallback};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::query::compiled_query::CompiledQuery;
@@ -175,7 +175,7 @@ impl FileSearch<'_> {
         buffer: &mut AlignedBuffer,
         mut reader: Box<dyn Read + Send>,
         size: u64,
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
         sink: &mut FileSink<'_>,
     ) -> Result<FileOutcome, SearchAbort> {
         let max = self.query.max_file_size.unwrap_or(u64::MAX);
@@ -203,7 +203,7 @@ impl FileSearch<'_> {
         }
     }
 
-    fn learn(&mut self, learn: Option<Learn>, content: &[u8], outcome: &FileOutcome) {
+    fn learn(&mut self, learn: Option<SketchCallback>, content: &[u8], outcome: &FileOutcome) {
         if let Some(learn) = learn {
             self.recorder.learn_whole(learn, content, outcome, self.is_interrupted);
         }

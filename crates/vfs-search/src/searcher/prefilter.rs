@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use vfs_core::search::BinaryMode;
-use vfs_core::tree::{Learn, Sketch, Sketcher};
+use vfs_core::tree::{Sketch, SketchCallback, Sketcher};
 
 use crate::query::compiled_query::CompiledQuery;
 use crate::searcher::encoding::is_transcoded;
@@ -87,7 +87,12 @@ pub(crate) struct SketchRecorder {
 
 impl SketchRecorder {
     /// Returns `learn` if the caller should build a sketch of content of `size` bytes.
-    pub(crate) fn accept(&mut self, query: &CompiledQuery, learn: Option<Learn>, size: u64) -> Option<Learn> {
+    pub(crate) fn accept(
+        &mut self,
+        query: &CompiledQuery,
+        learn: Option<SketchCallback>,
+        size: u64,
+    ) -> Option<SketchCallback> {
         // Other searches do not check whether the content is binary.
         let learn = learn.filter(|_| query.binary == BinaryMode::Skip)?;
         if size <= SMALL_FILE_BYTES {
@@ -105,7 +110,7 @@ impl SketchRecorder {
     /// Builds the sketch of `content`, a whole file whose search had the outcome `outcome`.
     pub(crate) fn learn_whole(
         &mut self,
-        learn: Learn,
+        learn: SketchCallback,
         content: &[u8],
         outcome: &FileOutcome,
         is_interrupted: &dyn Fn() -> bool,
@@ -145,7 +150,7 @@ pub(crate) struct SketchingReader<'a, R> {
 
 impl<R> SketchingReader<'_, R> {
     /// Passes the sketch to `learn` if it covers the whole content, whose search had the outcome `outcome`.
-    pub(crate) fn finish_into(self, learn: Learn, size: u64, outcome: &FileOutcome) {
+    pub(crate) fn finish_into(self, learn: SketchCallback, size: u64, outcome: &FileOutcome) {
         if outcome.is_binary() {
             learn(Sketch::of_binary(size));
         } else if self.is_whole {

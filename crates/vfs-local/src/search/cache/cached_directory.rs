@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use vfs_core::tree::{Learn, Listing, Sketch};
+use vfs_core::tree::{Listing, Sketch, SketchCallback};
 
 use crate::fs::metadata::{ChangeTimes, Metadata};
 
@@ -95,7 +95,7 @@ impl CachedDirectory {
 
     /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, or `None` if a valid
     /// one is cached, the name is not listed, or the file is on another device.
-    pub(crate) fn learner(self: &Arc<Self>, name: &str, metadata: &Metadata) -> Option<Learn> {
+    pub(crate) fn learner(self: &Arc<Self>, name: &str, metadata: &Metadata) -> Option<SketchCallback> {
         let at = self.position(name)?;
         let (device, inode) = metadata.identity();
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use vfs_search::Pool;
 use super::*;
 use crate::backend::LocalBackend;
 use crate::config::LocalConfig;
-use crate::config::policies::{HardLinks, Mounts, Protection};
+use crate::config::policies::{HardLinks, MountPolicy, Protection};
 use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
 
 /// Longer than a tick of any file system's clock.
@@ -27,13 +27,13 @@ const TICK: Duration = Duration::from_millis(20);
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a directory, and a cache that trusts the file system of temporary files.
-fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
+fn memory_for(max_bytes: usize) -> (TempDir, SearchCache) {
     let root = tempfile::tempdir().expect("a temporary directory");
-    (root, SearchMemory::with_policy(max_bytes, CachePolicy::on_any_file_system(TICK)))
+    (root, SearchCache::with_policy(max_bytes, CachePolicy::on_any_file_system(TICK)))
 }
 
-fn config(root: &Path, memory: &SearchMemory) -> LocalConfig {
-    LocalConfig::new(root).search_memory(memory.clone())
+fn config(root: &Path, memory: &SearchCache) -> LocalConfig {
+    LocalConfig::new(root).search_cache(memory.clone())
 }
 
 fn opened(config: LocalConfig) -> LocalBackend {
@@ -49,7 +49,7 @@ fn paths(found: &GrepResult) -> Vec<&str> {
 }
 
 /// Searches until `count` files are cached.
-fn search_until_cached(files: &LocalBackend, memory: &SearchMemory, count: usize) {
+fn search_until_cached(files: &LocalBackend, memory: &SearchCache, count: usize) {
     let start = Instant::now();
     while memory.files() < count {
         assert!(start.elapsed() < HANG_TIMEOUT, "{} of {count} files are remembered", memory.files());
@@ -197,15 +197,15 @@ fn cached_files_stay_refused() {
 fn nothing_is_cached_if_disabled_or_unsafe() {
     let (root, memory) = memory_for(0);
     fs::write(root.path().join("file"), "text\n").expect("it writes");
-    let young = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
-    let stays = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(Duration::ZERO));
-    let on_any_age = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
+    let young = SearchCache::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
+    let stays = SearchCache::with_policy(1 << 20, CachePolicy::on_any_file_system(Duration::ZERO));
+    let on_any_age = SearchCache::of_unchanged(1 << 20, Duration::ZERO);
     for config in [
         config(root.path(), &memory),
         config(root.path(), &young),
-        config(root.path(), &stays).mounts(Mounts::Stay),
+        config(root.path(), &stays).mounts(MountPolicy::Stay),
         // The kernel generates the content of such files for each read.
-        LocalConfig::new("/proc/sys/kernel/random").search_memory(on_any_age.clone()),
+        LocalConfig::new("/proc/sys/kernel/random").search_cache(on_any_age.clone()),
     ] {
         let files = opened(config);
         (0..4).for_each(|_| drop(grep(&files, "missing")));
