@@ -1,6 +1,6 @@
 //! The error type of all operations: kind, path, and messages for operators and for models.
 
-mod detail;
+mod error_detail;
 mod path_fault;
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::detail::{ErrorDetail, NoMatchHint, SimilarLine};
+pub use self::error_detail::{ErrorDetail, NoMatchHint, SimilarLine};
 pub use self::path_fault::PathFault;
 use crate::path::VfsPath;
 use crate::types::Version;

@@ -1,6 +1,6 @@
 //! Directory trees that search engines walk, for implementers of backends.
 
-mod mapped;
+mod mapped_tree;
 mod sketch;
 
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::types::{FileInfo, Problem, ResolveResult};
 pub use crate::facets::TreeProvider;
 pub use crate::types::{OpenTreeRequest, TreeUse};
 
-pub use self::mapped::MappedTree;
+pub use self::mapped_tree::MappedTree;
 pub use self::sketch::{Sketch, SketchQuery, Sketcher};
 
 /// The type of a directory entry, without following links.

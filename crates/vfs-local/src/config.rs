@@ -9,7 +9,7 @@ use vfs_core::VfsPath;
 use vfs_search::Pool;
 
 use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
-use crate::search::cache::SearchCache;
+use crate::search::search_cache::SearchCache;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).
 ///

@@ -21,4 +21,4 @@ pub use backend::file_lock::{FileLock, LockMode};
 pub use config::LocalConfig;
 pub use config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
 pub use fs::syscall_probes::weakness_between_processes;
-pub use search::cache::SearchCache;
+pub use search::search_cache::SearchCache;

@@ -14,7 +14,7 @@ use crate::fs::metadata::Metadata;
 use crate::fs::nowait_reads::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
 use crate::ops::line_index_cache::LineIndexCache;
-use crate::search::cache::{FileIdentity, SearchCache};
+use crate::search::search_cache::{FileIdentity, SearchCache};
 use crate::staging::entry_lock::{EntryLock, LockPurpose, LockedFile};
 
 /// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.

@@ -26,9 +26,9 @@ use crate::config::{MemoryConfig, MutationRules};
 use crate::cow_cell::CowCell;
 use crate::file_map::FileMap;
 use crate::memory_file::StateFormat;
+use crate::memory_tree::MemoryTree;
 use crate::ops::{self, MutationPlan};
 use crate::snapshot::{NamedSnapshots, Snapshot};
-use crate::tree::MemoryTree;
 
 /// Files in memory, shared by every clone of this handle.
 ///

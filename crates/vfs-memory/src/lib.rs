@@ -28,10 +28,10 @@ mod config;
 mod cow_cell;
 mod file_map;
 mod memory_file;
+mod memory_tree;
 mod ops;
 mod snapshot;
 mod state;
-mod tree;
 
 pub use backend::MemoryBackend;
 pub use config::MemoryConfig;

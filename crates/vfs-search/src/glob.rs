@@ -14,10 +14,10 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use self::brace_expansion::{expand_braces, fold_segments};
 use self::compile::{GlobTextMatcher, SegmentMatchers};
-use self::explicit_dots::{ExplicitDotMatcher, MatchSubject};
+use self::explicit_dots::{ExplicitDotMatcher, GlobMatchSubject};
 use self::hidden_override::{HiddenOverrides, may_have_explicit_dot};
 use self::parse::{GlobError, GlobPart, MAX_LEN};
-use self::reachability::Reachability;
+use self::reachability::GlobReachability;
 
 pub(crate) use self::hidden_override::DotVisibility;
 pub(crate) use self::parse::within_limits;
@@ -62,7 +62,7 @@ enum PathMatcher {
     /// A name, in any directory.
     Name(GlobTextMatcher),
     /// A path below the directory `base`, whose names are literal in the pattern.
-    Path { base: String, tail: TailMatcher, reach: Reachability },
+    Path { base: String, tail: TailMatcher, reach: GlobReachability },
 }
 
 /// Matcher of the path below a directory. Most patterns end in a name, which needs no regex over a whole path.
@@ -139,7 +139,7 @@ impl GlobPattern {
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible because
     /// that dot is literal in the pattern.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == MatchSubject::Name) {
+        if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == GlobMatchSubject::Name) {
             return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };
         }
         match self.hidden_overrides.visibility_of(relative, name) {
@@ -218,7 +218,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
         [expansion] => expansion.clone(),
         _ => vec![GlobPart::Alternatives(effective.clone())],
     };
-    let subject = if is_path { MatchSubject::Path } else { MatchSubject::Name };
+    let subject = if is_path { GlobMatchSubject::Path } else { GlobMatchSubject::Name };
     let explicit_dots = match hidden {
         HiddenNames::Spelled => Some(Box::new(ExplicitDotMatcher::new(&effective, subject)?)),
         _ => None,
@@ -249,7 +249,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
             PathMatcher::Path {
                 tail: compile_tail(&segments[base.len()..])?,
                 base: base.join("/"),
-                reach: Reachability::new(is_expanded.then_some(&effective), &mut segment_matchers)?,
+                reach: GlobReachability::new(is_expanded.then_some(&effective), &mut segment_matchers)?,
             }
         }
     };

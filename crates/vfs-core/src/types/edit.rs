@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_state::FilesUpdate;
-use super::entry::Version;
+use super::file_info::Version;
 use super::wire;
 use crate::path::VfsPath;
 

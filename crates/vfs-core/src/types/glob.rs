@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::entry::{FileInfo, Problem, Skipped, Truncation};
+use super::file_info::{FileInfo, Problem, Skipped, Truncation};
 use super::wire;
 use crate::path::VfsPath;
 

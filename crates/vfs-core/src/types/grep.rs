@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::entry::{Problem, Skipped, Truncation};
+use super::file_info::{Problem, Skipped, Truncation};
 use super::glob::{HiddenNames, IgnoreMode, LinkMode};
 use super::line_text::LineText;
 use super::submatches::Submatches;

@@ -6,7 +6,8 @@
 mod agent_state;
 mod delete_rename_copy;
 mod edit;
-mod entry;
+mod file_info;
+mod file_writer;
 mod glob;
 mod grep;
 mod line_text;
@@ -19,7 +20,6 @@ mod upload_download;
 mod watch;
 pub(crate) mod wire;
 mod write;
-mod writer;
 
 pub use agent_state::{FileData, FileText, FilesUpdate};
 pub use delete_rename_copy::{
@@ -27,7 +27,8 @@ pub use delete_rename_copy::{
     check_source_and_target,
 };
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
-pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
+pub use file_info::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
+pub use file_writer::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};
 pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, IgnoreMode, LinkMode};
 pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
@@ -47,4 +48,3 @@ pub use upload_download::{
 };
 pub use watch::{Change, Cursor, WatchEvent, WatchRequest};
 pub use write::{WriteMode, WriteRequest, WriteResult};
-pub use writer::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::entry::{Truncation, Version};
+use super::file_info::{Truncation, Version};
 use super::wire;
 use crate::path::VfsPath;
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::entry::Version;
+use super::file_info::Version;
 use crate::path::VfsPath;
 
 /// The id of a snapshot, unique within its backend.

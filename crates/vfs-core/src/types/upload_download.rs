@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::agent_state::FilesUpdate;
-use super::entry::Version;
+use super::file_info::Version;
 use super::wire;
 use super::write::{WriteMode, WriteRequest, WriteResult};
 use crate::error::{Error, ErrorKind};

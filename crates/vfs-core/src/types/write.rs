@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::agent_state::FilesUpdate;
-use super::entry::Version;
+use super::file_info::Version;
 use super::wire;
 use crate::error::{Error, ErrorKind, Result as VfsResult};
 use crate::path::VfsPath;

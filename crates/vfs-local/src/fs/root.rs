@@ -14,7 +14,7 @@ use super::entry_handle::{COMMON_FLAGS, EntryHandle};
 use super::errno::{from_errno_at, retry};
 use super::file_systems::{self, AccessTimePolicy};
 use super::metadata::Metadata;
-use super::protected_paths::{FoldedPath, PathAccess, ProtectedPaths};
+use super::protected_paths::{CaseFoldedPath, PathAccess, ProtectedPaths};
 use crate::config::policies::{Confinement, MountPolicy, PathResolution, Protection};
 
 use self::follow_links::{LinkResolution, LinkResolutionEnd, follow_links};
@@ -150,7 +150,7 @@ impl Root {
     }
 
     /// Returns the location of `fd`, which `path` led to, or `None` if nothing is hidden.
-    pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<FoldedPath>> {
+    pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<CaseFoldedPath>> {
         self.protected_paths.folded_path(self.fd.as_fd(), fd, path)
     }
 

@@ -3,7 +3,7 @@
 use rustix::fs::FileType;
 use vfs_core::watch::Change;
 
-use super::watch_state::{LookupError, WatchState, version};
+use super::watch_state::{EntryLookupError, WatchState, version};
 use super::watched_dirs::{WatchedEntryRef, is_reserved, to_owned_ref};
 
 impl WatchState {
@@ -34,7 +34,8 @@ impl WatchState {
     ///
     /// If two entries are exchanged, the kernel reports each as renamed to the other's place.
     pub(super) fn handle_rename(&mut self, from: WatchedEntryRef<'_>, to: WatchedEntryRef<'_>, is_directory: bool) {
-        let is_swap = self.renames.is_swap(from, to) && !matches!(self.stat_entry(from), Err(LookupError::NotFound));
+        let is_swap =
+            self.renames.is_swap(from, to) && !matches!(self.stat_entry(from), Err(EntryLookupError::NotFound));
         if !is_swap {
             self.renames.record(from, to);
         }
@@ -50,7 +51,7 @@ impl WatchState {
                     self.handle_replaced(from);
                 }
             }
-            (false, false) if is_swap && !matches!(self.stat_entry(to), Err(LookupError::NotFound)) => {
+            (false, false) if is_swap && !matches!(self.stat_entry(to), Err(EntryLookupError::NotFound)) => {
                 for place in [from, to] {
                     let is_directory_now =
                         self.stat_entry(place).map(|metadata| metadata.file_type() == FileType::Directory);

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use vfs_core::watch::Change;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::watch_state::{LookupError, RecursiveWatchOptions, WatchState};
+use super::watch_state::{EntryLookupError, RecursiveWatchOptions, WatchState};
 use super::watched_dirs::{WatchDescriptor, WatchedDirPlacement, WatchedEntryRef};
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::errno::from_errno_at;
@@ -19,7 +19,7 @@ use crate::fs::root::RESERVED_PREFIX;
 const MAX_OPEN_DEPTH: usize = 64;
 
 /// A directory that is still to be watched.
-struct PendingDir {
+struct PendingWatchDir {
     /// The parent and the name in it; `None` for the root.
     above: Option<(WatchDescriptor, String)>,
     path: VfsPath,
@@ -30,7 +30,7 @@ struct PendingDir {
     may_move: bool,
 }
 
-impl PendingDir {
+impl PendingWatchDir {
     fn place(&self) -> Option<WatchedEntryRef<'_>> {
         self.above.as_ref().map(|(above, name)| (*above, name.as_str()))
     }
@@ -72,7 +72,7 @@ impl WatchState {
         let above = above.map(|(above, name)| (above, name.to_owned()));
         let mut taken = Vec::new();
         let result = self.watch_pending(
-            vec![PendingDir { above, path, parent_dir: None, may_move: walk.may_move }],
+            vec![PendingWatchDir { above, path, parent_dir: None, may_move: walk.may_move }],
             walk,
             &mut taken,
         );
@@ -83,7 +83,7 @@ impl WatchState {
 
     fn watch_pending(
         &mut self,
-        mut pending: Vec<PendingDir>,
+        mut pending: Vec<PendingWatchDir>,
         walk: RecursiveWatchOptions<'_>,
         taken: &mut Vec<WatchDescriptor>,
     ) -> Result<()> {
@@ -111,10 +111,10 @@ impl WatchState {
         &mut self,
         dir: OwnedFd,
         id: WatchDescriptor,
-        at: PendingDir,
+        at: PendingWatchDir,
         walk: RecursiveWatchOptions<'_>,
         taken: &mut Vec<WatchDescriptor>,
-    ) -> Result<Vec<PendingDir>> {
+    ) -> Result<Vec<PendingWatchDir>> {
         let is_watched = self.directories.contains(id);
         let is_here =
             is_watched && at.place().is_none_or(|(above, name)| self.directories.child(above, name) == Some(id));
@@ -190,7 +190,7 @@ impl WatchState {
     }
 
     /// Returns the watch descriptor of the directory that exists at an entry now.
-    pub(super) fn directory_at(&self, place: WatchedEntryRef<'_>) -> Result<WatchDescriptor, LookupError> {
+    pub(super) fn directory_at(&self, place: WatchedEntryRef<'_>) -> Result<WatchDescriptor, EntryLookupError> {
         match self.find(Some(place), None) {
             Ok(PendingDirLookup::Directory(_, id)) => {
                 if !self.directories.contains(id) {
@@ -198,8 +198,10 @@ impl WatchState {
                 }
                 Ok(id)
             }
-            Ok(PendingDirLookup::ParentMoved) if self.directories.contains(place.0) => Err(LookupError::ParentMoved),
-            _ => Err(LookupError::NotFound),
+            Ok(PendingDirLookup::ParentMoved) if self.directories.contains(place.0) => {
+                Err(EntryLookupError::ParentMoved)
+            }
+            _ => Err(EntryLookupError::NotFound),
         }
     }
 
@@ -230,14 +232,14 @@ impl WatchState {
         path: &VfsPath,
         walk: RecursiveWatchOptions<'_>,
         may_move: bool,
-    ) -> Result<Vec<PendingDir>> {
+    ) -> Result<Vec<PendingWatchDir>> {
         let entries = entries(&dir, path, walk.scope)?;
         let parent_dir = (path.components().count() < MAX_OPEN_DEPTH).then(|| Rc::new(dir));
         let mut directories = Vec::new();
         for (name, kind) in entries {
             let Ok(path) = path.child(&name) else { continue };
             if kind == FileType::Directory {
-                directories.push(PendingDir {
+                directories.push(PendingWatchDir {
                     above: Some((id, name)),
                     path,
                     parent_dir: parent_dir.clone(),

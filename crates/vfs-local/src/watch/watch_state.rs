@@ -24,7 +24,7 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// The reason why an entry cannot be examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LookupError {
+pub(super) enum EntryLookupError {
     /// Nothing exists there.
     NotFound,
     /// The parent directory was renamed, and the event for that is still to come.
@@ -38,7 +38,7 @@ pub(super) struct RecursiveWatchOptions<'a> {
     pub(super) scope: &'a [VfsPath],
     /// Whether directories that were not watched before are new, and reported with everything in them.
     pub(super) report: bool,
-    /// Whether the topmost directory may be moved here from another place, as `PendingDir::may_move`.
+    /// Whether the topmost directory may be moved here from another place, as `PendingWatchDir::may_move`.
     pub(super) may_move: bool,
 }
 
@@ -253,9 +253,9 @@ impl WatchState {
             Ok(metadata) if metadata.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
             // If a directory took its place, or it was removed, a later event reports that.
             Ok(metadata) if metadata.file_type() == FileType::Directory => {}
-            Err(LookupError::NotFound) => {}
+            Err(EntryLookupError::NotFound) => {}
             Ok(_) => self.handle_created((dir, name), false),
-            Err(LookupError::ParentMoved) => {
+            Err(EntryLookupError::ParentMoved) => {
                 self.reported.set(dir, name, None);
                 self.changes.push(Change::Changed { path, version: None });
             }
@@ -300,14 +300,14 @@ impl WatchState {
 
     /// Returns the metadata of an entry, without following a link. If its parent was renamed, the entry is examined
     /// again later.
-    pub(super) fn stat_entry(&mut self, (dir, name): WatchedEntryRef<'_>) -> Result<Metadata, LookupError> {
+    pub(super) fn stat_entry(&mut self, (dir, name): WatchedEntryRef<'_>) -> Result<Metadata, EntryLookupError> {
         match self.open(dir) {
-            Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| LookupError::NotFound),
+            Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| EntryLookupError::NotFound),
             Ok(None) if self.directories.contains(dir) => {
                 self.deferred.push((dir, name.to_owned()));
-                Err(LookupError::ParentMoved)
+                Err(EntryLookupError::ParentMoved)
             }
-            _ => Err(LookupError::NotFound),
+            _ => Err(EntryLookupError::NotFound),
         }
     }
 

@@ -26,8 +26,8 @@ use crate::config::{MemoryConfig, MutationRules};
 use crate::cow_cell::CowCell;
 use crate::file_map::{FileMap, MapChange};
 use crate::memory_file::{MemoryFile, StateFormat};
+use crate::memory_tree::MemoryTree;
 use crate::ops::{self, MutationPlan};
-use crate::tree::MemoryTree;
 
 /// Backend over the files of an agent's state. The result of every change has the `files_update` that the runtime
 /// merges into the state.

@@ -131,14 +131,14 @@ impl Serialize for FilesState {
 
 impl<'de> Deserialize<'de> for FilesState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FilesVisitor)
+        deserializer.deserialize_map(FilesStateVisitor)
     }
 }
 
 /// Deserialises the files of a state from a map.
-struct FilesVisitor;
+struct FilesStateVisitor;
 
-impl<'de> Visitor<'de> for FilesVisitor {
+impl<'de> Visitor<'de> for FilesStateVisitor {
     type Value = FilesState;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::search::{Search, SearchState, wake};
 use crate::engine::ordered_queue::PathKey;
-use crate::engine::visitor::SearchVisitor;
+use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::{ItemSink, SearchCounts, SearchItem};
 use crate::walk::dir_entries::WalkFindings;
 

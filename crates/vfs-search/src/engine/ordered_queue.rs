@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::batch_queue::BatchQueue;
-use crate::engine::visitor::NamedFile;
+use crate::engine::search_visitor::NamedFile;
 use crate::search_item::{SearchCounts, SearchItem};
-use crate::walk::options::MAX_ENTRIES;
-use crate::walk::subtree::{StepRange, Subtree};
+use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::walk_options::MAX_ENTRIES;
 
 /// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
 const MAX_CLAIM_STEPS: usize = 32;
@@ -54,7 +54,7 @@ pub(crate) struct OrderedQueue {
     limits: RunAheadLimits,
     /// Whether the start of the walk has not been located yet.
     is_new: bool,
-    work: BTreeMap<PathKey, StepRange>,
+    work: BTreeMap<PathKey, WalkStepRange>,
     slots: BTreeMap<PathKey, QueueSlot>,
     /// Number of slots with a parked task.
     parked: usize,
@@ -192,7 +192,7 @@ impl OrderedQueue {
     }
 
     /// Adds `range` to the pending work, unless it is empty.
-    pub(crate) fn push(&mut self, range: StepRange) {
+    pub(crate) fn push(&mut self, range: WalkStepRange) {
         if !range.steps.is_empty() {
             self.work.insert(range.entries.key(range.steps.start), range);
         }

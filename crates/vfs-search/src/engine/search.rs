@@ -25,7 +25,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{OrderedQueue, PathKey, QueueHeadState, RunAheadLimits, Task, TaskKind};
 use crate::engine::pool::{Pool, Runnable};
-use crate::engine::visitor::SearchVisitor;
+use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::SearchItem;
 use crate::walk::dir_reader::WalkState;
 use crate::walk::subtree::Subtree;

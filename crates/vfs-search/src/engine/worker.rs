@@ -14,13 +14,13 @@ use vfs_core::tree::{ChildKind, TreeEntry};
 use super::batcher::Batcher;
 use super::search::{Search, TaskOutput, TaskResult};
 use crate::engine::ordered_queue::{PathKey, ResumableTask, Task, TaskKind};
-use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::engine::search_visitor::{NamedFile, SearchVisitor};
 use crate::search_item::{ItemSink as _, SearchItem};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::WalkControl;
-use crate::walk::sequential::LinkFollower;
-use crate::walk::subtree::{StepRange, Subtree};
+use crate::walk::sequential_walk::LinkFollower;
+use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::walk_options::WalkControl;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
@@ -123,14 +123,14 @@ impl<V: SearchVisitor> Search<V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<StepRange> {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<WalkStepRange> {
         let check = || self.check();
         entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
         })?;
-        Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
+        Ok(WalkStepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
     /// Hands the steps of a subtree beyond the next one to workers without work.

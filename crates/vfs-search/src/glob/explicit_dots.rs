@@ -10,12 +10,12 @@ use super::parse::{GlobError, GlobPart};
 #[derive(Debug, Clone)]
 pub(super) struct ExplicitDotMatcher {
     matcher: GlobTextMatcher,
-    subject: MatchSubject,
+    subject: GlobMatchSubject,
 }
 
 /// The text that a glob is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MatchSubject {
+pub(super) enum GlobMatchSubject {
     /// The name of an entry, in any directory.
     Name,
     /// The path of an entry, relative to the start of the search.
@@ -24,7 +24,7 @@ pub(super) enum MatchSubject {
 
 impl ExplicitDotMatcher {
     /// Compiles the `expansions` of a glob, which have no empty segments.
-    pub(super) fn new(expansions: &[Vec<GlobPart>], subject: MatchSubject) -> Result<Self, GlobError> {
+    pub(super) fn new(expansions: &[Vec<GlobPart>], subject: GlobMatchSubject) -> Result<Self, GlobError> {
         let mut marked = expansions.iter().map(|expansion| {
             let segments = expansion.split(|part| *part == GlobPart::Separator);
             let segments: Vec<_> =
@@ -38,18 +38,19 @@ impl ExplicitDotMatcher {
         Ok(Self { matcher: GlobTextMatcher::new_marked(&whole)?, subject })
     }
 
-    pub(super) fn subject(&self) -> MatchSubject {
+    pub(super) fn subject(&self) -> GlobMatchSubject {
         self.subject
     }
 
     /// Returns whether the entry `name` of `directory` has a leading dot that this matcher has to check.
     pub(super) fn applies_to(&self, directory: &str, name: &str) -> bool {
         let is_hidden_path = || directory.starts_with('.') || directory.contains("/.");
-        name.starts_with('.') || (self.subject == MatchSubject::Path && is_hidden_path())
+        name.starts_with('.') || (self.subject == GlobMatchSubject::Path && is_hidden_path())
     }
 
     pub(super) fn matches(&self, directory: &str, name: &str) -> bool {
-        let directories = directory.split('/').filter(|_| self.subject == MatchSubject::Path && !directory.is_empty());
+        let directories =
+            directory.split('/').filter(|_| self.subject == GlobMatchSubject::Path && !directory.is_empty());
         let names: Vec<_> = directories.chain([name]).map(mark_name).collect();
         self.matcher.matches(&names.join("/"))
     }

@@ -14,55 +14,55 @@ const MAX_SEGMENTS: usize = 32;
 
 /// The directories below which a path can match.
 #[derive(Debug, Clone)]
-pub(super) enum Reachability {
+pub(super) enum GlobReachability {
     /// All directories.
     Everywhere,
     /// The directories on one of these routes.
-    Routes(Vec<Vec<RouteSegment>>),
+    Routes(Vec<Vec<GlobRouteSegment>>),
 }
 
 /// One segment of a route.
 #[derive(Debug, Clone)]
-pub(super) enum RouteSegment {
+pub(super) enum GlobRouteSegment {
     /// `**`: this segment and all further ones may be anything.
     AnySegments,
     /// A name that matches.
     Name(Arc<GlobTextMatcher>),
 }
 
-impl Reachability {
+impl GlobReachability {
     /// Computes the routes of the expansions of a glob; `None` stands for too many expansions.
     pub(super) fn new(expansions: Option<&[Vec<GlobPart>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
         let Some(expansions) = expansions.filter(|expansions| expansions.len() <= MAX_ROUTES) else {
-            return Ok(Reachability::Everywhere);
+            return Ok(GlobReachability::Everywhere);
         };
         let routes = expansions.iter().map(|expansion| route(expansion, matchers)).collect::<Result<_, _>>()?;
-        Ok(Reachability::Routes(routes))
+        Ok(GlobReachability::Routes(routes))
     }
 
     /// Returns whether every directory can contain a match.
     pub(super) fn is_everywhere(&self) -> bool {
         match self {
-            Reachability::Everywhere => true,
-            Reachability::Routes(routes) => {
-                routes.iter().any(|route| matches!(route[..], [RouteSegment::AnySegments, ..]))
+            GlobReachability::Everywhere => true,
+            GlobReachability::Routes(routes) => {
+                routes.iter().any(|route| matches!(route[..], [GlobRouteSegment::AnySegments, ..]))
             }
         }
     }
 
     /// Returns the names in the directory `relative` that are on a route, if all routes spell out the name.
     pub(super) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        let Reachability::Routes(routes) = self else {
+        let GlobReachability::Routes(routes) = self else {
             return None;
         };
         let mut names = Vec::new();
         for segment in routes.iter().filter_map(|route| next_segment(route, relative)) {
             match segment {
-                RouteSegment::Name(matcher) => match &**matcher {
+                GlobRouteSegment::Name(matcher) => match &**matcher {
                     GlobTextMatcher::Literal(name) => names.push(name.clone()),
                     _ => return None,
                 },
-                RouteSegment::AnySegments => return None,
+                GlobRouteSegment::AnySegments => return None,
             }
         }
         Some(names)
@@ -71,38 +71,38 @@ impl Reachability {
     /// Returns whether an entry below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {
-            Reachability::Everywhere => true,
-            Reachability::Routes(routes) => routes.iter().any(|route| leads_through(route, relative)),
+            GlobReachability::Everywhere => true,
+            GlobReachability::Routes(routes) => routes.iter().any(|route| leads_through(route, relative)),
         }
     }
 }
 
-fn leads_through(route: &[RouteSegment], relative: &str) -> bool {
+fn leads_through(route: &[GlobRouteSegment], relative: &str) -> bool {
     next_segment(route, relative).is_some()
 }
 
 /// Returns the segment of `route` after the directory `relative`, if the route leads through that directory.
-fn next_segment<'a>(route: &'a [RouteSegment], relative: &str) -> Option<&'a RouteSegment> {
+fn next_segment<'a>(route: &'a [GlobRouteSegment], relative: &str) -> Option<&'a GlobRouteSegment> {
     let mut segments = route.iter();
     for name in relative.split('/').filter(|name| !name.is_empty()) {
         match segments.next()? {
-            segment @ RouteSegment::AnySegments => return Some(segment),
-            RouteSegment::Name(matcher) if matcher.matches(name) => {}
-            RouteSegment::Name(_) => return None,
+            segment @ GlobRouteSegment::AnySegments => return Some(segment),
+            GlobRouteSegment::Name(matcher) if matcher.matches(name) => {}
+            GlobRouteSegment::Name(_) => return None,
         }
     }
     segments.next()
 }
 
-fn route(expansion: &[GlobPart], matchers: &mut SegmentMatchers) -> Result<Vec<RouteSegment>, GlobError> {
+fn route(expansion: &[GlobPart], matchers: &mut SegmentMatchers) -> Result<Vec<GlobRouteSegment>, GlobError> {
     let mut route = Vec::new();
     for segment in expansion.split(|part| *part == GlobPart::Separator).filter(|segment| !segment.is_empty()) {
         if segment.iter().any(GlobPart::spans_segments) {
-            route.push(RouteSegment::AnySegments);
+            route.push(GlobRouteSegment::AnySegments);
             break;
         }
         let matcher = if route.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(GlobTextMatcher::Any) };
-        route.push(RouteSegment::Name(matcher));
+        route.push(GlobRouteSegment::Name(matcher));
     }
     Ok(route)
 }

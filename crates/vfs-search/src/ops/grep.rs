@@ -10,7 +10,7 @@ use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem
 use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
-use crate::ops::problems::ProblemCollector;
+use crate::ops::problem_collector::ProblemCollector;
 
 /// Finds text in the files of `tree` like [`grep_stream`](crate::grep_stream), and collects the matches.
 ///

@@ -11,8 +11,8 @@ use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, Truncation};
 
 use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_receiver::OrderedReceiver;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::OrderedReceiver;
 use crate::query::compiled_query::CompiledQuery;
 use crate::search_item::SearchItem;
 

@@ -7,8 +7,8 @@ use vfs_core::search::Skipped;
 use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
-use crate::walk::ignore::IgnoreRules;
-use crate::walk::options::{CHECK_EVERY, WalkControl};
+use crate::walk::ignore_rules::IgnoreRules;
+use crate::walk::walk_options::{CHECK_EVERY, WalkControl};
 
 /// The directory that a walk is in.
 #[derive(Debug)]

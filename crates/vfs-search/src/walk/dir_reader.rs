@@ -12,10 +12,10 @@ use crate::glob::DotVisibility;
 use crate::walk::dir_entries::{
     DirContext, DirEntries, WalkEntry, WalkFindings, WalkStep, WalkStepKind, order, problem_at,
 };
-use crate::walk::ignore::IgnoreFiles;
-use crate::walk::options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
-use crate::walk::sequential::{EnterDecision, LinkFollower};
+use crate::walk::ignore_rules::IgnoreFiles;
+use crate::walk::sequential_walk::{LinkEnterDecision, LinkFollower};
 use crate::walk::visibility::PathBuffer;
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
 
 /// State that all directories of a walk share.
 #[derive(Debug)]
@@ -151,9 +151,9 @@ impl DirReader<'_> {
             return Ok(DescentTarget::Nowhere);
         }
         Ok(match follow.should_enter(&real, path, self.tree, self.control, self.options)? {
-            EnterDecision::Yes => DescentTarget::Outside(real),
-            EnterDecision::No => DescentTarget::Nowhere,
-            EnterDecision::TooMany => DescentTarget::TooMany,
+            LinkEnterDecision::Yes => DescentTarget::Outside(real),
+            LinkEnterDecision::No => DescentTarget::Nowhere,
+            LinkEnterDecision::TooMany => DescentTarget::TooMany,
         })
     }
 

@@ -13,7 +13,7 @@ use vfs_core::{Problem, Result, VfsPath};
 
 use crate::walk::dir_entries::{DirEntries, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
 
 /// One item of a walk.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ enum LinkEntryPaths {
 
 /// Whether the walk enters a directory outside of the searched tree under a given path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EnterDecision {
+pub(crate) enum LinkEnterDecision {
     Yes,
     No,
     /// Too many entries precede the directory to determine whether the walk enters it.
@@ -187,7 +187,7 @@ impl LinkFollower {
         tree: &Arc<dyn Tree>,
         control: WalkControl<'_>,
         options: WalkOptions,
-    ) -> Result<EnterDecision> {
+    ) -> Result<LinkEnterDecision> {
         let is_first = match &self.entry_paths {
             LinkEntryPaths::Recorded(paths) => {
                 let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,12 +203,12 @@ impl LinkFollower {
                 while walk.recorded_path(real).is_none() && walk.next(tree, control)?.is_some() {}
                 match walk.recorded_path(real) {
                     Some(first) => first == *path,
-                    None if walk.is_cut() => return Ok(EnterDecision::TooMany),
+                    None if walk.is_cut() => return Ok(LinkEnterDecision::TooMany),
                     None => false,
                 }
             }
         };
-        Ok(if is_first { EnterDecision::Yes } else { EnterDecision::No })
+        Ok(if is_first { LinkEnterDecision::Yes } else { LinkEnterDecision::No })
     }
 
     /// Returns the path under which a sequential walk entered the directory at `real`.
@@ -249,8 +249,8 @@ mod tests {
 
     use super::*;
     use crate::testing::{Node, TestTree, path};
-    use crate::walk::options::MAX_ENTRIES;
     use crate::walk::testing::{EVERYWHERE, OPTIONS};
+    use crate::walk::walk_options::MAX_ENTRIES;
 
     #[test]
     fn the_smallest_path_is_planned_unless_too_many_entries_lie_before() {
@@ -259,10 +259,10 @@ mod tests {
         let tree: Arc<dyn Tree> = Arc::new(tree.with("/s/y/link", link.clone()).with("/s/z/link", link));
         let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
         for (max_entries, expected) in [
-            (MAX_ENTRIES, [EnterDecision::No, EnterDecision::Yes]),
-            (7, [EnterDecision::No, EnterDecision::Yes]),
-            (6, [EnterDecision::TooMany, EnterDecision::TooMany]),
-            (0, [EnterDecision::TooMany, EnterDecision::TooMany]),
+            (MAX_ENTRIES, [LinkEnterDecision::No, LinkEnterDecision::Yes]),
+            (7, [LinkEnterDecision::No, LinkEnterDecision::Yes]),
+            (6, [LinkEnterDecision::TooMany, LinkEnterDecision::TooMany]),
+            (0, [LinkEnterDecision::TooMany, LinkEnterDecision::TooMany]),
         ] {
             let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
             let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, EVERYWHERE, options);

@@ -4,7 +4,7 @@ use vfs_core::Result;
 use vfs_core::search::LinkMode;
 
 use crate::glob::DotVisibility;
-use crate::walk::visibility::Visibility;
+use crate::walk::visibility::VisibilitySettings;
 
 /// Approximate maximum number of entries that one search lists.
 pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
@@ -15,7 +15,7 @@ pub(crate) const CHECK_EVERY: usize = 256;
 /// Options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkOptions {
-    pub(crate) visibility: Visibility,
+    pub(crate) visibility: VisibilitySettings,
     pub(crate) links: LinkMode,
     /// Maximum number of levels; `None` for all.
     pub(crate) max_depth: Option<u32>,

@@ -15,10 +15,10 @@ use crate::fs::directory_entries::for_each_entry;
 use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::{Metadata, special_file_error};
-use crate::fs::protected_paths::{FoldedPath, PathAccess, join_folded};
+use crate::fs::protected_paths::{CaseFoldedPath, PathAccess, join_folded};
 use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
-use crate::search::cache::{CachedDirectory, SearchCache};
+use crate::search::search_cache::{CachedDirectory, SearchCache};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_OPEN_DEPTH: usize = 100;
@@ -47,7 +47,7 @@ struct LocalTreeDir {
     path: VfsPath,
     fd: Option<OwnedFd>,
     /// The real location, if anything is hidden.
-    folded_path: Option<FoldedPath>,
+    folded_path: Option<CaseFoldedPath>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
     /// Whether a file in it belonged to another user: then the other files are likely to do so, too.
@@ -116,12 +116,12 @@ impl Tree for LocalTree {
 
 impl LocalTreeDir {
     /// Creates a directory that is open as `fd`, unless it is so deep that it is opened when needed.
-    fn new(tree: Arc<LocalTree>, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> Self {
+    fn new(tree: Arc<LocalTree>, path: VfsPath, fd: OwnedFd, folded_path: Option<CaseFoldedPath>) -> Self {
         let fd = (path.components().count() <= MAX_OPEN_DEPTH).then_some(fd);
         Self::of_fd(tree, path, fd, folded_path)
     }
 
-    fn of_fd(tree: Arc<LocalTree>, path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<FoldedPath>) -> Self {
+    fn of_fd(tree: Arc<LocalTree>, path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<CaseFoldedPath>) -> Self {
         let (was_listed, has_foreign_files) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { tree, path, fd, folded_path, was_listed, has_foreign_files, cached: OnceLock::new() }
     }
@@ -135,7 +135,7 @@ impl LocalTreeDir {
     }
 
     /// Returns the location of the entry `name`. Fails if the entry is hidden.
-    fn check_child(&self, name: &str) -> Result<Option<FoldedPath>> {
+    fn check_child(&self, name: &str) -> Result<Option<CaseFoldedPath>> {
         let Some(folded_path) = self.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
             return Ok(None);
         };

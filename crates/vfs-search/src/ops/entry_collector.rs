@@ -9,15 +9,15 @@ use vfs_core::tree::Tree;
 use vfs_core::{FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
 
 use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_receiver::OrderedReceiver;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::OrderedReceiver;
-use crate::engine::visitor::SearchVisitor;
+use crate::engine::search_visitor::SearchVisitor;
 use crate::ops::grep::try_push;
-use crate::ops::problems::ProblemCollector;
+use crate::ops::problem_collector::ProblemCollector;
 use crate::search_item::{SearchCounts, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{MAX_ENTRIES, WalkControl};
-use crate::walk::sequential::{Walk, WalkItem};
+use crate::walk::sequential_walk::{Walk, WalkItem};
+use crate::walk::walk_options::{MAX_ENTRIES, WalkControl};
 
 /// Collects, on the caller's thread, the entries that the visitor of `req` keeps, at most `limit`.
 pub(crate) fn walk_entries<V: SearchVisitor>(

@@ -12,7 +12,7 @@ use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::engine::search::{ReceiveStatus, Search};
-use crate::engine::visitor::SearchVisitor;
+use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::SearchItem;
 
 /// Receives the items of a search in order. Dropping the receiver ends the search.

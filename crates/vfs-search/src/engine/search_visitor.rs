@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::search_item::{ItemSink, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{WalkFilter, WalkOptions};
+use crate::walk::walk_options::{WalkFilter, WalkOptions};
 
 /// Decides which entries a search visits, and visits them.
 pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, VfsPath, WriteResult};
 
-use crate::backend::blocking::run_on_blocking_pool;
+use crate::backend::blocking_pool::run_on_blocking_pool;
 use crate::local_fs::LocalFs;
 use crate::ops::write::{FileWrite, NewContent};
 use crate::staging::staged_file::StagedFile;
