@@ -42,6 +42,7 @@ pub(crate) enum Lend {
     Reader(usize),
 }
 
+/// A function that a test tree calls with the path that is opened or listed.
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A tree in a map that records the calls it receives.

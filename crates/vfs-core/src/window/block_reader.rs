@@ -10,7 +10,7 @@ pub(super) const MAX_BYTES_BEYOND_SIZE: u64 = 64 << 20;
 /// The minimum read from a file beyond its reported size: 4 KiB.
 const MIN_READ_BYTES: usize = 4 << 10;
 
-/// A file that is read part by part.
+/// A reader of parts of one file.
 pub(super) trait BlockReader {
     /// Returns the `want` bytes from `start`; fewer only at the end of the file.
     fn part(&mut self, start: u64, want: usize) -> Result<&[u8]>;
@@ -19,7 +19,7 @@ pub(super) trait BlockReader {
     fn size(&self) -> u64;
 }
 
-/// A file in memory.
+/// A reader of a file in memory.
 pub(super) struct MemoryBlockReader<'a>(pub(super) &'a [u8]);
 
 impl BlockReader for MemoryBlockReader<'_> {
@@ -33,7 +33,7 @@ impl BlockReader for MemoryBlockReader<'_> {
     }
 }
 
-/// A file behind a source, with the last part in a buffer.
+/// A reader of a file behind a source, which buffers the last part.
 pub(super) struct SourceBlockReader<'a> {
     source: &'a mut dyn Source,
     buffer: Vec<u8>,
@@ -112,7 +112,7 @@ impl BlockReader for SourceBlockReader<'_> {
     }
 }
 
-/// A file in the form in which it is read.
+/// The content of a source: whole if it is small, else a reader.
 pub(super) enum SourceContent<'a> {
     /// The whole content.
     Small(Vec<u8>),

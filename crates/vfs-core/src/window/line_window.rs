@@ -79,7 +79,7 @@ fn binary(file: &mut impl BlockReader, request: &ReadRequest, version: Version) 
     })
 }
 
-/// A text file and the request for a window of it.
+/// A reader of one window of lines of a text file.
 struct LineWindowReader<'a, F> {
     file: &'a mut F,
     index: Option<&'a mut LineIndex>,

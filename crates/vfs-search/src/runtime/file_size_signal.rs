@@ -23,7 +23,7 @@ pub const FILE_SIZE_SIGNAL: i32 = libc::SIGXFSZ;
 pub fn without_size_signal<T>(work: impl FnOnce() -> T) -> (T, bool) {
     let mut has_exceeded_limit = false;
     #[cfg(target_os = "linux")]
-    let blocked = linux::SizeSignalBlock::new(&mut has_exceeded_limit);
+    let blocked = linux::SizeSignalBlocker::new(&mut has_exceeded_limit);
     let value = work();
     #[cfg(target_os = "linux")]
     drop(blocked);
@@ -36,13 +36,13 @@ mod linux {
     use std::ptr;
 
     /// Blocks SIGXFSZ in this thread until it is dropped, and discards a signal that arrived in the meantime.
-    pub(super) struct SizeSignalBlock<'a> {
+    pub(super) struct SizeSignalBlocker<'a> {
         /// The previous signal mask of this thread; `None` if it blocks the signal already, or if blocking failed.
         previous_mask: Option<libc::sigset_t>,
         has_arrived: &'a mut bool,
     }
 
-    impl<'a> SizeSignalBlock<'a> {
+    impl<'a> SizeSignalBlocker<'a> {
         pub(super) fn new(has_arrived: &'a mut bool) -> Self {
             let signal = size_signal();
             let mut previous_mask = MaybeUninit::<libc::sigset_t>::uninit();
@@ -58,7 +58,7 @@ mod linux {
         }
     }
 
-    impl Drop for SizeSignalBlock<'_> {
+    impl Drop for SizeSignalBlocker<'_> {
         fn drop(&mut self) {
             let Some(previous_mask) = &self.previous_mask else { return };
             *self.has_arrived = consume_pending(&size_signal());

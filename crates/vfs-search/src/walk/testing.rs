@@ -11,6 +11,7 @@ use crate::walk::subtree::WalkStepRange;
 use crate::walk::visibility::VisibilitySettings;
 use crate::walk::walk_options::{DirectoryOutput, WalkControl, WalkFilter, WalkOptions};
 
+/// A filter that enters every directory.
 struct Everywhere;
 
 pub(crate) const EVERYWHERE: WalkControl<'static> = WalkControl { filter: &Everywhere, check: &|| Ok(()) };
