@@ -179,7 +179,7 @@ fn a_disk_is_searched_in_order() {
     let root = nasty.on_disk().expect("the tree is made");
     let memory = eager_memory();
     let on = |pool: &Pool| {
-        let config = LocalConfig::new(root.path()).search_pool(pool.clone()).search_memory(memory.clone());
+        let config = LocalConfig::new(root.path()).search_pool(pool.clone()).search_cache(memory.clone());
         config.open().expect("the root opens")
     };
     check(&nasty, &|pool, request| on(pool).grep_stream(OpContext::new(), request));

@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::GrepSummary;
 use vfs_core::{Backend, GrepEvent, GrepRequest, OpContext};
-use vfs_local::{LocalConfig, SearchMemory};
+use vfs_local::{LocalConfig, SearchCache};
 use vfs_search::Pool;
 use vfs_tests::eager_memory;
 use vfs_tests::settings::{directory, setting};
@@ -24,8 +24,8 @@ struct Digest {
     summary: GrepSummary,
 }
 
-fn search(root: &Path, pool: &Pool, memory: &SearchMemory, pattern: &str) -> Digest {
-    let config = LocalConfig::new(root).search_pool(pool.clone()).search_memory(memory.clone());
+fn search(root: &Path, pool: &Pool, memory: &SearchCache, pattern: &str) -> Digest {
+    let config = LocalConfig::new(root).search_pool(pool.clone()).search_cache(memory.clone());
     let files = config.open().expect("the root opens");
     let mut events = files.grep_stream(OpContext::new(), GrepRequest::literal(pattern));
     let mut last = None;
@@ -57,7 +57,7 @@ fn a_tree_of_this_machine_is_searched_in_order() {
     let root = directory("VFS_ORDER_TREE").expect("VFS_ORDER_TREE names a directory");
     let pattern: String = setting("VFS_ORDER_PATTERN", "return".to_owned());
     let runs: usize = setting("VFS_ORDER_RUNS", 100);
-    let expected = search(&root, &Pool::new(1), &SearchMemory::new(0), &pattern);
+    let expected = search(&root, &Pool::new(1), &SearchCache::new(0), &pattern);
     let memory = eager_memory();
     assert!(expected.matches > 0, "nothing matches {pattern}");
     for workers in 1..=8 {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vfs_core::VfsPath;
-use vfs_local::{Durability, LocalConfig, SearchMemory};
+use vfs_local::{Durability, LocalConfig, SearchCache};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::{LinkMaker, StateRunner, StrictBackend, Target, TargetFactory, Tier};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
@@ -67,8 +67,8 @@ fn state_pure() -> Target {
 
 /// A memory of searches that trusts what was unchanged for longer than a file system's clock counts in: trees of a test are
 /// young, and nobody writes to them through a memory map.
-pub fn eager_memory() -> SearchMemory {
-    SearchMemory::of_unchanged(SearchMemory::DEFAULT_MAX_BYTES, Duration::from_millis(20))
+pub fn eager_memory() -> SearchCache {
+    SearchCache::of_unchanged(SearchCache::DEFAULT_MAX_BYTES, Duration::from_millis(20))
 }
 
 /// A fresh directory of the host. `Durability::Full` would only make the same laws slower: what a power cut leaves is not
@@ -82,7 +82,7 @@ fn local() -> Target {
     let backend = LocalConfig::new(root.path())
         .durability(Durability::Atomic)
         .lock_timeout(LOCK_TIMEOUT)
-        .search_memory(eager_memory())
+        .search_cache(eager_memory())
         .open()
         .expect("the root can be opened");
     Target::new(Arc::new(backend))

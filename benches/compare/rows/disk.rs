@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use vfs_core::{Backend, GlobRequest, GrepEvent, GrepRequest, GrepResult, OpContext};
-use vfs_local::{LocalBackend, LocalConfig, SearchMemory};
+use vfs_local::{LocalBackend, LocalConfig, SearchCache};
 
 use super::{Goal, Row};
 use crate::corpora::{DIRECTORY, EACH, LINUX_RARE, RETURN};
@@ -177,13 +177,13 @@ type Opening = fn(&Lab, &Path) -> Result<LocalBackend>;
 
 /// Every search of it is as the first one of a process: nothing is remembered.
 fn first(_: &Lab, root: &Path) -> Result<LocalBackend> {
-    Ok(LocalConfig::new(root).search_memory(SearchMemory::new(0)).open()?)
+    Ok(LocalConfig::new(root).search_cache(SearchCache::new(0)).open()?)
 }
 
 /// Another literal was searched for in it until nothing was left to learn.
 fn searched_before(lab: &Lab, root: &Path) -> Result<LocalBackend> {
-    let memory = SearchMemory::new(SearchMemory::DEFAULT_MAX_BYTES);
-    let files = LocalConfig::new(root).search_memory(memory.clone()).open()?;
+    let memory = SearchCache::new(SearchCache::DEFAULT_MAX_BYTES);
+    let files = LocalConfig::new(root).search_cache(memory.clone()).open()?;
     let mut known = None;
     while known != Some(memory.files()) {
         known = Some(memory.files());

@@ -24,6 +24,7 @@ use event_listener::{Event, listener};
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<TokenState>);
 
+/// The state that all clones of a token share.
 #[derive(Debug, Default)]
 struct TokenState {
     cancelled: AtomicBool,

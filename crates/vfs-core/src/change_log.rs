@@ -44,22 +44,23 @@ use subscription::Subscription;
 /// # }).expect("the example runs");
 /// ```
 #[derive(Clone)]
-pub struct ChangeLog(Arc<LogState>);
+pub struct ChangeLog(Arc<ChangeLogState>);
 
 /// A position in a [`ChangeLog`], which separates the cursors issued before it from those issued after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition(u64);
 
-struct LogState {
+/// The state that a log shares with its subscriptions.
+struct ChangeLogState {
     id: u64,
     capacity: usize,
-    ring: Mutex<Ring>,
+    ring: Mutex<ChangeRing>,
     published: Event,
 }
 
 /// The stored changes, numbered from 1.
 #[derive(Default)]
-struct Ring {
+struct ChangeRing {
     /// `None` is a [mark](ChangeLog::mark).
     changes: VecDeque<Option<Change>>,
     /// The number of the newest change.
@@ -70,7 +71,7 @@ struct Ring {
     end: Option<Error>,
 }
 
-impl Ring {
+impl ChangeRing {
     /// Returns the number of the newest change that was dropped; 0 if none was.
     fn last_dropped(&self) -> u64 {
         self.last - self.changes.len() as u64
@@ -102,7 +103,7 @@ impl ChangeLog {
 
     /// Creates a log of the last `capacity` changes, and at least one.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self(Arc::new(LogState {
+        Self(Arc::new(ChangeLogState {
             // The keys of the hasher are random, and differ between processes.
             id: RandomState::new().build_hasher().finish(),
             capacity: capacity.max(1),
@@ -225,8 +226,8 @@ impl ChangeLog {
     }
 }
 
-impl LogState {
-    fn lock(&self) -> MutexGuard<'_, Ring> {
+impl ChangeLogState {
+    fn lock(&self) -> MutexGuard<'_, ChangeRing> {
         // No code that can panic runs under the lock.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }

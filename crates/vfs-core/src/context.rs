@@ -45,6 +45,7 @@ pub struct OpContext {
     extensions: Option<Arc<Extensions>>,
 }
 
+/// The extensions of a context, by their type.
 type Extensions = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 impl OpContext {

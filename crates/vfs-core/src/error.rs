@@ -1,6 +1,6 @@
 //! The error type of all operations: kind, path, and messages for operators and for models.
 
-mod detail;
+mod error_detail;
 mod path_fault;
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::detail::{ErrorDetail, NoMatchHint, SimilarLine};
+pub use self::error_detail::{ErrorDetail, NoMatchHint, SimilarLine};
 pub use self::path_fault::PathFault;
 use crate::path::VfsPath;
 use crate::types::Version;
@@ -172,6 +172,7 @@ impl fmt::Display for ErrorKind {
 #[serde(into = "WireError", from = "WireError")]
 pub struct Error(Box<ErrorFields>);
 
+/// The fields of an error, boxed so that a result stays small.
 #[derive(Clone)]
 struct ErrorFields {
     kind: ErrorKind,
@@ -430,6 +431,7 @@ impl PartialEq for Error {
     }
 }
 
+/// The JSON form of an error.
 #[derive(Serialize, Deserialize)]
 struct WireError {
     code: ErrorKind,

@@ -47,8 +47,8 @@
 //! }
 //! ```
 
+mod backend_ext;
 mod cancel;
-mod ext;
 mod facets;
 mod operation_id;
 mod path_mapping;
@@ -126,7 +126,7 @@ pub use self::{
     path::VfsPath,
     shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, Shell, StreamingShell},
 };
-pub use ext::BackendExt;
+pub use backend_ext::BackendExt;
 pub use facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 pub use operation_id::OperationId;
 pub use types::{

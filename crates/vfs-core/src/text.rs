@@ -37,7 +37,7 @@ pub enum Sniffed {
 
 /// The extent of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum SampleExtent {
     /// The sample is the whole file.
     Whole,
     /// The sample is the beginning of a file; its last character may be cut.
@@ -54,12 +54,12 @@ pub enum Extent {
 ///   most likely legacy encoding, if it is valid in that encoding.
 ///
 /// ```
-/// use vfs_core::text::{Encoding, Extent, Sniffed, sniff};
+/// use vfs_core::text::{Encoding, SampleExtent, Sniffed, sniff};
 ///
-/// assert_eq!(sniff(b"plain", Extent::Whole), Sniffed::Text(Encoding::Utf8));
-/// assert_eq!(sniff(b"\x89PNG\r\n\x1a\n\0\0", Extent::Beginning), Sniffed::Binary);
+/// assert_eq!(sniff(b"plain", SampleExtent::Whole), Sniffed::Text(Encoding::Utf8));
+/// assert_eq!(sniff(b"\x89PNG\r\n\x1a\n\0\0", SampleExtent::Beginning), Sniffed::Binary);
 /// ```
-pub fn sniff(sample: &[u8], extent: Extent) -> Sniffed {
+pub fn sniff(sample: &[u8], extent: SampleExtent) -> Sniffed {
     if let Some((_, encoding)) = utf8_text(sample, extent) {
         return Sniffed::Text(encoding);
     }
@@ -76,13 +76,13 @@ pub fn sniff(sample: &[u8], extent: Extent) -> Sniffed {
 }
 
 /// Returns `sample` as UTF-8, without a cut last character, if [`sniff`] detects UTF-8.
-pub(crate) fn utf8_text(sample: &[u8], extent: Extent) -> Option<(&str, Encoding)> {
+pub(crate) fn utf8_text(sample: &[u8], extent: SampleExtent) -> Option<(&str, Encoding)> {
     if sample.starts_with(b"%PDF-") || memchr::memchr(0, sample).is_some() {
         return None;
     }
     let text = match std::str::from_utf8(sample) {
         Ok(text) => text,
-        Err(error) if extent == Extent::Beginning && error.error_len().is_none() => {
+        Err(error) if extent == SampleExtent::Beginning && error.error_len().is_none() => {
             std::str::from_utf8(&sample[..error.valid_up_to()]).ok()?
         }
         Err(_) => return None,
@@ -90,9 +90,9 @@ pub(crate) fn utf8_text(sample: &[u8], extent: Extent) -> Option<(&str, Encoding
     Some((text, if sample.starts_with(UTF8_BOM) { Encoding::Utf8Bom } else { Encoding::Utf8 }))
 }
 
-fn utf16_text(sample: &[u8], encoding: Encoding, extent: Extent) -> Option<Encoding> {
+fn utf16_text(sample: &[u8], encoding: Encoding, extent: SampleExtent) -> Option<Encoding> {
     let mut units = &sample[2..];
-    if extent == Extent::Beginning {
+    if extent == SampleExtent::Beginning {
         units = &units[..units.len() & !1];
         let last = units.last_chunk::<2>().map(|unit| unit_of(*unit, encoding));
         if last.is_some_and(|unit| (0xD800..0xDC00).contains(&unit)) {
@@ -103,14 +103,14 @@ fn utf16_text(sample: &[u8], encoding: Encoding, extent: Extent) -> Option<Encod
     (!text.contains('\0')).then_some(encoding)
 }
 
-fn legacy_text(sample: &[u8], extent: Extent) -> Option<Encoding> {
+fn legacy_text(sample: &[u8], extent: SampleExtent) -> Option<Encoding> {
     if memchr::memchr(0, sample).is_some() || has_binary_signature(sample) || is_full_of_controls(sample) {
         return None;
     }
     let beginning = sample.iter().position(|byte| !byte.is_ascii()).unwrap_or(0).saturating_sub(SIGNATURE_BYTES);
     let guessed = &sample[beginning..sample.len().min(beginning.saturating_add(MAX_DETECTION_BYTES))];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(guessed, extent == Extent::Whole && beginning + guessed.len() == sample.len());
+    detector.feed(guessed, extent == SampleExtent::Whole && beginning + guessed.len() == sample.len());
     let encoding = detector.guess(None, Utf8Detection::Deny);
     decodes(sample, encoding, extent).then_some(Encoding::Legacy(encoding))
 }
@@ -128,12 +128,13 @@ fn is_full_of_controls(sample: &[u8]) -> bool {
     controls.count() > sample.len() / 50
 }
 
-fn decodes(sample: &[u8], encoding: &'static encoding_rs::Encoding, extent: Extent) -> bool {
+fn decodes(sample: &[u8], encoding: &'static encoding_rs::Encoding, extent: SampleExtent) -> bool {
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let mut scratch = [0; 4096];
     let mut rest = sample;
     loop {
-        let (result, read, _) = decoder.decode_to_utf8_without_replacement(rest, &mut scratch, extent == Extent::Whole);
+        let (result, read, _) =
+            decoder.decode_to_utf8_without_replacement(rest, &mut scratch, extent == SampleExtent::Whole);
         rest = &rest[read..];
         match result {
             DecoderResult::InputEmpty => return true,
@@ -257,7 +258,7 @@ mod tests {
             (&cyrillic, Sniffed::Text(legacy("windows-1251"))),
             (&japanese, Sniffed::Text(legacy("shift_jis"))),
         ] {
-            assert_eq!(sniff(sample, Extent::Whole), expected, "{sample:?}");
+            assert_eq!(sniff(sample, SampleExtent::Whole), expected, "{sample:?}");
         }
     }
 
@@ -270,8 +271,8 @@ mod tests {
             (b"\xFF\xFEa\0\x3D\xD8", Encoding::Utf16Le),
             (b"\xFE\xFF\0a\xD8\x3D\xDE", Encoding::Utf16Be),
         ] {
-            assert_eq!(sniff(sample, Extent::Beginning), Sniffed::Text(encoding), "{sample:?}");
-            assert_ne!(sniff(sample, Extent::Whole), Sniffed::Text(encoding), "{sample:?}");
+            assert_eq!(sniff(sample, SampleExtent::Beginning), Sniffed::Text(encoding), "{sample:?}");
+            assert_ne!(sniff(sample, SampleExtent::Whole), Sniffed::Text(encoding), "{sample:?}");
         }
     }
 
@@ -301,8 +302,8 @@ mod tests {
         #[test]
         fn detected_text_always_decodes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             mime_type(&bytes);
-            sniff(&bytes, Extent::Beginning);
-            if let Sniffed::Text(encoding) = sniff(&bytes, Extent::Whole) {
+            sniff(&bytes, SampleExtent::Beginning);
+            if let Sniffed::Text(encoding) = sniff(&bytes, SampleExtent::Whole) {
                 prop_assert!(decode(&bytes, encoding).is_some());
             }
         }

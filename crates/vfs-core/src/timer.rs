@@ -31,17 +31,20 @@ pub struct Timer {
     key: (Instant, u64),
 }
 
-type Callback = Box<dyn FnOnce() + Send>;
+/// The function that a timer calls.
+type TimerCallback = Box<dyn FnOnce() + Send>;
 
+/// The thread that runs all timers, and the queue from which it takes them.
 #[derive(Default)]
 struct TimerThread {
     queue: Mutex<TimerQueue>,
     changed: Condvar,
 }
 
+/// The timers that have not fired, by instant.
 #[derive(Default)]
 struct TimerQueue {
-    timers: BTreeMap<(Instant, u64), Callback>,
+    timers: BTreeMap<(Instant, u64), TimerCallback>,
     last: u64,
     is_running: bool,
 }

@@ -1,6 +1,6 @@
 //! Directory trees that search engines walk, for implementers of backends.
 
-mod mapped;
+mod mapped_tree;
 mod sketch;
 
 use std::fmt;
@@ -16,8 +16,8 @@ use crate::types::{FileInfo, Problem, ResolveResult};
 pub use crate::facets::TreeProvider;
 pub use crate::types::{OpenTreeRequest, TreeUse};
 
-pub use self::mapped::MappedTree;
-pub use self::sketch::{Sketch, Sketcher, Sought};
+pub use self::mapped_tree::MappedTree;
+pub use self::sketch::{Sketch, SketchQuery, Sketcher};
 
 /// The type of a directory entry, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum ChildKind {
 pub struct Listing {
     /// The concatenated names: a directory may have a million entries, most of which do not match.
     names: String,
-    children: Vec<Child>,
+    children: Vec<ListingChild>,
     /// Entries without a valid name, such as one that is not UTF-8. A problem whose path does not start with `/` has the name of
     /// the entry in this directory.
     pub problems: Vec<Problem>,
@@ -55,7 +55,7 @@ pub struct Listing {
 
 /// An entry of a listing, with the range of its name.
 #[derive(Debug, Clone, Copy)]
-struct Child {
+struct ListingChild {
     start: usize,
     end: usize,
     kind: ChildKind,
@@ -75,7 +75,7 @@ impl Listing {
     pub fn push(&mut self, name: &str, kind: ChildKind) {
         let start = self.names.len();
         self.names.push_str(name);
-        self.children.push(Child { start, end: self.names.len(), kind });
+        self.children.push(ListingChild { start, end: self.names.len(), kind });
     }
 
     /// Removes all entries and problems, and keeps the allocated memory.
@@ -163,7 +163,7 @@ pub enum Opened {
         /// Whether the first MiB contains a NUL, if known.
         is_binary: Option<bool>,
         /// A callback that receives the sketch of the content.
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
     },
     /// The content is read while it is searched.
     Reader {
@@ -172,12 +172,12 @@ pub enum Opened {
         /// The likely size, as a hint. If this many bytes were read and the buffer had room for more, the file has ended.
         size: u64,
         /// A callback that receives the sketch of the content.
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
     },
 }
 
 /// A callback that receives the [`Sketch`] of a whole file, for [`Directory::prefilter`]. A search that makes no sketch drops the callback.
-pub type Learn = Box<dyn FnOnce(Sketch) + Send>;
+pub type SketchCallback = Box<dyn FnOnce(Sketch) + Send>;
 
 impl Opened {
     /// Creates a content of about `size` bytes that is read while it is searched.

@@ -1,6 +1,6 @@
 //! The [`LocalBackend`]: routes each operation to the fast path, the blocking pool or the search pool.
 
-pub(crate) mod blocking;
+pub(crate) mod blocking_pool;
 pub(crate) mod file_lock;
 mod open_directory;
 
@@ -23,12 +23,12 @@ use vfs_core::{
 };
 use vfs_search::Pool;
 
-use self::blocking::run_on_blocking_pool;
+use self::blocking_pool::run_on_blocking_pool;
 use crate::config::LocalConfig;
-use crate::config::options::Confinement;
+use crate::config::policies::Confinement;
 use crate::local_fs::LocalFs;
-use crate::ops::writer::LocalWriter;
-use crate::search::tree::LocalTree;
+use crate::ops::local_writer::LocalWriter;
+use crate::search::local_tree::LocalTree;
 use crate::watch::SharedWatcher;
 
 /// A backend over files on a local disk.

@@ -1,6 +1,6 @@
 //! Configuration of a [`LocalBackend`](crate::LocalBackend), fixed when the backend is opened.
 
-pub(crate) mod options;
+pub(crate) mod policies;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use vfs_core::VfsPath;
 use vfs_search::Pool;
 
-use self::options::{Confinement, Durability, HardLinks, Mounts, Protection, Resolution};
-use crate::search::cache::SearchMemory;
+use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
+use crate::search::search_cache::SearchCache;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).
 ///
@@ -31,13 +31,13 @@ pub struct LocalConfig {
     /// Whether files with more than one hard link may be read. Default: they may.
     pub hard_links: HardLinks,
     /// Whether other file systems mounted below the root belong to it. Default: they do.
-    pub mounts: Mounts,
+    pub mounts: MountPolicy,
     /// Protected paths below the root; everything below them is protected, too. Default: none.
     pub protected: Vec<(VfsPath, Protection)>,
     /// Names that are protected at any depth, with everything below such an entry. Default: none.
     pub protected_names: Vec<(String, Protection)>,
     /// How paths are resolved. Default: by the kernel.
-    pub resolution: Resolution,
+    pub resolution: PathResolution,
     /// Maximum size of a file that is written, edited, copied or downloaded whole, in bytes; holes count. Default: 256
     /// MiB.
     pub max_file_size: u64,
@@ -47,8 +47,8 @@ pub struct LocalConfig {
     pub lock_timeout: Duration,
     /// The worker pool of `glob` and `grep`. Default: [`Pool::global`], which all searches of the process share.
     pub search_pool: Option<Pool>,
-    /// The cache of searches. Default: [`SearchMemory::global`], which all backends of the process share.
-    pub search_memory: Option<SearchMemory>,
+    /// The cache of searches. Default: [`SearchCache::global`], which all backends of the process share.
+    pub search_cache: Option<SearchCache>,
 }
 
 impl LocalConfig {
@@ -59,15 +59,15 @@ impl LocalConfig {
             confinement: Confinement::default(),
             durability: Durability::default(),
             hard_links: HardLinks::default(),
-            mounts: Mounts::default(),
+            mounts: MountPolicy::default(),
             protected: Vec::new(),
             protected_names: Vec::new(),
-            resolution: Resolution::default(),
+            resolution: PathResolution::default(),
             max_file_size: 256 << 20,
             max_streamed_size: 1 << 50,
             lock_timeout: Duration::from_secs(10),
             search_pool: None,
-            search_memory: None,
+            search_cache: None,
         }
     }
 
@@ -93,7 +93,7 @@ impl LocalConfig {
 
     /// Sets whether other file systems mounted below the root belong to it.
     #[must_use]
-    pub fn mounts(mut self, mounts: Mounts) -> Self {
+    pub fn mounts(mut self, mounts: MountPolicy) -> Self {
         self.mounts = mounts;
         self
     }
@@ -123,7 +123,7 @@ impl LocalConfig {
 
     /// Sets how paths are resolved.
     #[must_use]
-    pub fn resolution(mut self, resolution: Resolution) -> Self {
+    pub fn resolution(mut self, resolution: PathResolution) -> Self {
         self.resolution = resolution;
         self
     }
@@ -160,8 +160,8 @@ impl LocalConfig {
 
     /// Sets the cache of searches; a cache of 0 bytes disables caching.
     #[must_use]
-    pub fn search_memory(mut self, memory: SearchMemory) -> Self {
-        self.search_memory = Some(memory);
+    pub fn search_cache(mut self, cache: SearchCache) -> Self {
+        self.search_cache = Some(cache);
         self
     }
 }

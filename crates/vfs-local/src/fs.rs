@@ -1,13 +1,13 @@
 //! File system access: path resolution below the root, metadata, and wrappers of system calls.
 
 pub(crate) mod cache_policy;
+pub(crate) mod created_parents;
 pub(crate) mod directory_entries;
-pub(crate) mod entry;
+pub(crate) mod entry_handle;
 pub(crate) mod errno;
 pub(crate) mod file_systems;
 pub(crate) mod metadata;
-pub(crate) mod nowait;
-pub(crate) mod parents;
+pub(crate) mod nowait_reads;
 pub(crate) mod protected_paths;
 pub(crate) mod remove_tree;
 pub(crate) mod rename_noreplace;

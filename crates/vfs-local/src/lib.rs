@@ -19,6 +19,6 @@ mod watch;
 pub use backend::LocalBackend;
 pub use backend::file_lock::{FileLock, LockMode};
 pub use config::LocalConfig;
-pub use config::options::{Confinement, Durability, HardLinks, Mounts, Protection, Resolution};
+pub use config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
 pub use fs::syscall_probes::weakness_between_processes;
-pub use search::cache::SearchMemory;
+pub use search::search_cache::SearchCache;

@@ -7,15 +7,15 @@ use rustix::fs::OFlags;
 use vfs_core::{FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::config::LocalConfig;
-use crate::config::options::{Durability, HardLinks, Mounts};
-use crate::fs::entry::Entry;
+use crate::config::policies::{Durability, HardLinks, MountPolicy};
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
-use crate::fs::nowait::NowaitReads;
+use crate::fs::nowait_reads::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
 use crate::ops::line_index_cache::LineIndexCache;
-use crate::search::cache::{FileIdentity, SearchMemory};
-use crate::staging::lock::{EntryLock, LockPurpose, LockedFile};
+use crate::search::search_cache::{FileIdentity, SearchCache};
+use crate::staging::entry_lock::{EntryLock, LockPurpose, LockedFile};
 
 /// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -31,14 +31,14 @@ pub(crate) struct LocalFs {
     pub(crate) nowait_reads: NowaitReads,
     pub(crate) line_indexes: LineIndexCache,
     /// The cache of searches, if enabled, and the identity of the root as its key.
-    pub(crate) search_memory: Option<(SearchMemory, FileIdentity)>,
+    pub(crate) search_cache: Option<(SearchCache, FileIdentity)>,
     lock_timeout: Duration,
 }
 
 /// An entry that is locked for a change, and the file that exists there.
 #[derive(Debug)]
 pub(crate) struct LockedEntry<'a> {
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a EntryHandle,
     pub(crate) file: Option<LockedFile>,
     _lock: EntryLock,
 }
@@ -55,12 +55,12 @@ impl LocalFs {
         })?;
         let nowait_reads = NowaitReads::new(&root);
         // Only opening a file shows whether another file system is mounted over it, so cached facts cannot enforce
-        // `Mounts::Stay`.
-        let memory = config.search_memory.as_ref().unwrap_or_else(|| SearchMemory::global());
-        let search_memory = if config.mounts == Mounts::Stay || memory.is_disabled() {
+        // `MountPolicy::Stay`.
+        let cache = config.search_cache.as_ref().unwrap_or_else(|| SearchCache::global());
+        let search_cache = if config.mounts == MountPolicy::Stay || cache.is_disabled() {
             None
         } else {
-            Some((memory.clone(), root.identity().map_err(|errno| from_errno_at(errno, &VfsPath::root()))?))
+            Some((cache.clone(), root.identity().map_err(|errno| from_errno_at(errno, &VfsPath::root()))?))
         };
         Ok(Self {
             root,
@@ -70,7 +70,7 @@ impl LocalFs {
             max_streamed_size: config.max_streamed_size,
             nowait_reads,
             line_indexes: LineIndexCache::new(),
-            search_memory,
+            search_cache,
             lock_timeout: config.lock_timeout,
         })
     }
@@ -96,7 +96,7 @@ impl LocalFs {
     pub(crate) fn lock_entry<'a>(
         &self,
         purpose: LockPurpose,
-        entry: &'a Entry,
+        entry: &'a EntryHandle,
         hard_links: HardLinks,
         cx: &OpContext,
     ) -> Result<LockedEntry<'a>> {

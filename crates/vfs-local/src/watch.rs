@@ -1,12 +1,12 @@
 //! The change feed of a backend: one inotify watcher while there are subscribers.
 
-mod directory_tree;
 mod inotify;
 mod rename_events;
 mod rename_tracker;
 mod reported_versions;
-mod state;
 mod watch_recursive;
+mod watch_state;
+mod watched_dirs;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,7 +22,7 @@ use crate::fs::errno::from_errno;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 use inotify::InotifyQueue;
-use state::WatchState;
+use watch_state::WatchState;
 
 /// Interval of the checks whether the root still exists, since the kernel sends no event while the root is open.
 const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,11 +33,11 @@ const COALESCE_DELAY: Duration = Duration::from_millis(2);
 
 /// The watcher of a backend, if one runs.
 #[derive(Debug, Default)]
-pub(crate) struct SharedWatcher(Mutex<Weak<Watcher>>);
+pub(crate) struct SharedWatcher(Mutex<Weak<InotifyWatcher>>);
 
 /// A running watcher, which stops when the last subscriber drops it.
 #[derive(Debug)]
-struct Watcher {
+struct InotifyWatcher {
     /// A new feed for each watcher: a cursor of an earlier one may have missed events in between.
     feed: ChangeLog,
     state: Arc<Mutex<WatchState>>,
@@ -84,7 +84,7 @@ impl SharedWatcher {
     }
 
     fn subscribe_to(
-        watcher: &Arc<Watcher>,
+        watcher: &Arc<InotifyWatcher>,
         mut state: MutexGuard<'_, WatchState>,
         cx: OpContext,
         req: WatchRequest,
@@ -98,12 +98,12 @@ impl SharedWatcher {
         Ok(events?.map(move |event| (event, &watcher).0).boxed())
     }
 
-    fn get_or_start(&self, local_fs: &Arc<LocalFs>) -> Result<Arc<Watcher>> {
+    fn get_or_start(&self, local_fs: &Arc<LocalFs>) -> Result<Arc<InotifyWatcher>> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(watcher) = running.upgrade().filter(|watcher| !watcher.feed.has_ended()) {
             return Ok(watcher);
         }
-        let watcher = Arc::new(Watcher::start(local_fs)?);
+        let watcher = Arc::new(InotifyWatcher::start(local_fs)?);
         *running = Arc::downgrade(&watcher);
         Ok(watcher)
     }
@@ -124,7 +124,7 @@ fn check_path(local_fs: &LocalFs, path: &VfsPath) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
-impl Watcher {
+impl InotifyWatcher {
     fn start(local_fs: &Arc<LocalFs>) -> Result<Self> {
         let (feed, queue) = (ChangeLog::new(), Arc::new(InotifyQueue::new()?));
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(from_errno)?);
@@ -138,7 +138,7 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for InotifyWatcher {
     fn drop(&mut self) {
         // The write cannot fail: the counter is at zero.
         let _written = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());

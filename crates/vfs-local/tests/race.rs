@@ -25,7 +25,7 @@ use vfs_core::{
     Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
     ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
+use vfs_local::{Durability, LocalBackend, LocalConfig, PathResolution, Protection};
 
 /// Content of every file outside, and of none inside.
 const SECRET: &str = "only outside has this";
@@ -49,9 +49,9 @@ fn main() -> ExitCode {
     }
     let attempts = std::env::var("VFS_RACE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000);
     let mut trials = vec![Trial::test("race::a_check_before_the_open_is_caught", check_then_open_is_caught)];
-    for (resolver, resolution) in [("kernel", Resolution::Automatic), ("portable", Resolution::Portable)] {
+    for (resolver, resolution) in [("kernel", PathResolution::Automatic), ("portable", PathResolution::Portable)] {
         // Portable resolution is several times slower, so it gets fewer attempts.
-        let attempts = if resolution == Resolution::Portable { attempts / 10 } else { attempts };
+        let attempts = if resolution == PathResolution::Portable { attempts / 10 } else { attempts };
         for (prefix, target) in [("", OUTSIDE), ("hidden::", HIDDEN)] {
             trials.extend(OPERATIONS.iter().map(|(name, operation)| {
                 Trial::test(format!("race::{resolver}::{prefix}{name}"), move || {
@@ -222,7 +222,7 @@ fn show<T: std::fmt::Debug>(result: vfs_core::Result<T>) -> vfs_core::Result<Str
 fn nothing_outside_is_touched(
     name: &str,
     operation: Operation,
-    resolution: Resolution,
+    resolution: PathResolution,
     (target, refusal): LinkTarget,
     attempts: u64,
 ) -> Result<(), Failed> {

@@ -21,14 +21,14 @@ use vfs_core::{
     UploadRequest, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 
-use crate::config::{MemoryConfig, Rules};
+use crate::change_events::{self, EventGranularity};
+use crate::config::{MemoryConfig, MutationRules};
 use crate::cow_cell::CowCell;
-use crate::events::{self, EventGranularity};
-use crate::file::StateFormat;
-use crate::map::FileMap;
-use crate::ops::{self, Plan};
+use crate::file_map::FileMap;
+use crate::memory_file::StateFormat;
+use crate::memory_tree::MemoryTree;
+use crate::ops::{self, MutationPlan};
 use crate::snapshot::{NamedSnapshots, Snapshot};
-use crate::tree::MemoryTree;
 
 /// Files in memory, shared by every clone of this handle.
 ///
@@ -61,14 +61,16 @@ use crate::tree::MemoryTree;
 /// assert_eq!(files.read_text("/src/lib.rs").await?, "fn one() {}\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
+
 /// ```
 #[derive(Debug, Clone)]
 pub struct MemoryBackend {
-    inner: Arc<Inner>,
+    inner: Arc<MemoryBackendInner>,
 }
 
+/// The state that all handles of a store share.
 #[derive(Debug)]
-struct Inner {
+struct MemoryBackendInner {
     files: CowCell<FileMap>,
     config: MemoryConfig,
     snapshots: NamedSnapshots,
@@ -93,7 +95,7 @@ impl MemoryBackend {
     /// a directory would share; `too_large`.
     pub fn from_files(files: impl IntoIterator<Item = (VfsPath, Bytes)>) -> Result<Self> {
         let config = MemoryConfig::new();
-        let rules = Rules::now(&config, StateFormat::default());
+        let rules = MutationRules::now(&config, StateFormat::default());
         let mut map = FileMap::default();
         for (path, content) in files {
             let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
@@ -113,7 +115,7 @@ impl MemoryBackend {
     /// The snapshot may come from another store, and is not checked against the limits of this one.
     pub fn restore(&self, snapshot: &Snapshot) {
         let files = &snapshot.files;
-        self.inner.files.replace(|_| (files.clone(), ()), |before| events::restore_events(before, files));
+        self.inner.files.replace(|_| (files.clone(), ()), |before| change_events::restore_events(before, files));
     }
 
     /// Returns another store with the same files and limits. Neither sees the other's changes.
@@ -122,7 +124,13 @@ impl MemoryBackend {
     }
 
     fn from_map(files: FileMap, config: MemoryConfig) -> Self {
-        Self { inner: Arc::new(Inner { files: CowCell::new(files), config, snapshots: NamedSnapshots::default() }) }
+        Self {
+            inner: Arc::new(MemoryBackendInner {
+                files: CowCell::new(files),
+                config,
+                snapshots: NamedSnapshots::default(),
+            }),
+        }
     }
 
     fn files(&self) -> FileMap {
@@ -138,11 +146,11 @@ impl MemoryBackend {
         &self,
         cx: &OpContext,
         granularity: EventGranularity<'_>,
-        plan: impl Fn(&FileMap, &Rules<'_>) -> Plan<R>,
+        plan: impl Fn(&FileMap, &MutationRules<'_>) -> MutationPlan<R>,
     ) -> Result<R> {
         let files = &self.inner.files;
         let compute = |before: &FileMap| {
-            let (change, result) = plan(before, &Rules::now(&self.inner.config, StateFormat::default()))?;
+            let (change, result) = plan(before, &MutationRules::now(&self.inner.config, StateFormat::default()))?;
             granularity.compute_versions(files.feed(), before, &change);
             Ok(((!change.is_empty()).then(|| before.with(change.clone())), (change, result)))
         };

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::Pool;
 
-use crate::file::StateFormat;
-use crate::map::FileMap;
+use crate::file_map::FileMap;
+use crate::memory_file::StateFormat;
 
 /// Limits and search workers of a store in memory.
 ///
@@ -15,6 +15,7 @@ use crate::map::FileMap;
 /// let config = MemoryConfig::new().max_file_size(1 << 20).max_total_size(64 << 20);
 /// let files = MemoryBackend::with_config(config);
 /// # let _ = files;
+
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,7 +72,7 @@ impl Default for MemoryConfig {
 
 /// The time, the limits and the content format that a mutation applies.
 #[derive(Debug)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct MutationRules<'a> {
     /// Time of creation and modification.
     pub(crate) now: DateTime<Utc>,
     /// Limits of the store.
@@ -80,7 +81,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) format: StateFormat,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> MutationRules<'a> {
     /// Returns the rules at the current time.
     pub(crate) fn now(config: &'a MemoryConfig, format: StateFormat) -> Self {
         Self { now: Utc::now(), config, format }

@@ -23,18 +23,18 @@
 //! ```
 
 mod backend;
+mod change_events;
 mod config;
 mod cow_cell;
-mod events;
-mod file;
-mod map;
+mod file_map;
+mod memory_file;
+mod memory_tree;
 mod ops;
 mod snapshot;
 mod state;
-mod tree;
 
 pub use backend::MemoryBackend;
 pub use config::MemoryConfig;
-pub use file::StateFormat;
+pub use memory_file::StateFormat;
 pub use snapshot::Snapshot;
 pub use state::{FilesState, StateBackend, merge_updates};

@@ -7,10 +7,11 @@ use chrono::Utc;
 use vfs_core::snapshots::{DiffResult, FileChange, SnapshotId, SnapshotInfo, SnapshotRequest};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::file::File;
-use crate::map::FileMap;
+use crate::file_map::FileMap;
+use crate::memory_file::MemoryFile;
 
 /// All files of a [`MemoryBackend`](crate::MemoryBackend) at one moment. Taking and cloning one takes constant time;
+
 /// it keeps its contents in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -42,8 +43,8 @@ impl Snapshot {
 }
 
 /// Returns the change of one file.
-fn change(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<FileChange> {
-    let version = |file: Option<&Arc<File>>| file.map(|file| file.version().clone());
+fn change(path: &VfsPath, old: Option<&Arc<MemoryFile>>, new: Option<&Arc<MemoryFile>>) -> Option<FileChange> {
+    let version = |file: Option<&Arc<MemoryFile>>| file.map(|file| file.version().clone());
     let (before, after) = (version(old), version(new));
     FileChange::between(
         path,
@@ -58,6 +59,7 @@ pub(crate) struct NamedSnapshots {
     snapshots: Mutex<SnapshotTable>,
 }
 
+/// The named snapshots, by the number in their name.
 #[derive(Debug, Default)]
 struct SnapshotTable {
     last: u64,

@@ -3,9 +3,9 @@
 pub(crate) mod batch_queue;
 mod batcher;
 pub(crate) mod ordered_queue;
+pub(crate) mod ordered_receiver;
 pub(crate) mod pool;
 pub(crate) mod pool_stats;
-pub(crate) mod receiver;
 pub(crate) mod search;
-pub(crate) mod visitor;
+pub(crate) mod search_visitor;
 mod worker;

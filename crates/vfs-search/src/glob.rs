@@ -5,7 +5,7 @@ mod compile;
 mod explicit_dots;
 mod hidden_override;
 mod parse;
-mod reach;
+mod reachability;
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use vfs_core::search::HiddenNames;
 use vfs_core::{Error, ErrorKind, Result};
 
 use self::brace_expansion::{expand_braces, fold_segments};
-use self::compile::{SegmentMatchers, TextMatcher};
-use self::explicit_dots::{ExplicitDotMatcher, MatchSubject};
+use self::compile::{GlobTextMatcher, SegmentMatchers};
+use self::explicit_dots::{ExplicitDotMatcher, GlobMatchSubject};
 use self::hidden_override::{HiddenOverrides, may_have_explicit_dot};
-use self::parse::{GlobError, MAX_LEN, Part};
-use self::reach::Reachability;
+use self::parse::{GlobError, GlobPart, MAX_LEN};
+use self::reachability::GlobReachability;
 
 pub(crate) use self::hidden_override::DotVisibility;
 pub(crate) use self::parse::within_limits;
@@ -43,6 +43,7 @@ pub(crate) use self::parse::within_limits;
 /// assert!(pattern.matches("src/net/tcp.rs"));
 /// assert!(!pattern.matches("docs/net/tcp.rs"));
 /// assert!(GlobPattern::new("*.rs")?.matches("src/net/tcp.rs"));
+
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone)]
@@ -55,23 +56,24 @@ pub struct GlobPattern {
     only_directories: bool,
 }
 
+/// A matcher of names in any directory, or of paths below a literal base directory.
 #[derive(Clone)]
 enum PathMatcher {
     /// A name, in any directory.
-    Name(TextMatcher),
+    Name(GlobTextMatcher),
     /// A path below the directory `base`, whose names are literal in the pattern.
-    Path { base: String, tail: TailMatcher, reach: Reachability },
+    Path { base: String, tail: TailMatcher, reach: GlobReachability },
 }
 
 /// Matcher of the path below a directory. Most patterns end in a name, which needs no regex over a whole path.
 #[derive(Clone)]
 enum TailMatcher {
     /// A name in the directory.
-    Directly(TextMatcher),
+    Directly(GlobTextMatcher),
     /// A name in the directory, or anywhere below it.
-    AtAnyDepth(TextMatcher),
+    AtAnyDepth(GlobTextMatcher),
     /// A path relative to the directory.
-    Path(TextMatcher),
+    Path(GlobTextMatcher),
 }
 
 impl TailMatcher {
@@ -137,7 +139,7 @@ impl GlobPattern {
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible because
     /// that dot is literal in the pattern.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
-        if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == MatchSubject::Name) {
+        if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == GlobMatchSubject::Name) {
             return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };
         }
         match self.hidden_overrides.visibility_of(relative, name) {
@@ -205,18 +207,18 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     let is_path = is_path(&expanded);
     // If only some alternatives are restricted to directories, those alternatives match nothing: each result would need
     // a check of its own for them.
-    let mut effective: Vec<Vec<Part>> = expanded
+    let mut effective: Vec<Vec<GlobPart>> = expanded
         .iter()
         .filter(|expansion| only_directories || !is_directory(expansion))
-        .map(|expansion| fold_segments(expansion).join(&Part::Separator))
+        .map(|expansion| fold_segments(expansion).join(&GlobPart::Separator))
         .filter(|expansion| !expansion.is_empty())
         .collect();
     let whole = match effective.as_slice() {
         [] => return Err(GlobError::new(0, "the pattern names nothing; write '*' for every name")),
         [expansion] => expansion.clone(),
-        _ => vec![Part::Alternatives(effective.clone())],
+        _ => vec![GlobPart::Alternatives(effective.clone())],
     };
-    let subject = if is_path { MatchSubject::Path } else { MatchSubject::Name };
+    let subject = if is_path { GlobMatchSubject::Path } else { GlobMatchSubject::Name };
     let explicit_dots = match hidden {
         HiddenNames::Spelled => Some(Box::new(ExplicitDotMatcher::new(&effective, subject)?)),
         _ => None,
@@ -224,7 +226,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     let segments = fold_segments(&whole);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),
-        [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Some(*name),
+        [[GlobPart::AnySegments], name] if !name.iter().any(GlobPart::spans_segments) => Some(*name),
         _ => None,
     };
     let mut segment_matchers = SegmentMatchers::default();
@@ -232,16 +234,22 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
         Some(name) => {
             // The name may be in any directory.
             if !is_path {
-                effective.iter_mut().for_each(|name| drop(name.splice(..0, [Part::AnySegments, Part::Separator])));
+                effective
+                    .iter_mut()
+                    .for_each(|name| drop(name.splice(..0, [GlobPart::AnySegments, GlobPart::Separator])));
             }
-            PathMatcher::Name(if name == [Part::AnySegments] { TextMatcher::Any } else { TextMatcher::new(name)? })
+            PathMatcher::Name(if name == [GlobPart::AnySegments] {
+                GlobTextMatcher::Any
+            } else {
+                GlobTextMatcher::new(name)?
+            })
         }
         None => {
             let base = base(&segments);
             PathMatcher::Path {
                 tail: compile_tail(&segments[base.len()..])?,
                 base: base.join("/"),
-                reach: Reachability::new(is_expanded.then_some(&effective), &mut segment_matchers)?,
+                reach: GlobReachability::new(is_expanded.then_some(&effective), &mut segment_matchers)?,
             }
         }
     };
@@ -250,37 +258,37 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     Ok(GlobPattern { text: text.to_owned(), matcher, hidden_overrides, explicit_dots, only_directories })
 }
 
-fn is_directory(expansion: &[Part]) -> bool {
-    expansion.last() == Some(&Part::Separator)
+fn is_directory(expansion: &[GlobPart]) -> bool {
+    expansion.last() == Some(&GlobPart::Separator)
 }
 
 /// Returns whether the pattern is a path: it has a separator other than at the end of all its expansions.
-fn is_path(expansions: &[Vec<Part>]) -> bool {
+fn is_path(expansions: &[Vec<GlobPart>]) -> bool {
     let are_directories = expansions.iter().all(|expansion| is_directory(expansion));
     expansions.iter().any(|expansion| {
-        let last = expansion.iter().rposition(|part| *part != Part::Separator).filter(|_| are_directories);
+        let last = expansion.iter().rposition(|part| *part != GlobPart::Separator).filter(|_| are_directories);
         let end = last.map_or(expansion.len(), |last| last + 1);
-        expansion[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
+        expansion[..end].iter().any(|part| part.spans_segments() && *part != GlobPart::AnySegments)
     })
 }
 
 /// Returns the leading segments that are plain text, apart from the last segment of the pattern.
-fn base<'a>(segments: &[&'a [Part]]) -> Vec<&'a str> {
+fn base<'a>(segments: &[&'a [GlobPart]]) -> Vec<&'a str> {
     let before_last = segments.split_last().map_or(&[][..], |(_, before)| before);
     let literals = before_last.iter().map_while(|segment| match segment {
-        [Part::Literal(text)] => Some(text.as_str()),
+        [GlobPart::Literal(text)] => Some(text.as_str()),
         _ => None,
     });
     literals.collect()
 }
 
-fn compile_tail(segments: &[&[Part]]) -> Result<TailMatcher, GlobError> {
-    let is_name = |segment: &[Part]| !segment.iter().any(Part::spans_segments);
+fn compile_tail(segments: &[&[GlobPart]]) -> Result<TailMatcher, GlobError> {
+    let is_name = |segment: &[GlobPart]| !segment.iter().any(GlobPart::spans_segments);
     Ok(match segments {
-        [[Part::AnySegments]] => TailMatcher::AtAnyDepth(TextMatcher::Any),
-        [name] if is_name(name) => TailMatcher::Directly(TextMatcher::new(name)?),
-        [[Part::AnySegments], name] if is_name(name) => TailMatcher::AtAnyDepth(TextMatcher::new(name)?),
-        segments => TailMatcher::Path(TextMatcher::new(&segments.join(&Part::Separator))?),
+        [[GlobPart::AnySegments]] => TailMatcher::AtAnyDepth(GlobTextMatcher::Any),
+        [name] if is_name(name) => TailMatcher::Directly(GlobTextMatcher::new(name)?),
+        [[GlobPart::AnySegments], name] if is_name(name) => TailMatcher::AtAnyDepth(GlobTextMatcher::new(name)?),
+        segments => TailMatcher::Path(GlobTextMatcher::new(&segments.join(&GlobPart::Separator))?),
     })
 }
 
@@ -293,10 +301,12 @@ fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
 }
 
 /// Returns whether a component is `..`, including those in braces.
-fn has_parent_component(parts: &[Part]) -> bool {
-    parts.split(|part| *part == Part::Separator).any(|segment| matches!(segment, [Part::Literal(text)] if text == ".."))
+fn has_parent_component(parts: &[GlobPart]) -> bool {
+    parts
+        .split(|part| *part == GlobPart::Separator)
+        .any(|segment| matches!(segment, [GlobPart::Literal(text)] if text == ".."))
         || parts.iter().any(|part| match part {
-            Part::Alternatives(alternatives) => {
+            GlobPart::Alternatives(alternatives) => {
                 alternatives.iter().any(|alternative| has_parent_component(alternative))
             }
             _ => false,

@@ -20,11 +20,11 @@
 
 mod engine;
 mod glob;
-mod item;
 mod ops;
 mod query;
 mod read_error;
 mod runtime;
+mod search_item;
 mod searcher;
 mod walk;
 
@@ -47,8 +47,8 @@ pub use self::query::required_literals::required_literals;
 pub use self::query::search_scope::SearchScope;
 pub use self::runtime::blocking::{is_starting_thread, run_blocking};
 pub use self::runtime::cancellation::run_until_cancelled;
-pub use self::runtime::completion::run_to_completion;
 #[cfg(target_os = "linux")]
-pub use self::runtime::size_signal::FILE_SIZE_SIGNAL;
-pub use self::runtime::size_signal::without_size_signal;
+pub use self::runtime::file_size_signal::FILE_SIZE_SIGNAL;
+pub use self::runtime::file_size_signal::without_size_signal;
+pub use self::runtime::run_to_completion::run_to_completion;
 pub use self::searcher::encoding::is_binary;

@@ -2,5 +2,5 @@
 
 pub(crate) mod blocking;
 pub(crate) mod cancellation;
-pub(crate) mod completion;
-pub(crate) mod size_signal;
+pub(crate) mod file_size_signal;
+pub(crate) mod run_to_completion;

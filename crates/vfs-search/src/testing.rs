@@ -15,7 +15,7 @@ use vfs_core::{
     Result, Version, VfsPath,
 };
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::{glob, glob_on};
@@ -42,6 +42,7 @@ pub(crate) enum Lend {
     Reader(usize),
 }
 
+/// A function that a test tree calls with the path that is opened or listed.
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A tree in a map that records the calls it receives.
@@ -356,8 +357,8 @@ fn line(event: &GrepEvent) -> String {
 /// Runs one search on a pool of its own.
 pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<SearchOutput> {
     let pool = Pool::new(workers);
-    let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10, max_entries: u64::MAX };
-    let mut events = GrepEventStream::new(tree, OpContext::new(), req, pool, tuning);
+    let limits = RunAheadLimits { window, budget: 1 << 14, head_budget: 1 << 10, max_entries: u64::MAX };
+    let mut events = GrepEventStream::new(tree, OpContext::new(), req, pool, limits);
     let mut seen = Vec::new();
     block_on(async {
         while let Some(event) = events.next().await {

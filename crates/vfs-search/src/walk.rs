@@ -2,10 +2,10 @@
 
 pub(crate) mod dir_entries;
 pub(crate) mod dir_reader;
-pub(crate) mod ignore;
-pub(crate) mod options;
-pub(crate) mod sequential;
+pub(crate) mod ignore_rules;
+pub(crate) mod sequential_walk;
 pub(crate) mod subtree;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod visibility;
+pub(crate) mod walk_options;

@@ -11,7 +11,7 @@ use agent_vfs::{Backend, BackendExt, ErrorKind, ExecuteRequest, LocalBackend, Op
 use super::{answer, call, say};
 
 /// A file of this repository that needs no other to be compiled, and has tests.
-const SMALL: &str = "crates/vfs-search/src/searcher/buffer.rs";
+const SMALL: &str = "crates/vfs-search/src/searcher/aligned_buffer.rs";
 
 /// Works on `project`.
 pub(super) async fn run(project: &LocalBackend) -> std::result::Result<(), Box<dyn std::error::Error>> {

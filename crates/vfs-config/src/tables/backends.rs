@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
-use vfs_local::{Confinement, Durability, HardLinks, Mounts, Resolution};
+use vfs_local::{Confinement, Durability, HardLinks, MountPolicy, PathResolution};
 use vfs_store::StoreUrl;
 
 use crate::setting_values::{ByteSize, HostPath, HumanDuration};
@@ -134,7 +134,7 @@ settings! {
     }
 
     /// Whether other file systems that are mounted below the directory can be reached.
-    MountsSetting for Mounts {
+    MountsSetting for MountPolicy {
         /// They can be reached.
         Cross => Cross,
         /// Access to them is refused.
@@ -142,7 +142,7 @@ settings! {
     }
 
     /// How paths are resolved.
-    ResolutionSetting for Resolution {
+    ResolutionSetting for PathResolution {
         /// By the kernel if it supports that.
         Automatic => Automatic,
         /// One component at a time: slower, with the same confinement.

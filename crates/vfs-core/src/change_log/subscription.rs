@@ -9,15 +9,16 @@ use event_listener::EventListener;
 use futures::future::BoxFuture;
 use futures::stream::Stream;
 
-use super::LogState;
+use super::ChangeLogState;
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::path::VfsPath;
 use crate::timer::Timer;
 use crate::types::{Change, WatchEvent};
 
+/// The events of one subscriber, from its cursor on.
 pub(super) struct Subscription {
-    log: Arc<LogState>,
+    log: Arc<ChangeLogState>,
     cx: OpContext,
     path: VfsPath,
     /// The number of the last change that was read.
@@ -31,7 +32,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    pub(super) fn new(log: Arc<LogState>, cx: OpContext, path: VfsPath, seen: u64, is_behind: bool) -> Self {
+    pub(super) fn new(log: Arc<ChangeLogState>, cx: OpContext, path: VfsPath, seen: u64, is_behind: bool) -> Self {
         // A child token, as the deadline cancels it too.
         let stop = cx.cancel_token().child();
         let deadline = cx.deadline().map(|moment| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 
 use crate::path::VfsPath;
-use crate::text::{self, Extent, Sniffed};
+use crate::text::{self, SampleExtent, Sniffed};
 
 /// The number of context lines on each side of a change.
 const CONTEXT_LINES: usize = 3;
@@ -84,10 +84,10 @@ fn binary_header(before: &str, after: &str) -> String {
 }
 
 fn decoded(content: &[u8]) -> Option<Cow<'_, str>> {
-    if let Some((text, _)) = text::utf8_text(content, Extent::Whole) {
+    if let Some((text, _)) = text::utf8_text(content, SampleExtent::Whole) {
         return Some(Cow::Borrowed(text));
     }
-    match text::sniff(content, Extent::Whole) {
+    match text::sniff(content, SampleExtent::Whole) {
         Sniffed::Text(encoding) => text::decode(content, encoding).map(Cow::Owned),
         Sniffed::Binary => None,
     }

@@ -1,12 +1,12 @@
 //! Text replacement in the bytes of a file, and unified diffs.
 
 mod diff;
-mod encoded;
-mod endings;
-mod failure;
+mod encoded_text;
+mod line_endings;
 mod match_positions;
-mod nearest;
 mod replace;
+mod replacement_errors;
+mod similar_lines;
 
 pub(crate) use self::diff::rename_in_diff;
 
@@ -83,7 +83,7 @@ pub fn check(request: &EditRequest) -> Result<()> {
 /// ```
 pub fn apply(content: &[u8], replacements: &[Replacement], max_size: u64) -> Result<Edited> {
     check_size(content.len() as u64, max_size)?;
-    encoded::apply(content, replacements, max_size)
+    encoded_text::apply(content, replacements, max_size)
 }
 
 fn check_size(size: u64, max_size: u64) -> Result<()> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::endings::{self, LineFeeds, Template};
-use super::{check_size, failure, match_positions};
+use super::line_endings::{self, LfNormalizedText, ReplacementTemplate};
+use super::{check_size, match_positions, replacement_errors};
 use crate::buffer;
 use crate::error::Result;
 use crate::text;
@@ -36,21 +36,22 @@ impl EditStep<'_> {
 /// Applies one replacement, and returns the content and the number of replaced occurrences.
 pub(super) fn apply_step(content: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let Some(old) = step.old.as_deref() else {
-        return Err(failure::no_match(content, step));
+        return Err(replacement_errors::no_match(content, step));
     };
     if step.is_exact() {
         return replace_occurrences(content, old, step, max_size);
     }
     let ending = if memchr::memchr(b'\n', &step.new).is_some() { text::line_ending(content) } else { LineEnding::None };
     let new = match ending {
-        LineEnding::Lf => LineFeeds::new(&step.new)?.into_text(),
-        LineEnding::Crlf => endings::to_crlf(&step.new)?,
+        LineEnding::Lf => LfNormalizedText::new(&step.new)?.into_text(),
+        LineEnding::Crlf => line_endings::to_crlf(&step.new)?,
         LineEnding::None | LineEnding::Mixed => return replace_occurrences(content, old, step, max_size),
     };
     let made = replace_occurrences(content, old, &EditStep { old: Some(Cow::Borrowed(old)), new, ..*step }, max_size)?;
-    let is_same = || -> Result<bool> { Ok(LineFeeds::new(old)?.text() == LineFeeds::new(&step.new)?.text()) };
+    let is_same =
+        || -> Result<bool> { Ok(LfNormalizedText::new(old)?.text() == LfNormalizedText::new(&step.new)?.text()) };
     if step.replacement.old != step.replacement.new && is_same()? {
-        return Err(failure::same_but_for_line_endings());
+        return Err(replacement_errors::same_but_for_line_endings());
     }
     Ok(made)
 }
@@ -75,7 +76,7 @@ fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<
     }
     Ok(match text::line_ending(content) {
         LineEnding::None | LineEnding::Lf => Some(Cow::Borrowed(old)),
-        LineEnding::Crlf => Some(endings::to_crlf(old)?),
+        LineEnding::Crlf => Some(line_endings::to_crlf(old)?),
         LineEnding::Mixed => None,
     })
 }
@@ -86,8 +87,8 @@ fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t EditStep<'_>) -> R
     if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
         return Ok(None);
     }
-    let (old, new) = (LineFeeds::new(old)?.into_text(), LineFeeds::new(&step.new)?.into_text());
-    let is_there = old != new && memmem::find(LineFeeds::new(content)?.text(), &old).is_some();
+    let (old, new) = (LfNormalizedText::new(old)?.into_text(), LfNormalizedText::new(&step.new)?.into_text());
+    let is_there = old != new && memmem::find(LfNormalizedText::new(content)?.text(), &old).is_some();
     let new = if step.is_exact() { Cow::Borrowed(&*step.new) } else { new };
     Ok(is_there.then_some([old, new]))
 }
@@ -113,10 +114,11 @@ fn replace_bytes(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
 
 /// Replaces as if every `\r\n` were `\n`, and restores the line endings at each position.
 fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
-    let view = LineFeeds::new(content)?;
+    let view = LfNormalizedText::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
-    let template = if step.is_exact() { Template::exact(&step.new) } else { Template::new(old, &step.new) };
+    let template =
+        if step.is_exact() { ReplacementTemplate::exact(&step.new) } else { ReplacementTemplate::new(old, &step.new) };
     let mut count = 0;
     let mut size = content.len() as u64;
     let mut endings = view.endings();
@@ -142,13 +144,13 @@ fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
 /// Fails if there is no occurrence, or more than one for [`Occurrences::Unique`].
 fn check_places(haystack: &[u8], old: &[u8], step: &EditStep<'_>) -> Result<()> {
     let Some(first) = memmem::find(haystack, old) else {
-        return Err(failure::no_match(haystack, step));
+        return Err(replacement_errors::no_match(haystack, step));
     };
     let is_unique = || memmem::find(&haystack[first + 1..], old).is_none();
     if step.replacement.occurrences == Occurrences::All || is_unique() {
         return Ok(());
     }
-    Err(failure::not_unique(&match_positions::find_overlapping(haystack, old), step))
+    Err(replacement_errors::not_unique(&match_positions::find_overlapping(haystack, old), step))
 }
 
 #[cfg(test)]
@@ -177,7 +179,7 @@ mod tests {
             if exact {
                 replacement.line_endings = NewLineEndings::Exact;
             } else if text::line_ending(&content) == LineEnding::Crlf {
-                new = endings::to_crlf(&new).expect("there is memory").into_owned().into();
+                new = line_endings::to_crlf(&new).expect("there is memory").into_owned().into();
             }
             let step = EditStep { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
             let places = |error: Error| (error.kind(), error.detail().filter(|_| error.kind() == ErrorKind::NotUnique).cloned());

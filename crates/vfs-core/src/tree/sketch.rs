@@ -22,28 +22,28 @@ const MAX_FILL_TENTHS: u64 = 6;
 /// * A clone shares the memory of the filter.
 ///
 /// ```
-/// use vfs_core::tree::{Sketcher, Sought};
+/// use vfs_core::tree::{Sketcher, SketchQuery};
 ///
 /// let mut sketcher = Sketcher::default();
 /// sketcher.begin(22);
 /// sketcher.push(b"fn main() { ");
 /// sketcher.push(b"run(1) }\n");
 /// let sketch = sketcher.finish();
-/// assert!(sketch.may_hold(&Sought::exactly(["main() { run", "other"]).ok_or("too short")?));
-/// assert!(!sketch.may_hold(&Sought::exactly(["register"]).ok_or("too short")?));
+/// assert!(sketch.may_hold(&SketchQuery::exactly(["main() { run", "other"]).ok_or("too short")?));
+/// assert!(!sketch.may_hold(&SketchQuery::exactly(["register"]).ok_or("too short")?));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sketch {
     size: u64,
-    text: Text,
+    text: ContentClass,
     /// The bits of the 4-grams. If empty, the sketch has no filter.
     filter: Arc<[u64]>,
 }
 
 /// The type of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum ContentClass {
     Binary,
     Ascii,
     Other,
@@ -52,7 +52,7 @@ enum Text {
 impl Sketch {
     /// Creates the sketch of a binary content of `size` bytes, without a filter.
     pub fn of_binary(size: u64) -> Self {
-        Self { size, text: Text::Binary, filter: Arc::default() }
+        Self { size, text: ContentClass::Binary, filter: Arc::default() }
     }
 
     /// Returns the size of the content in bytes.
@@ -62,13 +62,14 @@ impl Sketch {
 
     /// Returns whether a search treats the content as binary.
     pub fn is_binary(&self) -> bool {
-        self.text == Text::Binary
+        self.text == ContentClass::Binary
     }
 
     /// Returns whether the content may contain one of the texts of `sought`. If not, the content contains none of them.
-    pub fn may_hold(&self, sought: &Sought) -> bool {
+    pub fn may_hold(&self, sought: &SketchQuery) -> bool {
         // Some letters outside ASCII fold to ASCII letters, such as the Kelvin sign, and have other bytes.
-        let is_usable = !self.filter.is_empty() && (sought.case == Case::Exact || self.text == Text::Ascii);
+        let is_usable =
+            !self.filter.is_empty() && (sought.case == SketchCase::Exact || self.text == ContentClass::Ascii);
         !is_usable || sought.texts.iter().any(|hashes| hashes.iter().all(|hash| self.may_hold_ngram(*hash)))
     }
 
@@ -92,36 +93,37 @@ impl fmt::Debug for Sketch {
 
 /// A set of texts to look up in a [`Sketch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sought {
-    case: Case,
+pub struct SketchQuery {
+    case: SketchCase,
     /// The hashes of the 4-grams of each text.
     texts: Vec<Vec<u32>>,
 }
 
+/// Whether the texts are looked up case-sensitively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
+enum SketchCase {
     Exact,
     Any,
 }
 
-impl Sought {
+impl SketchQuery {
     /// Creates a case-sensitive query for any of `texts`.
     ///
     /// Returns `None` if `texts` is empty, or a text has fewer than four bytes.
     pub fn exactly<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
-        Self::new(Case::Exact, texts)
+        Self::new(SketchCase::Exact, texts)
     }
 
     /// Creates a case-insensitive query for any of `texts`.
     ///
     /// Returns `None` if `texts` is empty, or a text has fewer than four ASCII bytes in a row.
     pub fn in_any_case<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
-        Self::new(Case::Any, texts)
+        Self::new(SketchCase::Any, texts)
     }
 
-    fn new<T: AsRef<[u8]>>(case: Case, texts: impl IntoIterator<Item = T>) -> Option<Self> {
+    fn new<T: AsRef<[u8]>>(case: SketchCase, texts: impl IntoIterator<Item = T>) -> Option<Self> {
         let hashes = |text: T| {
-            let is_sure = |ngram: &&[u8]| case == Case::Exact || ngram.is_ascii();
+            let is_sure = |ngram: &&[u8]| case == SketchCase::Exact || ngram.is_ascii();
             let hashes: Vec<_> = text.as_ref().windows(NGRAM_BYTES).filter(is_sure).map(hash).collect();
             (!hashes.is_empty()).then_some(hashes)
         };
@@ -223,7 +225,7 @@ impl Sketcher {
         }
         self.marks[..self.bits].fill(0);
         self.bits = 0;
-        let text = if self.is_ascii { Text::Ascii } else { Text::Other };
+        let text = if self.is_ascii { ContentClass::Ascii } else { ContentClass::Other };
         Sketch { size: self.size, text, filter: fold_while_sparse(words).into() }
     }
 }
@@ -288,12 +290,12 @@ mod tests {
         sketch(&mut Sketcher::default(), &[content])
     }
 
-    fn exactly(text: &str) -> Sought {
-        Sought::exactly([text]).expect("it is long enough")
+    fn exactly(text: &str) -> SketchQuery {
+        SketchQuery::exactly([text]).expect("it is long enough")
     }
 
-    fn in_any_case(text: &str) -> Sought {
-        Sought::in_any_case([text]).expect("it is long enough")
+    fn in_any_case(text: &str) -> SketchQuery {
+        SketchQuery::in_any_case([text]).expect("it is long enough")
     }
 
     #[test]
@@ -328,10 +330,10 @@ mod tests {
 
     #[test]
     fn texts_without_a_usable_n_gram_make_no_query() {
-        assert_eq!(Sought::exactly(["long enough", "abc"]), None);
-        assert_eq!(Sought::exactly::<&str>([]), None);
-        assert_eq!(Sought::in_any_case(["gr\u{fc}\u{df}e"]), None);
-        assert!(Sought::exactly(["gr\u{fc}\u{df}e"]).is_some());
+        assert_eq!(SketchQuery::exactly(["long enough", "abc"]), None);
+        assert_eq!(SketchQuery::exactly::<&str>([]), None);
+        assert_eq!(SketchQuery::in_any_case(["gr\u{fc}\u{df}e"]), None);
+        assert!(SketchQuery::exactly(["gr\u{fc}\u{df}e"]).is_some());
     }
 
     #[test]
@@ -380,8 +382,8 @@ mod tests {
             prop_assert_eq!(&sketch, &of(&content));
             let start = start.index(content.len() - 3);
             let text = &content[start..(start + length).min(content.len())];
-            prop_assert!(sketch.may_hold(&Sought::exactly([text]).expect("it is long enough")));
-            if let Some(sought) = Sought::in_any_case([text.to_ascii_uppercase()]) {
+            prop_assert!(sketch.may_hold(&SketchQuery::exactly([text]).expect("it is long enough")));
+            if let Some(sought) = SketchQuery::in_any_case([text.to_ascii_uppercase()]) {
                 prop_assert!(sketch.may_hold(&sought));
             }
         }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::Version;
-use super::state::FilesUpdate;
+use super::agent_state::FilesUpdate;
+use super::file_info::Version;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -188,6 +188,7 @@ impl EditRequest {
     }
 }
 
+/// The JSON form of an edit.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireEdit {

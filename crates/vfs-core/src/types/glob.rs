@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::entry::{FileInfo, Problem, Skipped, Truncation};
+use super::file_info::{FileInfo, Problem, Skipped, Truncation};
 use super::wire;
 use crate::path::VfsPath;
 
@@ -69,6 +69,7 @@ impl<'de> Deserialize<'de> for HiddenNames {
     }
 }
 
+/// Deserialises the setting from its name or a truth value.
 struct HiddenNamesVisitor;
 
 impl Visitor<'_> for HiddenNamesVisitor {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::entry::{Problem, Skipped, Truncation};
+use super::file_info::{Problem, Skipped, Truncation};
 use super::glob::{HiddenNames, IgnoreMode, LinkMode};
 use super::line_text::LineText;
 use super::submatches::Submatches;
@@ -33,21 +33,23 @@ impl Pattern {
 
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The form `{"literal": ...}` or `{"regex": ...}`.
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case")]
-        enum Tagged {
+        enum TaggedPattern {
             Literal(String),
             Regex(String),
         }
+        /// The JSON forms of a pattern.
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a string, {\"literal\": ...} or {\"regex\": ...}")]
-        enum Wire {
+        enum WirePattern {
             Plain(String),
-            Tagged(Tagged),
+            Tagged(TaggedPattern),
         }
-        Ok(match Wire::deserialize(deserializer)? {
-            Wire::Plain(text) | Wire::Tagged(Tagged::Literal(text)) => Pattern::Literal(text),
-            Wire::Tagged(Tagged::Regex(text)) => Pattern::Regex(text),
+        Ok(match WirePattern::deserialize(deserializer)? {
+            WirePattern::Plain(text) | WirePattern::Tagged(TaggedPattern::Literal(text)) => Pattern::Literal(text),
+            WirePattern::Tagged(TaggedPattern::Regex(text)) => Pattern::Regex(text),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{FileInfo, Problem, Truncation};
+use super::file_info::{FileInfo, Problem, Truncation};
 use super::wire;
 use crate::path::VfsPath;
 

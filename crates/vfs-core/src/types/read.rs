@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::entry::{Truncation, Version};
+use super::file_info::{Truncation, Version};
 use super::wire;
 use crate::path::VfsPath;
 
@@ -174,6 +174,7 @@ impl Content {
     }
 }
 
+/// The JSON form of a content.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireContent {
@@ -187,19 +188,21 @@ struct WireContent {
 
 impl Serialize for Content {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// The JSON form of a text.
         #[derive(Serialize)]
         struct TextContent<'a> {
             text: &'a str,
         }
+        /// The JSON form of bytes.
         #[derive(Serialize)]
         struct BinaryContent<'a> {
-            base64: wire::Base64<'a>,
+            base64: wire::Base64Bytes<'a>,
             mime_type: &'a str,
         }
         match self {
             Content::Text(text) => TextContent { text }.serialize(serializer),
             Content::Binary { bytes, mime_type } => {
-                BinaryContent { base64: wire::Base64(bytes), mime_type }.serialize(serializer)
+                BinaryContent { base64: wire::Base64Bytes(bytes), mime_type }.serialize(serializer)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::Version;
+use super::file_info::Version;
 use super::wire;
 use crate::path::VfsPath;
 

@@ -31,9 +31,9 @@ pub(super) fn join(fields: ContentFields) -> Result<Bytes, String> {
 }
 
 /// Bytes that are encoded to base64 while they are serialised, so that a large file is not copied.
-pub(super) struct Base64<'a>(pub(super) &'a [u8]);
+pub(super) struct Base64Bytes<'a>(pub(super) &'a [u8]);
 
-impl Serialize for Base64<'_> {
+impl Serialize for Base64Bytes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
     }
@@ -76,6 +76,7 @@ pub(super) use mode_as_bool;
 
 /// Deserialises a list, a single string as a list of one, or `null` as an empty list.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    /// A list, or a string that stands for a list of one.
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a string or a list of strings")]
     enum OneOrMany {
@@ -96,28 +97,29 @@ pub(crate) fn whole<'de, T: TryFrom<u64> + Default, D: Deserializer<'de>>(deseri
 
 /// Deserialises a required whole number.
 pub(crate) fn required_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Whole::deserialize(deserializer).map(|whole| whole.0)
+    WholeNumber::deserialize(deserializer).map(|whole| whole.0)
 }
 
 /// Deserialises a whole number, or `null` as `None`.
 pub(crate) fn optional_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    Ok(Option::<Whole<T>>::deserialize(deserializer)?.map(|whole| whole.0))
+    Ok(Option::<WholeNumber<T>>::deserialize(deserializer)?.map(|whole| whole.0))
 }
 
 /// A whole number, also in the form `2.0`, which a Protobuf `Struct` and some models produce.
-struct Whole<T>(T);
+struct WholeNumber<T>(T);
 
-impl<'de, T: TryFrom<u64>> Deserialize<'de> for Whole<T> {
+impl<'de, T: TryFrom<u64>> Deserialize<'de> for WholeNumber<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(WholeVisitor(PhantomData)).map(Self)
+        deserializer.deserialize_u64(WholeNumberVisitor(PhantomData)).map(Self)
     }
 }
 
-struct WholeVisitor<T>(PhantomData<T>);
+/// Deserialises a whole number from an integer or a float.
+struct WholeNumberVisitor<T>(PhantomData<T>);
 
-impl<T: TryFrom<u64>> Visitor<'_> for WholeVisitor<T> {
+impl<T: TryFrom<u64>> Visitor<'_> for WholeNumberVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

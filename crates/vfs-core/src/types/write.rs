@@ -4,8 +4,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::entry::Version;
-use super::state::FilesUpdate;
+use super::agent_state::FilesUpdate;
+use super::file_info::Version;
 use super::wire;
 use crate::error::{Error, ErrorKind, Result as VfsResult};
 use crate::path::VfsPath;
@@ -90,6 +90,7 @@ impl WriteRequest {
     }
 }
 
+/// The JSON form of a write.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireWrite {

@@ -20,14 +20,14 @@ const MAX_MARKS: usize = 4096;
 /// * A clone is cheap, and independent of the original.
 #[derive(Debug, Clone, Default)]
 pub struct LineIndex {
-    marks: Arc<Vec<Mark>>,
+    marks: Arc<Vec<LineIndexMark>>,
     /// How often the distance of the marks was doubled.
     doublings: u32,
 }
 
 /// A position in a file, which need not be the start of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct LineIndexMark {
     pub(super) at: u64,
     /// The number of lines that end before the position.
     pub(super) lines: u64,
@@ -35,7 +35,7 @@ pub(super) struct Mark {
 
 impl LineIndex {
     /// The maximum memory of an index in bytes: 64 KiB.
-    pub const MAX_BYTES: usize = MAX_MARKS * size_of::<Mark>();
+    pub const MAX_BYTES: usize = MAX_MARKS * size_of::<LineIndexMark>();
 
     /// Creates an empty index.
     pub fn new() -> Self {
@@ -48,13 +48,13 @@ impl LineIndex {
     }
 
     /// Returns the last mark before the end of the line `lines`, counted from 1.
-    pub(super) fn before(&self, lines: u64) -> Option<Mark> {
+    pub(super) fn before(&self, lines: u64) -> Option<LineIndexMark> {
         let after = self.marks.partition_point(|mark| mark.lines < lines);
         self.marks[..after].last().copied()
     }
 
     /// Adds `mark`, if it is far enough after the last one.
-    pub(super) fn add(&mut self, mark: Mark) {
+    pub(super) fn add(&mut self, mark: LineIndexMark) {
         if mark.at < self.reach().saturating_add(MARK_INTERVAL << self.doublings) {
             return;
         }
@@ -76,7 +76,7 @@ mod tests {
     fn the_mark_before_a_long_line_is_before_its_end() {
         let mut index = LineIndex::new();
         for (block, lines) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
-            index.add(Mark { at: block * MARK_INTERVAL, lines });
+            index.add(LineIndexMark { at: block * MARK_INTERVAL, lines });
         }
         let found = |lines| index.before(lines).map(|mark| mark.at / MARK_INTERVAL);
         assert_eq!([0, 1, 10].map(found), [None; 3]);
@@ -88,7 +88,7 @@ mod tests {
         let mut index = LineIndex::new();
         let before = index.clone();
         for block in 1..=1_000_000 {
-            index.add(Mark { at: block * MARK_INTERVAL, lines: block * 3 });
+            index.add(LineIndexMark { at: block * MARK_INTERVAL, lines: block * 3 });
             assert!(index.marks.len() < MAX_MARKS);
         }
         assert!(index.marks.len() >= MAX_MARKS / 2 - 1, "{}", index.marks.len());

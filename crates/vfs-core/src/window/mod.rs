@@ -1,10 +1,10 @@
 //! Windows of files by lines or bytes, at a cost proportional to the window.
 
-mod blocks;
-mod line_ends;
+mod block_reader;
+mod byte_window;
+mod encoded_newline;
 mod line_index;
-mod lines;
-mod range;
+mod line_window;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ pub use self::line_index::LineIndex;
 pub use self::source::Source;
 pub use crate::types::{ByteRange, ContentForm};
 
-use self::blocks::{Buffered, Memory, Opening, open};
+use self::block_reader::{MemoryBlockReader, SourceBlockReader, SourceContent, open};
 use self::source::SMALL_SOURCE_BYTES;
 use crate::error::{Error, Result};
 use crate::types::{ReadRequest, ReadResult, Version};
@@ -87,13 +87,13 @@ fn read_source(
     let read = || {
         check(request)?;
         if let Some(range) = request.bytes {
-            return range::read(&mut Buffered::new(source), range, request, version);
+            return byte_window::read(&mut SourceBlockReader::new(source), range, request, version);
         }
         // A file that reports a wrong size may report the same size for another content.
         let index = index.filter(|_| source.size() > SMALL_SOURCE_BYTES as u64);
         match open(source)? {
-            Opening::Small(content) => lines::read_small(&content, request, version),
-            Opening::Large(mut file) => lines::read_large(&mut file, index, request, version),
+            SourceContent::Small(content) => line_window::read_small(&content, request, version),
+            SourceContent::Large(mut file) => line_window::read_large(&mut file, index, request, version),
         }
     };
     read().map_err(|error: Error| error.or_path(&request.path))
@@ -108,9 +108,9 @@ pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> R
     let read = || {
         check(request)?;
         match request.bytes {
-            Some(range) => range::read(&mut Memory(content), range, request, version),
-            None if content.len() <= SMALL_SOURCE_BYTES => lines::read_small(content, request, version),
-            None => lines::read_large(&mut Memory(content), None, request, version),
+            Some(range) => byte_window::read(&mut MemoryBlockReader(content), range, request, version),
+            None if content.len() <= SMALL_SOURCE_BYTES => line_window::read_small(content, request, version),
+            None => line_window::read_large(&mut MemoryBlockReader(content), None, request, version),
         }
     };
     read().map_err(|error: Error| error.or_path(&request.path))

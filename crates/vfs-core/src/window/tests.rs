@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::blocks::{Buffered, Memory};
+use super::block_reader::{MemoryBlockReader, SourceBlockReader};
 use super::source::BLOCK_BYTES;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
@@ -350,9 +350,9 @@ proptest! {
         let without_total = |result: Result<ReadResult>| {
             result.map(|result| ReadResult { total_lines: None, size: 0, ..result }).map_err(|error| error.for_model())
         };
-        let in_memory = lines::read_large(&mut Memory(&content), None, &request, version());
+        let in_memory = line_window::read_large(&mut MemoryBlockReader(&content), None, &request, version());
         prop_assert_eq!(without_total(in_memory), without_total(expected.clone()));
-        let buffered = lines::read_large(&mut Buffered::new(&mut source), None, &request, version());
+        let buffered = line_window::read_large(&mut SourceBlockReader::new(&mut source), None, &request, version());
         prop_assert_eq!(without_total(buffered), without_total(expected));
     }
 }

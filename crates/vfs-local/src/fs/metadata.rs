@@ -10,7 +10,7 @@ use rustix::io::{self, Errno};
 use rustix::path::Arg;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
-use crate::config::options::HardLinks;
+use crate::config::policies::HardLinks;
 use crate::fs::errno::retry;
 
 /// Maximum length of a version in bytes: seven numbers of 16 hexadecimal digits, and six separators.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::config::options::Protection;
+use crate::config::policies::Protection;
 use crate::fs::errno::from_errno_at;
 
 /// An access that a protected path may refuse.
@@ -22,12 +22,12 @@ pub(crate) enum PathAccess {
 }
 
 /// A location below the root in lower case: empty for the root itself, otherwise names with a `/` before each.
-pub(crate) type FoldedPath = String;
+pub(crate) type CaseFoldedPath = String;
 
 /// The protected paths of a root, and the names that are protected at any depth.
 #[derive(Debug, Default)]
 pub(crate) struct ProtectedPaths {
-    paths: Vec<(FoldedPath, Protection)>,
+    paths: Vec<(CaseFoldedPath, Protection)>,
     /// In lower case.
     names: Vec<(String, Protection)>,
 }
@@ -79,7 +79,7 @@ impl ProtectedPaths {
         root: BorrowedFd<'_>,
         fd: impl AsFd,
         path: &VfsPath,
-    ) -> Result<Option<FoldedPath>> {
+    ) -> Result<Option<CaseFoldedPath>> {
         if !self.applies_to(PathAccess::Read) {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl ProtectedPaths {
 
     fn check_folded(&self, folded: &str, access: PathAccess, path: &VfsPath) -> Result<()> {
         let by_path =
-            |(protected, protection): &(FoldedPath, _)| is_path_denied(folded, protected, *protection, access);
+            |(protected, protection): &(CaseFoldedPath, _)| is_path_denied(folded, protected, *protection, access);
         let by_name = |(name, protection): &(String, _)| is_name_denied(folded, name, *protection, access);
         if self.paths.iter().any(by_path) || self.names.iter().any(by_name) {
             let message = "this path is protected, or leads to a protected one";
@@ -131,14 +131,14 @@ impl ProtectedPaths {
 }
 
 /// Returns the location of the entry `name` of the directory at `folded`.
-pub(crate) fn join_folded(folded: &str, name: &str) -> FoldedPath {
+pub(crate) fn join_folded(folded: &str, name: &str) -> CaseFoldedPath {
     format!("{folded}/{}", name.to_lowercase())
 }
 
 /// Returns the location that `path` denotes without following links. A file system may fold case, so paths that differ
 /// only in case count as equal.
-fn fold_path(path: &VfsPath) -> FoldedPath {
-    if path.is_root() { FoldedPath::new() } else { path.as_str().to_lowercase() }
+fn fold_path(path: &VfsPath) -> CaseFoldedPath {
+    if path.is_root() { CaseFoldedPath::new() } else { path.as_str().to_lowercase() }
 }
 
 fn is_path_denied(folded: &str, protected: &str, protection: Protection, access: PathAccess) -> bool {
@@ -169,7 +169,7 @@ fn is_at_or_below(folded: &str, above: &str) -> bool {
     folded.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn read_folded_path(root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<FoldedPath> {
+fn read_folded_path(root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<CaseFoldedPath> {
     let read_link = |fd: BorrowedFd<'_>| {
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes)
@@ -183,7 +183,7 @@ fn read_folded_path(root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<Fold
         {
             // Protected paths are valid UTF-8, so the replacement of invalid bytes cannot hide one.
             let rest = String::from_utf8_lossy(rest).to_lowercase();
-            return Ok(if rest == "/" { FoldedPath::new() } else { rest });
+            return Ok(if rest == "/" { CaseFoldedPath::new() } else { rest });
         }
     }
     Err(Errno::XDEV)

@@ -10,7 +10,7 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::directory_entries::for_each_entry;
-use super::entry::Entry;
+use super::entry_handle::EntryHandle;
 use super::errno::from_errno;
 use super::rename_noreplace::rename_new_at;
 use super::root::Root;
@@ -40,7 +40,7 @@ pub(crate) struct RemovalError {
 
 impl RemovalError {
     /// Creates the error for the entry `name` of the last of `levels`, or for that level itself if there is no name.
-    pub(crate) fn new(levels: &[DirLevel], name: Option<&[u8]>, error: Error) -> Self {
+    pub(crate) fn new(levels: &[RemovalDirLevel], name: Option<&[u8]>, error: Error) -> Self {
         let above = levels.iter().skip(1).map(|level| level.name.clone());
         Self { error, below: above.chain(name.map(<[u8]>::to_vec)).collect() }
     }
@@ -76,12 +76,12 @@ impl RemovalError {
 }
 
 /// Removes an entry that was staged under a reserved name and never published.
-pub(crate) fn remove_staged(root: &Root, reserved: &Entry) -> Result<()> {
+pub(crate) fn remove_staged(root: &Root, reserved: &EntryHandle) -> Result<()> {
     remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|failure| failure.error)
 }
 
 /// Removes `entry` with everything below it, and adds the removed entries to `removed`, also if it fails.
-pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+pub(crate) fn remove_tree(root: &Root, entry: &EntryHandle, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let at_top = |errno| RemovalError::new(&[], None, from_errno(errno));
     if entry.file_type().map_err(at_top)? != Some(FileType::Directory) {
         fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(at_top)?;
@@ -103,9 +103,9 @@ pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCount
 }
 
 /// Removes everything below the directory `entry`.
-fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+fn remove_children(root: &Root, entry: &EntryHandle, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let mut attempts = 0;
-    let top = DirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
+    let top = RemovalDirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
     let mut levels = vec![top.map_err(|errno| RemovalError::new(&[], None, from_errno(errno)))?];
     remove_non_directories(&mut levels, removed)?;
     while let Some(level) = levels.last_mut() {
@@ -127,7 +127,7 @@ fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> R
                 Err(errno) => return Err(RemovalError::new(&levels, Some(&child), from_errno(errno))),
             }
         }
-        let next = DirLevel::open(root, deepest.fd.as_fd(), &child);
+        let next = RemovalDirLevel::open(root, deepest.fd.as_fd(), &child);
         let next = next.map_err(|errno| RemovalError::new(&levels, Some(&child), from_errno(errno)))?;
         levels.push(next);
         remove_non_directories(&mut levels, removed)?;
@@ -136,7 +136,7 @@ fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> R
 }
 
 /// Removes the entries of the deepest level that are not directories.
-fn remove_non_directories(levels: &mut [DirLevel], removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+fn remove_non_directories(levels: &mut [RemovalDirLevel], removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let Some(level) = levels.last_mut() else { return Ok(()) };
     for name in take(&mut level.non_directories) {
         match fs::unlinkat(&level.fd, &name[..], AtFlags::empty()) {
@@ -150,7 +150,7 @@ fn remove_non_directories(levels: &mut [DirLevel], removed: &mut RemovedCounts) 
 
 /// Removes the directory of the deepest level, which has been emptied, unless it is the topmost one.
 fn remove_emptied_dir(
-    levels: &mut Vec<DirLevel>,
+    levels: &mut Vec<RemovalDirLevel>,
     attempts: &mut usize,
     removed: &mut RemovedCounts,
 ) -> Result<(), RemovalError> {
@@ -181,14 +181,14 @@ fn move_to_top(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>
 
 /// An open directory on the way down, and its entries that are still to be removed.
 #[derive(Debug)]
-pub(crate) struct DirLevel {
+pub(crate) struct RemovalDirLevel {
     pub(crate) fd: OwnedFd,
     name: Vec<u8>,
     pub(crate) directories: Vec<Vec<u8>>,
     pub(crate) non_directories: Vec<Vec<u8>>,
 }
 
-impl DirLevel {
+impl RemovalDirLevel {
     /// Opens and lists the directory `name` of `parent`.
     pub(crate) fn open(root: &Root, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Self> {
         let fd = root.open_child_on_same_mount(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;

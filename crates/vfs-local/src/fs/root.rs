@@ -10,14 +10,14 @@ use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, ResolveResult, Result, VfsPath};
 
-use super::entry::{COMMON_FLAGS, Entry};
+use super::entry_handle::{COMMON_FLAGS, EntryHandle};
 use super::errno::{from_errno_at, retry};
 use super::file_systems::{self, AccessTimePolicy};
 use super::metadata::Metadata;
-use super::protected_paths::{FoldedPath, PathAccess, ProtectedPaths};
-use crate::config::options::{Confinement, Mounts, Protection, Resolution};
+use super::protected_paths::{CaseFoldedPath, PathAccess, ProtectedPaths};
+use crate::config::policies::{Confinement, MountPolicy, PathResolution, Protection};
 
-use self::follow_links::{LinkResolution, PathEnd, follow_links};
+use self::follow_links::{LinkResolution, LinkResolutionEnd, follow_links};
 
 /// Prefix of the names of pending writes. Listings do not show such names, and no path may contain one.
 pub(crate) const RESERVED_PREFIX: &str = ".vfs-tmp-";
@@ -26,14 +26,15 @@ pub(crate) const RESERVED_PREFIX: &str = ".vfs-tmp-";
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(super) fd: OwnedFd,
-    resolver: Resolver,
+    resolver: PathResolver,
     /// Resolution flags for lookups in the kernel's cache, if the file system supports them: see [`Root::open_cached`].
     cached_resolve: Option<ResolveFlags>,
     protected_paths: ProtectedPaths,
 }
 
+/// How paths below the root are resolved.
 #[derive(Debug)]
-enum Resolver {
+enum PathResolver {
     /// The kernel resolves the path, and refuses to leave the root.
     Kernel(ResolveFlags),
     /// `cap-std` resolves the path one component at a time.
@@ -47,8 +48,8 @@ enum Resolver {
 pub(crate) struct RootOptions<'a> {
     pub(crate) path: &'a Path,
     pub(crate) confinement: Confinement,
-    pub(crate) mounts: Mounts,
-    pub(crate) resolution: Resolution,
+    pub(crate) mounts: MountPolicy,
+    pub(crate) resolution: PathResolution,
     pub(crate) protected: &'a [(VfsPath, Protection)],
     pub(crate) protected_names: &'a [(String, Protection)],
 }
@@ -62,12 +63,13 @@ impl Root {
         let fd = fs::open(path, OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())
             .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
         let resolver = match (config.confinement, config.resolution) {
-            (Confinement::None, _) => Resolver::Host,
-            (Confinement::Root, Resolution::Automatic) if supports_openat2(fd.as_fd()) => {
-                let stay = if config.mounts == Mounts::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
-                Resolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
+            (Confinement::None, _) => PathResolver::Host,
+            (Confinement::Root, PathResolution::Automatic) if supports_openat2(fd.as_fd()) => {
+                let stay =
+                    if config.mounts == MountPolicy::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
+                PathResolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
             }
-            (Confinement::Root, _) if config.mounts == Mounts::Stay => {
+            (Confinement::Root, _) if config.mounts == MountPolicy::Stay => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "staying on one file system needs openat2, which this kernel or sandbox does not support",
@@ -76,13 +78,13 @@ impl Root {
             (Confinement::Root, _) => {
                 let readable = fs::openat(&fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())
                     .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
-                Resolver::Portable(CapDir::from_std_file(readable.into()))
+                PathResolver::Portable(CapDir::from_std_file(readable.into()))
             }
         };
         let cached_resolve = match &resolver {
-            Resolver::Kernel(resolve) => Some(*resolve),
-            Resolver::Host => Some(ResolveFlags::empty()),
-            Resolver::Portable(_) => None,
+            PathResolver::Kernel(resolve) => Some(*resolve),
+            PathResolver::Host => Some(ResolveFlags::empty()),
+            PathResolver::Portable(_) => None,
         };
         // The check covers the root's file system only, so cached lookups do not cross mounts.
         let cached_resolve = cached_resolve
@@ -122,7 +124,7 @@ impl Root {
     fn open_unchecked(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
         check_not_reserved(path)?;
         let opened = match &self.resolver {
-            Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
+            PathResolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
                 match self.resolve_entry(path) {
                     Ok(entry) => self.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags),
                     // The path is a link to its own directory, or to one above, which has no name to open it by.
@@ -148,21 +150,23 @@ impl Root {
     }
 
     /// Returns the location of `fd`, which `path` led to, or `None` if nothing is hidden.
-    pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<FoldedPath>> {
+    pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<CaseFoldedPath>> {
         self.protected_paths.folded_path(self.fd.as_fd(), fd, path)
     }
 
     /// Fails if `access` is refused for `entry`, which `path` led to.
-    pub(crate) fn check(&self, entry: &Entry, access: PathAccess, path: &VfsPath) -> Result<()> {
+    pub(crate) fn check(&self, entry: &EntryHandle, access: PathAccess, path: &VfsPath) -> Result<()> {
         self.protected_paths.check(self.fd.as_fd(), &entry.parent, &[&entry.name], access, path)
     }
 
     fn open_relative(&self, relative_path: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = with_common_flags(flags);
         match &self.resolver {
-            Resolver::Kernel(resolve) => retry(|| fs::openat2(&self.fd, relative_path, flags, Mode::empty(), *resolve)),
-            Resolver::Host => retry(|| fs::openat(&self.fd, relative_path, flags, Mode::empty())),
-            Resolver::Portable(root) => {
+            PathResolver::Kernel(resolve) => {
+                retry(|| fs::openat2(&self.fd, relative_path, flags, Mode::empty(), *resolve))
+            }
+            PathResolver::Host => retry(|| fs::openat(&self.fd, relative_path, flags, Mode::empty())),
+            PathResolver::Portable(root) => {
                 let opened = root.open_dir(relative_path).map_err(|error| {
                     // cap-std reports a path that would leave the root without an errno.
                     let escape = error.kind() == std::io::ErrorKind::PermissionDenied;
@@ -175,7 +179,7 @@ impl Root {
     }
 
     /// Returns the entry at `path`, without following a link at the end.
-    pub(crate) fn entry(&self, path: &VfsPath) -> Result<Entry> {
+    pub(crate) fn entry(&self, path: &VfsPath) -> Result<EntryHandle> {
         check_not_reserved(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
             return Err(
@@ -185,11 +189,11 @@ impl Root {
         let parent = self
             .open_relative(relative_path(&parent), OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|errno| from_errno_at(errno, path))?;
-        Ok(Entry { parent, name: name.to_owned() })
+        Ok(EntryHandle { parent, name: name.to_owned() })
     }
 
     /// As [`Root::entry`], but if the entry is a link, returns the entry that the link leads to, which need not exist.
-    pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<Entry> {
+    pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<EntryHandle> {
         let entry = self.entry(path)?;
         match entry.file_type() {
             Ok(Some(FileType::Symlink)) => self.resolve_links(path).map_err(|errno| from_errno_at(errno, path)),
@@ -201,7 +205,7 @@ impl Root {
     /// Returns the path without links that `path` leads to. Nothing need exist there.
     pub(crate) fn real_path(&self, path: &VfsPath) -> Result<ResolveResult> {
         check_not_reserved(path)?;
-        if let Resolver::Kernel(resolve) = &self.resolver {
+        if let PathResolver::Kernel(resolve) = &self.resolver {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative_path(path), flags, Mode::empty(), resolve)) {
@@ -214,15 +218,15 @@ impl Root {
         let LinkResolution { names, end } = follow_links(self, path).map_err(|errno| from_errno_at(errno, path))?;
         let real = String::from_utf8(names.join(&b'/')).map_err(|_| from_errno_at(Errno::ILSEQ, path))?;
         let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
-        Ok(ResolveResult::at(real).leads_nowhere(matches!(end, PathEnd::Absent { is_unreachable: true, .. })))
+        Ok(ResolveResult::at(real).leads_nowhere(matches!(end, LinkResolutionEnd::Absent { is_unreachable: true, .. })))
     }
 
     /// Returns the entry that `path` leads to, which need not exist.
-    fn resolve_links(&self, path: &VfsPath) -> io::Result<Entry> {
+    fn resolve_links(&self, path: &VfsPath) -> io::Result<EntryHandle> {
         match follow_links(self, path)?.end {
-            PathEnd::Entry(entry) => Ok(entry),
-            PathEnd::Directory => Err(Errno::ISDIR),
-            PathEnd::Absent { cause, .. } => Err(cause),
+            LinkResolutionEnd::Entry(entry) => Ok(entry),
+            LinkResolutionEnd::Directory => Err(Errno::ISDIR),
+            LinkResolutionEnd::Absent { cause, .. } => Err(cause),
         }
     }
 
@@ -232,7 +236,7 @@ impl Root {
     }
 
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self.resolver, Resolver::Host)
+        matches!(self.resolver, PathResolver::Host)
     }
 
     /// Returns when reads update access times, or `None` if [`Root::open_cached`] is not supported.
@@ -251,7 +255,7 @@ impl Root {
             flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | COMMON_FLAGS
         };
         match &self.resolver {
-            Resolver::Kernel(resolve) if resolve.contains(ResolveFlags::NO_XDEV) => {
+            PathResolver::Kernel(resolve) if resolve.contains(ResolveFlags::NO_XDEV) => {
                 retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve))
             }
             _ => retry(|| fs::openat(dir, name, flags, Mode::empty())),
@@ -266,7 +270,7 @@ impl Root {
         flags: OFlags,
     ) -> io::Result<OwnedFd> {
         match &self.resolver {
-            Resolver::Kernel(resolve) => {
+            PathResolver::Kernel(resolve) => {
                 let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | COMMON_FLAGS;
                 let opened = retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve | ResolveFlags::NO_XDEV));
                 opened.map_err(|errno| if errno == Errno::XDEV { Errno::BUSY } else { errno })

@@ -11,20 +11,20 @@ use rustix::io::{self, Errno};
 use vfs_core::transfer::TransferMode;
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::config::options::HardLinks;
+use crate::config::policies::HardLinks;
+use crate::fs::created_parents::CreatedParents;
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::entry::Entry;
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::{Metadata, special_file_error};
-use crate::fs::parents::CreatedParents;
 use crate::fs::protected_paths::PathAccess;
 use crate::fs::remove_tree::remove_staged;
 use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::lock::{EntryLock, LockPurpose};
+use crate::staging::entry_lock::{EntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, lock_against_cleanup};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 use crate::staging::tree_sync::TreeSync;
@@ -66,8 +66,8 @@ impl LocalFs {
 
     fn copy_file(
         &self,
-        (source, from): (&Entry, &VfsPath),
-        (target, to): (&Entry, &VfsPath),
+        (source, from): (&EntryHandle, &VfsPath),
+        (target, to): (&EntryHandle, &VfsPath),
         mode: TransferMode,
         created: &CreatedParents,
         cx: &OpContext,
@@ -102,8 +102,8 @@ impl LocalFs {
     /// Copies a tree under a reserved name, and renames it to its own name when it is complete.
     fn copy_directory(
         &self,
-        source: &Entry,
-        (target, to): (&Entry, &VfsPath),
+        source: &EntryHandle,
+        (target, to): (&EntryHandle, &VfsPath),
         mode: TransferMode,
         created: &CreatedParents,
         cx: &OpContext,
@@ -146,9 +146,9 @@ impl LocalFs {
         published
     }
 
-    fn copy_tree(&self, source: &Entry, reserved: &Entry, cx: &OpContext) -> Result<CopyCounts> {
+    fn copy_tree(&self, source: &EntryHandle, reserved: &EntryHandle, cx: &OpContext) -> Result<CopyCounts> {
         let mut copied = CopyCounts::default();
-        let top = DirPair {
+        let top = CopyDirPair {
             from: self.open_directory(source.parent.as_fd(), OsStr::new(&source.name)).map_err(from_errno)?,
             to: self.open_directory(reserved.parent.as_fd(), OsStr::new(&reserved.name)).map_err(from_errno)?,
         };
@@ -157,7 +157,7 @@ impl LocalFs {
         while let Some((above, name)) = pending.pop() {
             let from = self.open_directory(above.from.as_fd(), &name).map_err(from_errno)?;
             let to = self.open_directory(above.to.as_fd(), &name).map_err(from_errno)?;
-            pending.extend(self.copy_dir_entries(DirPair { from, to }, &mut copied, &mut sync, cx)?);
+            pending.extend(self.copy_dir_entries(CopyDirPair { from, to }, &mut copied, &mut sync, cx)?);
         }
         sync.finish().map_err(from_errno)?;
         Ok(copied)
@@ -167,11 +167,11 @@ impl LocalFs {
     /// contents are still to be copied.
     fn copy_dir_entries(
         &self,
-        pair: DirPair,
+        pair: CopyDirPair,
         copied: &mut CopyCounts,
         sync: &mut TreeSync,
         cx: &OpContext,
-    ) -> Result<Vec<(Rc<DirPair>, OsString)>> {
+    ) -> Result<Vec<(Rc<CopyDirPair>, OsString)>> {
         cx.check()?;
         let mut entries = Vec::new();
         for_each_entry(pair.from.as_fd(), |name, kind| {
@@ -205,7 +205,7 @@ impl LocalFs {
 
     fn copy_entry(
         &self,
-        pair: &DirPair,
+        pair: &CopyDirPair,
         name: &OsStr,
         kind: FileType,
         sync: &mut TreeSync,
@@ -239,7 +239,7 @@ impl LocalFs {
     }
 
     /// Returns whether the directory that contains `entry` is `directory` or below it, by its real location.
-    fn is_inside(&self, entry: &Entry, directory: &Entry) -> Result<bool> {
+    fn is_inside(&self, entry: &EntryHandle, directory: &EntryHandle) -> Result<bool> {
         let root = self.root.identity().map_err(from_errno)?;
         let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(from_errno)?.identity();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -261,6 +261,7 @@ impl LocalFs {
     }
 }
 
+/// The numbers of files and bytes that a copy has made so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct CopyCounts {
     files: u64,
@@ -268,7 +269,7 @@ struct CopyCounts {
 }
 
 /// A source directory and the directory that becomes its copy.
-struct DirPair {
+struct CopyDirPair {
     from: OwnedFd,
     to: OwnedFd,
 }

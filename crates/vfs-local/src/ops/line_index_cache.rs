@@ -20,6 +20,7 @@ pub(crate) struct LineIndexCache {
     policy: CachePolicy,
 }
 
+/// The line index of one version of a file.
 #[derive(Debug)]
 struct CachedLineIndex {
     identity: (u64, u64),

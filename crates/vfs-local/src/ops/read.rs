@@ -50,7 +50,7 @@ impl LocalFs {
         {
             return window::read_bytes(&content.into(), request, version);
         }
-        let mut source = FileSource { fd, size: metadata.size(), cx };
+        let mut source = OpenFileSource { fd, size: metadata.size(), cx };
         let mut index = self.line_indexes.get(&version);
         let window = window::read_indexed(&mut source, &mut index, request, version.clone());
         self.line_indexes.insert(&source.fd, &metadata, version, index);
@@ -121,13 +121,13 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
 }
 
 /// A file as source of a window, which checks the context between blocks.
-struct FileSource<'a> {
+struct OpenFileSource<'a> {
     fd: OwnedFd,
     size: u64,
     cx: &'a OpContext,
 }
 
-impl window::Source for FileSource<'_> {
+impl window::Source for OpenFileSource<'_> {
     fn size(&self) -> u64 {
         self.size
     }

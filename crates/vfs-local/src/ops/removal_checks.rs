@@ -8,11 +8,11 @@ use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::fs::entry::{Entry, check_access};
+use crate::fs::entry_handle::{EntryHandle, check_access};
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::ProtectedPaths;
-use crate::fs::remove_tree::{DirLevel, MAX_OPEN_LEVELS, RemovalError};
+use crate::fs::remove_tree::{MAX_OPEN_LEVELS, RemovalDirLevel, RemovalError};
 use crate::fs::root::Root;
 
 /// Fails if anything would stop the removal of the directory `entry`: entries that may not be removed, are marked
@@ -21,13 +21,13 @@ use crate::fs::root::Root;
 /// The check covers as many levels of directories as a removal has open descriptors for. If a protected name might be
 /// below, deeper directories are refused. Failures that cannot be foreseen, such as a broken disk or a concurrent
 /// change, still stop a removal in the middle.
-pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Result<(), RemovalError> {
-    let failed = |levels: &[DirLevel], name: Option<&[u8]>, errno| {
+pub(crate) fn check_removable(root: &Root, entry: &EntryHandle, cx: &OpContext) -> Result<(), RemovalError> {
+    let failed = |levels: &[RemovalDirLevel], name: Option<&[u8]>, errno| {
         // Opening a directory fails with `EBUSY` if something is mounted on it.
         let failure = if errno == Errno::BUSY { mount_point_error() } else { from_errno(errno) };
         RemovalError::new(levels, name, append_nothing_deleted(failure))
     };
-    let top = DirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
+    let top = RemovalDirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
     let mut levels = vec![top.map_err(|errno| failed(&[], None, errno))?];
     let mut sticky = vec![check_level(root.protected_paths(), &levels, false, cx)?];
     while let Some(level) = levels.last_mut() {
@@ -45,7 +45,7 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
             }
             continue;
         }
-        match DirLevel::open(root, levels[levels.len() - 1].fd.as_fd(), &child) {
+        match RemovalDirLevel::open(root, levels[levels.len() - 1].fd.as_fd(), &child) {
             Ok(next) => levels.push(next),
             // The entry was removed, or replaced by something else.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
@@ -61,7 +61,7 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
 /// may remove it from there; `is_in_sticky` is the same for the directory itself.
 fn check_level(
     protected_paths: &ProtectedPaths,
-    levels: &[DirLevel],
+    levels: &[RemovalDirLevel],
     is_in_sticky: bool,
     cx: &OpContext,
 ) -> Result<bool, RemovalError> {

@@ -6,18 +6,18 @@ use rustix::fs::{self, AtFlags, FileType, OFlags};
 use vfs_core::transfer::DeleteScope;
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::config::options::{Durability, HardLinks};
-use crate::fs::entry::{Entry, sync_directory};
+use crate::config::policies::{Durability, HardLinks};
+use crate::fs::created_parents::CreatedParents;
+use crate::fs::entry_handle::{EntryHandle, sync_directory};
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::special_file_error;
-use crate::fs::parents::CreatedParents;
 use crate::fs::protected_paths::PathAccess;
 use crate::fs::remove_tree::{RemovedCounts, remove_tree};
 use crate::fs::rename_noreplace::rename_new;
 use crate::local_fs::LocalFs;
 use crate::ops::removal_checks::check_removable;
 use crate::staging::durable_rename::{RenameSync, explain_mount_error, rename_new_durably};
-use crate::staging::lock::{EntryLock, LockPurpose};
+use crate::staging::entry_lock::{EntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, create_unique_reserved, lock_against_cleanup};
 
 impl LocalFs {
@@ -79,7 +79,7 @@ impl LocalFs {
     }
 
     /// Removes a file or link.
-    fn remove_entry(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+    fn remove_entry(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
         if self.durability == Durability::Full {
             return self.remove_via_reserved_name(entry, path);
         }
@@ -93,9 +93,9 @@ impl LocalFs {
     /// The rename to a reserved name is the commit point, after which no reader finds the entry, whether or not the
     /// caller waits for the rest. If something below cannot be removed, the remaining tree is renamed back; if
     /// that fails, too, the error says so. A directory that cannot be renamed is emptied in place.
-    fn remove_via_reserved_name(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+    fn remove_via_reserved_name(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
         let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };
-        let rename_aside = |reserved: &Entry| rename_new_durably(entry, reserved, sync);
+        let rename_aside = |reserved: &EntryHandle| rename_new_durably(entry, reserved, sync);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open_file = match entry.file_type().map_err(from_errno)? {
             Some(FileType::Directory | FileType::RegularFile) => {
@@ -127,7 +127,7 @@ impl LocalFs {
         }
     }
 
-    fn remove_in_place(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+    fn remove_in_place(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
         let mut removed = RemovedCounts::default();
         remove_tree(&self.root, entry, &mut removed).map_err(|failure| failure.into_error(path, removed))?;
         if self.durability == Durability::Full {

@@ -7,14 +7,14 @@ use rustix::fs::FileType;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
-use crate::fs::entry::Entry;
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::lock::EntryLock;
+use crate::staging::entry_lock::EntryLock;
 
 impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
@@ -42,9 +42,9 @@ impl LocalFs {
 
     fn rename_locked(
         &self,
-        (source, from): (&Entry, &VfsPath),
+        (source, from): (&EntryHandle, &VfsPath),
         kind: FileType,
-        (target, to): (&Entry, &VfsPath),
+        (target, to): (&EntryHandle, &VfsPath),
         mode: TransferMode,
         sync: RenameSync<'_>,
         cx: &OpContext,
@@ -90,11 +90,11 @@ fn explain_cross_device(
     (source, from): NamedEntry<'_>,
     (target, to): NamedEntry<'_>,
 ) -> Error {
-    let mount_of = |entry: &Entry| {
+    let mount_of = |entry: &EntryHandle| {
         Metadata::from_fd(entry.parent.as_fd()).map(|metadata| (metadata.identity().0, metadata.mount_id()))
     };
     let is_mounted =
-        |entry: &Entry| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
+        |entry: &EntryHandle| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     let is_same_file_system = mount_of(source).is_ok_and(|one| mount_of(target).is_ok_and(|other| one == other))
         && !is_mounted(source)
         && !is_mounted(target);
@@ -118,4 +118,4 @@ fn explain_cross_device(
 }
 
 /// An entry, and the caller's path of it.
-type NamedEntry<'a> = (&'a Entry, &'a VfsPath);
+type NamedEntry<'a> = (&'a EntryHandle, &'a VfsPath);

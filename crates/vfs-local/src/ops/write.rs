@@ -12,14 +12,14 @@ use vfs_core::{
     WriteResult,
 };
 
-use crate::config::options::HardLinks;
-use crate::fs::entry::Entry;
+use crate::config::policies::HardLinks;
+use crate::fs::created_parents::CreatedParents;
+use crate::fs::entry_handle::EntryHandle;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::fs::parents::CreatedParents;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::{LocalFs, LockedEntry};
-use crate::staging::lock::{LockPurpose, LockedFile};
+use crate::staging::entry_lock::{LockPurpose, LockedFile};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 
 /// A write of a file, from memory or from a staged file.
@@ -100,7 +100,7 @@ impl LocalFs {
 
     fn create_at(
         &self,
-        entry: &Entry,
+        entry: &EntryHandle,
         created: &CreatedParents,
         request: &FileWrite,
         cx: &OpContext,
@@ -173,7 +173,7 @@ impl LocalFs {
     pub(super) fn publish_if_unchanged(
         &self,
         staged: StagedFile,
-        entry: &Entry,
+        entry: &EntryHandle,
         file: &LockedFile,
     ) -> Result<Metadata> {
         let finished = staged.finish()?;
@@ -214,7 +214,7 @@ impl LocalFs {
         &self,
         path: &VfsPath,
         cx: &OpContext,
-        work: impl Fn(&Entry, &CreatedParents) -> Result<(bool, Metadata)>,
+        work: impl Fn(&EntryHandle, &CreatedParents) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
         let deadline = self.lock_deadline();
         loop {
@@ -263,7 +263,7 @@ impl LocalFs {
 
 /// Checks right before the commit whether the file has changed, so that the data of another writer is not lost. Returns
 /// the current metadata if the version changed, and fails with `conflict` if another file has replaced it.
-pub(super) fn detect_change(entry: &Entry, file: &LockedFile) -> Result<Option<Metadata>> {
+pub(super) fn detect_change(entry: &EntryHandle, file: &LockedFile) -> Result<Option<Metadata>> {
     let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {
         return Err(Error::of(ErrorKind::Conflict));
@@ -278,7 +278,7 @@ mod tests {
 
     use super::*;
     use crate::config::LocalConfig;
-    use crate::config::options::Durability;
+    use crate::config::policies::Durability;
 
     /// A change of the file by another program.
     type OutsideChange = fn(&Path) -> std::io::Result<()>;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io;
 
-use crate::config::options::Durability;
+use crate::config::policies::Durability;
 use crate::fs::errno::retry;
 use crate::fs::file_systems;
 

@@ -9,7 +9,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind};
 
-use super::directory_tree::WatchId;
+use super::watched_dirs::WatchDescriptor;
 use crate::fs::errno::from_errno;
 
 /// The events that are watched.
@@ -39,7 +39,7 @@ const READ_BUFFER_SIZE: usize = 64 << 10;
 /// One inotify event.
 #[derive(Debug, Clone)]
 pub(super) struct InotifyEvent {
-    pub(super) dir: WatchId,
+    pub(super) dir: WatchDescriptor,
     pub(super) flags: ReadFlags,
     pub(super) cookie: u32,
     /// The name in the directory; `None` for the directory itself, and for a name that is not UTF-8.
@@ -52,6 +52,7 @@ impl InotifyEvent {
     }
 }
 
+/// An inotify instance: the kernel's queue of the events of all its watches.
 #[derive(Debug)]
 pub(super) struct InotifyQueue(OwnedFd);
 
@@ -72,11 +73,11 @@ impl InotifyQueue {
     /// The path through `/proc` names the very directory that was opened below the root, even if another entry is at
     /// its path by now, so that no link is ever followed. The kernel then watches the directory itself, even after a
     /// move.
-    pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<WatchId> {
+    pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<WatchDescriptor> {
         inotify::add_watch(&self.0, format!("/proc/self/fd/{}", dir.as_raw_fd()), WATCH_MASK)
     }
 
-    pub(super) fn remove(&self, id: WatchId) {
+    pub(super) fn remove(&self, id: WatchDescriptor) {
         // This fails if the directory was removed, and the watch with it.
         let _removed = inotify::remove_watch(&self.0, id);
     }

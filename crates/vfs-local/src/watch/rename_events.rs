@@ -3,12 +3,12 @@
 use rustix::fs::FileType;
 use vfs_core::watch::Change;
 
-use super::directory_tree::{EntryRef, is_reserved, to_owned_ref};
-use super::state::{LookupError, WatchState, version};
+use super::watch_state::{EntryLookupError, WatchState, version};
+use super::watched_dirs::{WatchedEntryRef, is_reserved, to_owned_ref};
 
 impl WatchState {
     /// Handles an entry that was renamed to an unknown place.
-    pub(super) fn handle_moved_away(&mut self, place: EntryRef<'_>, cookie: u32) {
+    pub(super) fn handle_moved_away(&mut self, place: WatchedEntryRef<'_>, cookie: u32) {
         if is_reserved(place) {
             return self.renames.record_unpaired(cookie, place);
         }
@@ -23,7 +23,7 @@ impl WatchState {
     }
 
     /// Handles an entry that was renamed from a place that was unknown when this event was read.
-    pub(super) fn handle_moved_here(&mut self, place: EntryRef<'_>, cookie: u32, is_directory: bool) {
+    pub(super) fn handle_moved_here(&mut self, place: WatchedEntryRef<'_>, cookie: u32, is_directory: bool) {
         match self.renames.take_unpaired(cookie) {
             Some((dir, name)) => self.handle_rename((dir, &name), place, is_directory),
             None => self.handle_created(place, is_directory),
@@ -33,8 +33,9 @@ impl WatchState {
     /// Handles a rename from one watched directory to another.
     ///
     /// If two entries are exchanged, the kernel reports each as renamed to the other's place.
-    pub(super) fn handle_rename(&mut self, from: EntryRef<'_>, to: EntryRef<'_>, is_directory: bool) {
-        let is_swap = self.renames.is_swap(from, to) && !matches!(self.stat_entry(from), Err(LookupError::NotFound));
+    pub(super) fn handle_rename(&mut self, from: WatchedEntryRef<'_>, to: WatchedEntryRef<'_>, is_directory: bool) {
+        let is_swap =
+            self.renames.is_swap(from, to) && !matches!(self.stat_entry(from), Err(EntryLookupError::NotFound));
         if !is_swap {
             self.renames.record(from, to);
         }
@@ -50,7 +51,7 @@ impl WatchState {
                     self.handle_replaced(from);
                 }
             }
-            (false, false) if is_swap && !matches!(self.stat_entry(to), Err(LookupError::NotFound)) => {
+            (false, false) if is_swap && !matches!(self.stat_entry(to), Err(EntryLookupError::NotFound)) => {
                 for place in [from, to] {
                     let is_directory_now =
                         self.stat_entry(place).map(|metadata| metadata.file_type() == FileType::Directory);
@@ -71,7 +72,7 @@ impl WatchState {
         }
     }
 
-    fn handle_file_rename(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) {
+    fn handle_file_rename(&mut self, from: WatchedEntryRef<'_>, to: WatchedEntryRef<'_>) {
         if self.directories.child(from.0, from.1).is_some() {
             // A directory that was created there later is already in the tree. Its event is still to come.
             self.handle_removed(from);
@@ -91,7 +92,7 @@ impl WatchState {
         }
     }
 
-    fn handle_directory_rename(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) {
+    fn handle_directory_rename(&mut self, from: WatchedEntryRef<'_>, to: WatchedEntryRef<'_>) {
         let (Some(path), Some(target)) = (self.subscribed_path(from), self.subscribed_path(to)) else {
             self.handle_removed(from);
             return self.handle_created(to, true);

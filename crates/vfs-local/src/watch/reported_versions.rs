@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use vfs_core::Version;
 
-use super::directory_tree::WatchId;
+use super::watched_dirs::WatchDescriptor;
 
 /// Maximum number of remembered files.
 const MAX_FILES: usize = 4096;
@@ -13,18 +13,18 @@ const MAX_FILES: usize = 4096;
 /// and a file in a new directory is found by listing the directory and reported by an event as well.
 #[derive(Debug, Default)]
 pub(super) struct ReportedVersions {
-    versions: HashMap<(WatchId, String), Option<Version>>,
-    order: VecDeque<(WatchId, String)>,
+    versions: HashMap<(WatchDescriptor, String), Option<Version>>,
+    order: VecDeque<(WatchDescriptor, String)>,
 }
 
 impl ReportedVersions {
     /// Returns the version that was last reported for the file `name` of the directory `dir`, or `None` if none is
     /// remembered.
-    pub(super) fn get(&self, dir: WatchId, name: &str) -> Option<&Option<Version>> {
+    pub(super) fn get(&self, dir: WatchDescriptor, name: &str) -> Option<&Option<Version>> {
         self.versions.get(&(dir, name.to_owned()))
     }
 
-    pub(super) fn set(&mut self, dir: WatchId, name: &str, version: Option<Version>) {
+    pub(super) fn set(&mut self, dir: WatchDescriptor, name: &str, version: Option<Version>) {
         let key = (dir, name.to_owned());
         if self.versions.insert(key.clone(), version).is_none() {
             self.order.push_back(key);
@@ -36,12 +36,12 @@ impl ReportedVersions {
         }
     }
 
-    pub(super) fn forget(&mut self, dir: WatchId, name: &str) {
+    pub(super) fn forget(&mut self, dir: WatchDescriptor, name: &str) {
         self.versions.remove(&(dir, name.to_owned()));
     }
 
     /// Forgets all files of some directories.
-    pub(super) fn forget_dirs(&mut self, dirs: &[WatchId]) {
+    pub(super) fn forget_dirs(&mut self, dirs: &[WatchDescriptor]) {
         self.versions.retain(|(dir, _), _| !dirs.contains(dir));
     }
 }

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use vfs_core::watch::Change;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::directory_tree::{EntryRef, Placement, WatchId};
-use super::state::{LookupError, WalkOptions, WatchState};
+use super::watch_state::{EntryLookupError, RecursiveWatchOptions, WatchState};
+use super::watched_dirs::{WatchDescriptor, WatchedDirPlacement, WatchedEntryRef};
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
@@ -19,9 +19,9 @@ use crate::fs::root::RESERVED_PREFIX;
 const MAX_OPEN_DEPTH: usize = 64;
 
 /// A directory that is still to be watched.
-struct PendingDir {
+struct PendingWatchDir {
     /// The parent and the name in it; `None` for the root.
-    above: Option<(WatchId, String)>,
+    above: Option<(WatchDescriptor, String)>,
     path: VfsPath,
     /// The open parent directory.
     parent_dir: Option<Rc<OwnedFd>>,
@@ -30,16 +30,16 @@ struct PendingDir {
     may_move: bool,
 }
 
-impl PendingDir {
-    fn place(&self) -> Option<EntryRef<'_>> {
+impl PendingWatchDir {
+    fn place(&self) -> Option<WatchedEntryRef<'_>> {
         self.above.as_ref().map(|(above, name)| (*above, name.as_str()))
     }
 }
 
 /// The result of looking up a directory.
-pub(super) enum DirLookup {
+pub(super) enum PendingDirLookup {
     /// The directory exists, and is watched from now on.
-    Directory(OwnedFd, WatchId),
+    Directory(OwnedFd, WatchDescriptor),
     /// Nothing exists there, or a file or link.
     NotADirectory,
     /// The directory cannot be watched: it is not readable, or is on a file system that does not belong to the root.
@@ -57,7 +57,11 @@ impl WatchState {
     /// # Errors
     ///
     /// A limit of the machine that prevents the watch of a directory.
-    pub(super) fn watch_recursive(&mut self, above: Option<EntryRef<'_>>, walk: WalkOptions<'_>) -> Result<()> {
+    pub(super) fn watch_recursive(
+        &mut self,
+        above: Option<WatchedEntryRef<'_>>,
+        walk: RecursiveWatchOptions<'_>,
+    ) -> Result<()> {
         let path = match above {
             None => VfsPath::root(),
             Some((above, name)) => match self.directories.path(above).and_then(|path| path.child(name).ok()) {
@@ -68,7 +72,7 @@ impl WatchState {
         let above = above.map(|(above, name)| (above, name.to_owned()));
         let mut taken = Vec::new();
         let result = self.watch_pending(
-            vec![PendingDir { above, path, parent_dir: None, may_move: walk.may_move }],
+            vec![PendingWatchDir { above, path, parent_dir: None, may_move: walk.may_move }],
             walk,
             &mut taken,
         );
@@ -79,9 +83,9 @@ impl WatchState {
 
     fn watch_pending(
         &mut self,
-        mut pending: Vec<PendingDir>,
-        walk: WalkOptions<'_>,
-        taken: &mut Vec<WatchId>,
+        mut pending: Vec<PendingWatchDir>,
+        walk: RecursiveWatchOptions<'_>,
+        taken: &mut Vec<WatchDescriptor>,
     ) -> Result<()> {
         while let Some(next) = pending.pop() {
             if self.is_hidden(&next.path) {
@@ -90,12 +94,12 @@ impl WatchState {
             let lookup =
                 self.find(next.place(), next.parent_dir.as_deref()).map_err(|error| error.with_path(&next.path))?;
             match lookup {
-                DirLookup::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
-                DirLookup::NotADirectory | DirLookup::Unwatchable if walk.report => {
+                PendingDirLookup::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
+                PendingDirLookup::NotADirectory | PendingDirLookup::Unwatchable if walk.report => {
                     self.changes.push(Change::Created { path: next.path, version: None });
                 }
-                DirLookup::NotADirectory | DirLookup::Unwatchable => {}
-                DirLookup::ParentMoved => self.deferred.extend(next.above),
+                PendingDirLookup::NotADirectory | PendingDirLookup::Unwatchable => {}
+                PendingDirLookup::ParentMoved => self.deferred.extend(next.above),
             }
         }
         Ok(())
@@ -106,11 +110,11 @@ impl WatchState {
     fn place_dir(
         &mut self,
         dir: OwnedFd,
-        id: WatchId,
-        at: PendingDir,
-        walk: WalkOptions<'_>,
-        taken: &mut Vec<WatchId>,
-    ) -> Result<Vec<PendingDir>> {
+        id: WatchDescriptor,
+        at: PendingWatchDir,
+        walk: RecursiveWatchOptions<'_>,
+        taken: &mut Vec<WatchDescriptor>,
+    ) -> Result<Vec<PendingWatchDir>> {
         let is_watched = self.directories.contains(id);
         let is_here =
             is_watched && at.place().is_none_or(|(above, name)| self.directories.child(above, name) == Some(id));
@@ -136,7 +140,7 @@ impl WatchState {
         }
         let (placement, removed) = self.directories.place(id, at.place());
         self.unwatch(removed);
-        if placement == Placement::Refused {
+        if placement == WatchedDirPlacement::Refused {
             taken.push(id);
             return Ok(Vec::new());
         }
@@ -145,7 +149,11 @@ impl WatchState {
 
     /// Opens and watches the directory of an entry, without following links: below `parent_dir` if that is given, otherwise
     /// from the root.
-    pub(super) fn find(&self, place: Option<EntryRef<'_>>, parent_dir: Option<&OwnedFd>) -> Result<DirLookup> {
+    pub(super) fn find(
+        &self,
+        place: Option<WatchedEntryRef<'_>>,
+        parent_dir: Option<&OwnedFd>,
+    ) -> Result<PendingDirLookup> {
         let root = &self.local_fs.root;
         let dir = match place {
             None => root.open_directory(&VfsPath::root())?,
@@ -158,20 +166,20 @@ impl WatchState {
                             opened = dir;
                             &opened
                         }
-                        None => return Ok(DirLookup::ParentMoved),
+                        None => return Ok(PendingDirLookup::ParentMoved),
                     },
                 };
                 match root.open_child(above.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY) {
                     Ok(dir) => dir,
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(DirLookup::NotADirectory),
-                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(DirLookup::Unwatchable),
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(PendingDirLookup::NotADirectory),
+                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(PendingDirLookup::Unwatchable),
                     Err(errno) => return Err(from_errno_at(errno, &VfsPath::root())),
                 }
             }
         };
         match self.queue.add(dir.as_fd()) {
-            Ok(id) => Ok(DirLookup::Directory(dir, id)),
-            Err(Errno::ACCESS | Errno::PERM) => Ok(DirLookup::Unwatchable),
+            Ok(id) => Ok(PendingDirLookup::Directory(dir, id)),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(PendingDirLookup::Unwatchable),
             Err(Errno::NOSPC) => {
                 let message = "too many directories to watch on this machine; watch a part of them, or raise the \
                                sysctl fs.inotify.max_user_watches (in a container user.max_inotify_watches, too)";
@@ -182,21 +190,23 @@ impl WatchState {
     }
 
     /// Returns the watch descriptor of the directory that exists at an entry now.
-    pub(super) fn directory_at(&self, place: EntryRef<'_>) -> Result<WatchId, LookupError> {
+    pub(super) fn directory_at(&self, place: WatchedEntryRef<'_>) -> Result<WatchDescriptor, EntryLookupError> {
         match self.find(Some(place), None) {
-            Ok(DirLookup::Directory(_, id)) => {
+            Ok(PendingDirLookup::Directory(_, id)) => {
                 if !self.directories.contains(id) {
                     self.queue.remove(id);
                 }
                 Ok(id)
             }
-            Ok(DirLookup::ParentMoved) if self.directories.contains(place.0) => Err(LookupError::ParentMoved),
-            _ => Err(LookupError::NotFound),
+            Ok(PendingDirLookup::ParentMoved) if self.directories.contains(place.0) => {
+                Err(EntryLookupError::ParentMoved)
+            }
+            _ => Err(EntryLookupError::NotFound),
         }
     }
 
     /// Opens a watched directory, or returns `None` if it is no longer in the place where the tree has it.
-    pub(super) fn open(&self, id: WatchId) -> Result<Option<OwnedFd>> {
+    pub(super) fn open(&self, id: WatchDescriptor) -> Result<Option<OwnedFd>> {
         let Some(names) = self.directories.names(id) else { return Ok(None) };
         let root = &self.local_fs.root;
         let mut dir = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
@@ -218,18 +228,18 @@ impl WatchState {
     /// set.
     fn collect_children(
         &mut self,
-        (dir, id): (OwnedFd, WatchId),
+        (dir, id): (OwnedFd, WatchDescriptor),
         path: &VfsPath,
-        walk: WalkOptions<'_>,
+        walk: RecursiveWatchOptions<'_>,
         may_move: bool,
-    ) -> Result<Vec<PendingDir>> {
+    ) -> Result<Vec<PendingWatchDir>> {
         let entries = entries(&dir, path, walk.scope)?;
         let parent_dir = (path.components().count() < MAX_OPEN_DEPTH).then(|| Rc::new(dir));
         let mut directories = Vec::new();
         for (name, kind) in entries {
             let Ok(path) = path.child(&name) else { continue };
             if kind == FileType::Directory {
-                directories.push(PendingDir {
+                directories.push(PendingWatchDir {
                     above: Some((id, name)),
                     path,
                     parent_dir: parent_dir.clone(),

@@ -6,7 +6,7 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
     OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
 };
-use vfs_local::{HardLinks, Resolution};
+use vfs_local::{HardLinks, PathResolution};
 
 use crate::{Disk, SECRET, assert_fails, path};
 
@@ -45,7 +45,7 @@ fn hostile_links(disk: &Disk) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn hostile_links_are_refused(resolution: Resolution) {
+fn hostile_links_are_refused(resolution: PathResolution) {
     let disk = Disk::with(|config| config.resolution(resolution));
     let cx = OpContext::new();
     let refusals = &[ErrorKind::PathEscape, ErrorKind::InvalidPath];
@@ -83,12 +83,12 @@ fn hostile_links_are_refused(resolution: Resolution) {
 
 #[test]
 fn links_that_lead_outside_are_refused_by_every_operation() {
-    hostile_links_are_refused(Resolution::Automatic);
+    hostile_links_are_refused(PathResolution::Automatic);
 }
 
 #[test]
 fn links_that_lead_outside_are_refused_portably() {
-    hostile_links_are_refused(Resolution::Portable);
+    hostile_links_are_refused(PathResolution::Portable);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn listings_and_searches_report_links_that_lead_outside_and_show_the_rest() {
 
 #[test]
 fn a_link_inside_the_root_is_read_and_changed_through_and_moved_and_deleted_as_a_link() {
-    for resolution in [Resolution::Automatic, Resolution::Portable] {
+    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         disk.put("real/file", "one");
         disk.put("real/tree/x", "x");
@@ -257,7 +257,7 @@ fn an_overwriting_copy_writes_through_a_link_inside_the_root_and_is_refused_at_o
 
 #[test]
 fn a_link_that_ends_in_a_slash_or_a_dot_leads_to_its_directory() {
-    for resolution in [Resolution::Automatic, Resolution::Portable] {
+    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         disk.put("d/x", "x");
         disk.link("d/", "slash");

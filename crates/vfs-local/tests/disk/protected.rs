@@ -5,12 +5,12 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
     OpContext, RenameRequest, Result, UploadRequest, WriteMode, WriteRequest,
 };
-use vfs_local::{Protection, Resolution};
+use vfs_local::{PathResolution, Protection};
 
 use crate::{Disk, assert_fails, path};
 
 /// Creates a root with a read-only repository, a hidden file, a hidden directory, and links to all of them.
-fn disk(resolution: Resolution) -> Disk {
+fn disk(resolution: PathResolution) -> Disk {
     let disk = Disk::with(|config| {
         let config = config.resolution(resolution).protect(path("/.git"), Protection::ReadOnly);
         config.protect(path("/.env"), Protection::Hidden).protect(path("/a/keys"), Protection::Hidden)
@@ -38,7 +38,7 @@ fn disk(resolution: Resolution) -> Disk {
     disk
 }
 
-const BOTH: [Resolution; 2] = [Resolution::Automatic, Resolution::Portable];
+const BOTH: [PathResolution; 2] = [PathResolution::Automatic, PathResolution::Portable];
 
 #[test]
 fn read_only_and_hidden_entries_are_not_changed_by_any_path() {

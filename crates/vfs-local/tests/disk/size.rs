@@ -159,7 +159,7 @@ fn a_read_only_file_system_and_one_mounted_below_the_root_behave_as_set() {
     let name = format!("/{}/f", mounted.0.path().file_name().expect("it has one").to_string_lossy());
     let crossing = LocalConfig::new(&above).open().expect("the root opens");
     assert_eq!(block_on(crossing.read_text(&name)).expect("mounts are followed"), "x");
-    let staying = LocalConfig::new(&above).mounts(vfs_local::Mounts::Stay).open().expect("the root opens");
+    let staying = LocalConfig::new(&above).mounts(vfs_local::MountPolicy::Stay).open().expect("the root opens");
     assert_fails(block_on(staying.read_text(&name)), &[ErrorKind::PathEscape]);
     let create = WriteRequest::new(path(&name), "y").mode(WriteMode::Overwrite);
     assert_fails(block_on(staying.write(&OpContext::new(), create)), &[ErrorKind::PathEscape]);

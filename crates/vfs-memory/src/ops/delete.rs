@@ -3,33 +3,33 @@
 use vfs_core::transfer::DeleteScope;
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext};
 
-use super::Plan;
-use crate::map::{Entry, FileMap, MapChange};
+use super::MutationPlan;
+use crate::file_map::{FileMap, FileMapEntry, MapChange};
 
-pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Plan<DeleteResult> {
+pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> MutationPlan<DeleteResult> {
     let path = &req.path;
     if path.is_root() {
         return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
     }
     let change = match files.find(path)? {
         found if req.scope == DeleteScope::EmptyDirectory => return Err(not_an_empty_directory(&found, req)),
-        Entry::File(file) => match &req.expected_version {
+        FileMapEntry::File(file) => match &req.expected_version {
             Some(expected) if expected != file.version() => {
                 return Err(Error::conflict(path, Some(file.version().clone())));
             }
             _ => vec![(path.clone(), None)],
         },
-        Entry::Directory => delete_directory(files, cx, req)?,
+        FileMapEntry::Directory => delete_directory(files, cx, req)?,
     };
     let result = DeleteResult::new(path.clone(), change.len() as u64);
     Ok((change, result))
 }
 
 /// Returns the error of deleting only an empty directory. Directories exist only with files, so none is empty.
-fn not_an_empty_directory(found: &Entry<'_>, req: &DeleteRequest) -> Error {
+fn not_an_empty_directory(found: &FileMapEntry<'_>, req: &DeleteRequest) -> Error {
     match found {
-        Entry::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
-        Entry::Directory => Error::at(ErrorKind::NotEmpty, &req.path),
+        FileMapEntry::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
+        FileMapEntry::Directory => Error::at(ErrorKind::NotEmpty, &req.path),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
             delete(&files, &OpContext::new(), &DeleteRequest::new(path("/a/b/c"))).expect("it can be deleted");
         let after = files.with(change);
         assert_eq!(after.find(&path("/a")).expect_err("it was deleted").kind(), ErrorKind::NotFound);
-        assert!(matches!(after.find(&path("/")), Ok(Entry::Directory)));
+        assert!(matches!(after.find(&path("/")), Ok(FileMapEntry::Directory)));
     }
 
     #[test]

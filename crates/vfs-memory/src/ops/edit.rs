@@ -5,11 +5,11 @@ use std::sync::Arc;
 use vfs_core::edit::EditMode;
 use vfs_core::{EditRequest, EditResult, Error, edit};
 
-use super::Plan;
-use crate::config::Rules;
-use crate::map::FileMap;
+use super::MutationPlan;
+use crate::config::MutationRules;
+use crate::file_map::FileMap;
 
-pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &Rules<'_>) -> Plan<EditResult> {
+pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &MutationRules<'_>) -> MutationPlan<EditResult> {
     let path = &req.path;
     edit::check(req).map_err(|error| error.or_path(path))?;
     let file = files.find_file(path)?;

@@ -5,39 +5,46 @@ use std::sync::Arc;
 use vfs_core::transfer::{TransferMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
-use super::Plan;
-use crate::config::Rules;
-use crate::file::File;
-use crate::map::{Entry, FileMap};
+use super::MutationPlan;
+use crate::config::MutationRules;
+use crate::file_map::{FileMap, FileMapEntry};
+use crate::memory_file::MemoryFile;
 
-pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> Plan<RenameResult> {
-    let Transfer { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
+pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> MutationPlan<RenameResult> {
+    let TransferPlan { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let change = moves
         .into_iter()
-        .flat_map(|Move { from, to, file }| [(from.clone(), None), (to, Some(Arc::clone(file)))])
+        .flat_map(|FileMove { from, to, file }| [(from.clone(), None), (to, Some(Arc::clone(file)))])
         .collect();
     Ok((change, RenameResult::new(req.from.clone(), req.to.clone(), replaced.is_some())))
 }
 
-pub(crate) fn copy(files: &FileMap, cx: &OpContext, req: &CopyRequest, rules: &Rules<'_>) -> Plan<CopyResult> {
-    let Transfer { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
+pub(crate) fn copy(
+    files: &FileMap,
+    cx: &OpContext,
+    req: &CopyRequest,
+    rules: &MutationRules<'_>,
+) -> MutationPlan<CopyResult> {
+    let TransferPlan { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let bytes = moves.iter().map(|one| one.file.size()).sum();
     rules.check_total(files, &req.to, replaced.map_or(0, |file| file.size()), bytes)?;
     let result = CopyResult::new(req.from.clone(), req.to.clone(), replaced.is_some(), moves.len() as u64, bytes);
-    let change = moves.into_iter().map(|Move { to, file, .. }| (to, Some(Arc::new(file.copy_at(rules.now))))).collect();
+    let change =
+        moves.into_iter().map(|FileMove { to, file, .. }| (to, Some(Arc::new(file.copy_at(rules.now))))).collect();
     Ok((change, result))
 }
 
 /// The files of a rename or copy with their targets, and the file that is replaced.
-struct Transfer<'a> {
-    moves: Vec<Move<'a>>,
-    replaced: Option<&'a Arc<File>>,
+struct TransferPlan<'a> {
+    moves: Vec<FileMove<'a>>,
+    replaced: Option<&'a Arc<MemoryFile>>,
 }
 
-struct Move<'a> {
+/// One file of a rename or copy, with its source and target path.
+struct FileMove<'a> {
     from: &'a VfsPath,
     to: VfsPath,
-    file: &'a Arc<File>,
+    file: &'a Arc<MemoryFile>,
 }
 
 fn plan<'a>(
@@ -46,41 +53,41 @@ fn plan<'a>(
     from: &'a VfsPath,
     to: &VfsPath,
     mode: TransferMode,
-) -> Result<Transfer<'a>> {
+) -> Result<TransferPlan<'a>> {
     check_source_and_target(from, to)?;
     let source = files.find(from)?;
     let replaced = check_target(files, source, to, mode)?;
     let moves = match source {
-        Entry::File(file) => vec![Move { from, to: to.clone(), file }],
-        Entry::Directory => files
+        FileMapEntry::File(file) => vec![FileMove { from, to: to.clone(), file }],
+        FileMapEntry::Directory => files
             .subtree(from)
             .map(|(path, file)| {
                 cx.check()?;
                 let below = path.strip_prefix(from).unwrap_or_default();
                 let to = to.join(below).map_err(|error| error.with_path(to))?;
-                Ok(Move { from: path, to, file })
+                Ok(FileMove { from: path, to, file })
             })
             .collect::<Result<_>>()?,
     };
-    Ok(Transfer { moves, replaced })
+    Ok(TransferPlan { moves, replaced })
 }
 
 /// Returns the file that `source` replaces at the target, or an error if it may not.
 fn check_target<'a>(
     files: &'a FileMap,
-    source: Entry<'_>,
+    source: FileMapEntry<'_>,
     to: &VfsPath,
     mode: TransferMode,
-) -> Result<Option<&'a Arc<File>>> {
+) -> Result<Option<&'a Arc<MemoryFile>>> {
     let Some(target) = files.lookup(to)? else { return Ok(None) };
     if mode != TransferMode::Overwrite {
         return Err(Error::already_exists(to));
     }
     match (source, target) {
-        (Entry::File(_), Entry::File(replaced)) => Ok(Some(replaced)),
-        (Entry::File(_), Entry::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
-        (Entry::Directory, Entry::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
-        (Entry::Directory, Entry::Directory) => {
+        (FileMapEntry::File(_), FileMapEntry::File(replaced)) => Ok(Some(replaced)),
+        (FileMapEntry::File(_), FileMapEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
+        (FileMapEntry::Directory, FileMapEntry::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
+        (FileMapEntry::Directory, FileMapEntry::Directory) => {
             let message = "the target directory is not empty; delete it first or choose another target";
             Err(Error::new(ErrorKind::NotEmpty, message).with_path(to))
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
-use super::Plan;
-use crate::config::Rules;
-use crate::file::File;
-use crate::map::{Entry, FileMap};
+use super::MutationPlan;
+use crate::config::MutationRules;
+use crate::file_map::{FileMap, FileMapEntry};
+use crate::memory_file::MemoryFile;
 
-pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> Plan<WriteResult> {
+pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationRules<'_>) -> MutationPlan<WriteResult> {
     let WriteRequest { path, content, mode, modified_at, .. } = req;
     let existing = existing_file(files, path)?;
     check_mode(path, mode, existing)?;
@@ -25,7 +25,7 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> P
     let content = buffer::join(&prefix, content)?;
     let file = match existing {
         Some(file) => file.with_content(content, rules.now),
-        None => File::new(content, rules.now, rules.format),
+        None => MemoryFile::new(content, rules.now, rules.format),
     };
     let file = match modified_at {
         Some(at) => file.with_modified_at(*at),
@@ -36,15 +36,15 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> P
 }
 
 /// Returns the file that a write to `path` would replace.
-fn existing_file<'a>(files: &'a FileMap, path: &VfsPath) -> Result<Option<&'a Arc<File>>> {
+fn existing_file<'a>(files: &'a FileMap, path: &VfsPath) -> Result<Option<&'a Arc<MemoryFile>>> {
     match files.lookup(path)? {
         None => Ok(None),
-        Some(Entry::File(file)) => Ok(Some(file)),
-        Some(Entry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+        Some(FileMapEntry::File(file)) => Ok(Some(file)),
+        Some(FileMapEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
     }
 }
 
-fn check_mode(path: &VfsPath, mode: &WriteMode, existing: Option<&Arc<File>>) -> Result<()> {
+fn check_mode(path: &VfsPath, mode: &WriteMode, existing: Option<&Arc<MemoryFile>>) -> Result<()> {
     match (mode, existing) {
         (WriteMode::CreateNew, Some(_)) => Err(Error::already_exists(path)),
         (WriteMode::IfVersion(_), None) => Err(Error::conflict(path, None)),

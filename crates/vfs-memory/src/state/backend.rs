@@ -20,14 +20,14 @@ use vfs_core::{
     VfsPath, Watch, WriteRequest, WriteResult,
 };
 
-use super::files::FilesState;
-use crate::config::{MemoryConfig, Rules};
+use super::files_state::FilesState;
+use crate::change_events::EventGranularity;
+use crate::config::{MemoryConfig, MutationRules};
 use crate::cow_cell::CowCell;
-use crate::events::EventGranularity;
-use crate::file::{File, StateFormat};
-use crate::map::{FileMap, MapChange};
-use crate::ops::{self, Plan};
-use crate::tree::MemoryTree;
+use crate::file_map::{FileMap, MapChange};
+use crate::memory_file::{MemoryFile, StateFormat};
+use crate::memory_tree::MemoryTree;
+use crate::ops::{self, MutationPlan};
 
 /// Backend over the files of an agent's state. The result of every change has the `files_update` that the runtime
 /// merges into the state.
@@ -60,10 +60,11 @@ use crate::tree::MemoryTree;
 /// assert_eq!(StateBackend::pure(state).read_text("/plan.md").await?, "1. read\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
+
 /// ```
 #[derive(Debug, Clone)]
 pub struct StateBackend {
-    session: Arc<CowCell<Session>>,
+    session: Arc<CowCell<StateSession>>,
     mutations: Mutations,
     format: StateFormat,
     config: MemoryConfig,
@@ -71,12 +72,12 @@ pub struct StateBackend {
 
 /// The current files, and the changes since the last checkpoint.
 #[derive(Debug, Clone, Default)]
-struct Session {
+struct StateSession {
     files: FileMap,
-    pending: RedBlackTreeMapSync<VfsPath, Option<Arc<File>>>,
+    pending: RedBlackTreeMapSync<VfsPath, Option<Arc<MemoryFile>>>,
 }
 
-impl Session {
+impl StateSession {
     fn with(&self, change: MapChange) -> Self {
         let mut pending = self.pending.clone();
         for (path, file) in &change {
@@ -98,7 +99,7 @@ impl StateBackend {
     }
 
     fn new(state: FilesState, mutations: Mutations) -> Self {
-        let session = Session { files: state.files, pending: RedBlackTreeMapSync::default() };
+        let session = StateSession { files: state.files, pending: RedBlackTreeMapSync::default() };
         Self {
             session: Arc::new(CowCell::new(session)),
             mutations,
@@ -125,8 +126,8 @@ impl StateBackend {
     /// backend.
     #[must_use = "each change is returned once; merge the update into the state"]
     pub fn take_update(&self) -> FilesUpdate {
-        let take = |session: &Session| {
-            let next = Session { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
+        let take = |session: &StateSession| {
+            let next = StateSession { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
             (next, session.pending.clone())
         };
         let pending = self.session.replace(take, |_| Vec::new());
@@ -152,15 +153,16 @@ impl StateBackend {
         &self,
         cx: &OpContext,
         granularity: EventGranularity<'_>,
-        plan: impl Fn(&FileMap, &Rules<'_>) -> Plan<R>,
+        plan: impl Fn(&FileMap, &MutationRules<'_>) -> MutationPlan<R>,
     ) -> Result<(Option<FilesUpdate>, R)> {
-        let compute = |session: &Session| {
-            let (change, result) = plan(&session.files, &Rules::now(&self.config, self.format))?;
+        let compute = |session: &StateSession| {
+            let (change, result) = plan(&session.files, &MutationRules::now(&self.config, self.format))?;
             granularity.compute_versions(self.session.feed(), &session.files, &change);
             let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
         };
-        let to_events = |session: &Session, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
+        let to_events =
+            |session: &StateSession, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
         let (change, result) = self.session.update(cx, compute, to_events)?;
         let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
         Ok(((!change.is_empty()).then_some(update), result))
@@ -177,7 +179,7 @@ impl StateBackend {
     }
 }
 
-fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::state::FileData>) {
+fn update_entry(path: &VfsPath, file: Option<&Arc<MemoryFile>>) -> (VfsPath, Option<vfs_core::state::FileData>) {
     (path.clone(), file.map(|file| file.to_data()))
 }
 

@@ -1,7 +1,7 @@
 //! Agent state: its files, updates of them, and a backend over both.
 
 mod backend;
-mod files;
+mod files_state;
 
 pub use backend::StateBackend;
-pub use files::{FilesState, merge_updates};
+pub use files_state::{FilesState, merge_updates};

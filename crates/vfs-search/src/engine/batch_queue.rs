@@ -5,24 +5,24 @@ use std::vec;
 
 use vfs_core::GrepMatch;
 
-use crate::item::Item;
+use crate::search_item::SearchItem;
 
 /// Items in order, on their way to the consumer.
 #[derive(Debug, Default)]
 pub(crate) struct BatchQueue {
-    current: vec::IntoIter<Item>,
-    rest: VecDeque<Vec<Item>>,
+    current: vec::IntoIter<SearchItem>,
+    rest: VecDeque<Vec<SearchItem>>,
 }
 
 impl BatchQueue {
     /// Appends a batch.
-    pub(crate) fn push(&mut self, items: Vec<Item>) {
+    pub(crate) fn push(&mut self, items: Vec<SearchItem>) {
         self.rest.push_back(items);
     }
 
     /// Returns the next item.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Item> {
+    pub(crate) fn pop(&mut self) -> Option<SearchItem> {
         loop {
             if let Some(item) = self.current.next() {
                 return Some(item);
@@ -35,11 +35,11 @@ impl BatchQueue {
     #[inline]
     pub(crate) fn pop_match_if(&mut self, predicate: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         match self.current.as_slice().first() {
-            Some(Item::Match(line)) if predicate(line) => {}
+            Some(SearchItem::Match(line)) if predicate(line) => {}
             _ => return None,
         }
         match self.current.next() {
-            Some(Item::Match(line)) => Some(line),
+            Some(SearchItem::Match(line)) => Some(line),
             _ => None,
         }
     }
@@ -57,13 +57,13 @@ mod tests {
 
     use super::*;
 
-    fn list(counts: impl IntoIterator<Item = u64>) -> Vec<Item> {
-        counts.into_iter().map(|count| Item::File(FileCount::new(VfsPath::root(), Some(count)))).collect()
+    fn list(counts: impl IntoIterator<Item = u64>) -> Vec<SearchItem> {
+        counts.into_iter().map(|count| SearchItem::File(FileCount::new(VfsPath::root(), Some(count)))).collect()
     }
 
     fn counts(batches: &mut BatchQueue) -> Vec<u64> {
         let count = |item| match item {
-            Item::File(file) => file.count.unwrap_or_default(),
+            SearchItem::File(file) => file.count.unwrap_or_default(),
             _ => 0,
         };
         std::iter::from_fn(|| batches.pop()).map(count).collect()

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::search::{Search, SearchState, wake};
 use crate::engine::ordered_queue::PathKey;
-use crate::engine::visitor::SearchVisitor;
-use crate::item::{Counts, Item, ItemSink};
+use crate::engine::search_visitor::SearchVisitor;
+use crate::search_item::{ItemSink, SearchCounts, SearchItem};
 use crate::walk::dir_entries::WalkFindings;
 
 /// Maximum number of items in a batch before it is handed over.
@@ -25,7 +25,7 @@ const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whether the slot of a task accepts more items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Capacity {
+enum SlotCapacity {
     Available,
     /// The slot has to be checked, or the worker has to wait for it.
     Unknown,
@@ -37,10 +37,10 @@ enum Capacity {
 pub(super) struct Batcher<'a, V: SearchVisitor> {
     search: &'a Arc<Search<V>>,
     key: &'a PathKey,
-    items: Vec<Item>,
+    items: Vec<SearchItem>,
     bytes: usize,
-    counts: Counts,
-    capacity: Capacity,
+    counts: SearchCounts,
+    capacity: SlotCapacity,
     /// When the last batch was handed over, if any was.
     last_flush: Option<Instant>,
     /// The last line of the file that was delivered; lines up to it are dropped.
@@ -58,8 +58,8 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
             key,
             bytes: 0,
             items: Vec::new(),
-            counts: Counts::default(),
-            capacity: Capacity::Unknown,
+            counts: SearchCounts::default(),
+            capacity: SlotCapacity::Unknown,
             last_flush: None,
             resume_line: 0,
             has_shown: false,
@@ -83,36 +83,36 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
 
     /// Adds the findings of the walk, even if there is no room: the walk does not report them a second time.
     pub(super) fn add_findings(&mut self, findings: WalkFindings) {
-        self.counts += Counts::from_findings(&findings);
+        self.counts += SearchCounts::from_findings(&findings);
         if findings.problems.is_empty() {
             return;
         }
         self.push_counts();
-        let items = findings.problems.into_iter().map(Item::Problem);
+        let items = findings.problems.into_iter().map(SearchItem::Problem);
         self.items.extend(items.inspect(|item| self.bytes += item.cost()));
     }
 
     /// Returns whether the slot accepts more items. Items that were put before are delivered in any case.
     fn has_capacity(&mut self) -> bool {
-        if self.capacity == Capacity::Unknown {
+        if self.capacity == SlotCapacity::Unknown {
             self.capacity = self.current_capacity(&self.search.lock());
         }
-        if self.capacity == Capacity::Unknown {
+        if self.capacity == SlotCapacity::Unknown {
             self.capacity = self.search.pool.run_with_compensation(|| self.wait_for_capacity());
         }
-        self.capacity == Capacity::Available
+        self.capacity == SlotCapacity::Available
     }
 
     /// Returns the items that are not handed over yet, and their cost.
-    pub(super) fn into_remaining(mut self) -> (Vec<Item>, usize) {
+    pub(super) fn into_remaining(mut self) -> (Vec<SearchItem>, usize) {
         self.push_counts();
         (self.items, self.bytes)
     }
 
     fn push_counts(&mut self) {
         if !self.counts.is_empty() {
-            self.bytes += size_of::<Item>();
-            self.items.push(Item::Counts(std::mem::take(&mut self.counts)));
+            self.bytes += size_of::<SearchItem>();
+            self.items.push(SearchItem::Counts(std::mem::take(&mut self.counts)));
         }
     }
 
@@ -136,28 +136,28 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
         let waker = state.take_waker();
         drop(state);
         wake(waker);
-        self.capacity = if has_slot { Capacity::Unknown } else { Capacity::Exhausted };
+        self.capacity = if has_slot { SlotCapacity::Unknown } else { SlotCapacity::Exhausted };
         self.last_flush = Some(Instant::now());
     }
 
     /// Returns whether the slot accepts more items, or `Unknown` if the worker should wait for the consumer.
-    fn current_capacity(&self, state: &SearchState) -> Capacity {
+    fn current_capacity(&self, state: &SearchState) -> SlotCapacity {
         if self.search.is_closed() {
-            Capacity::Exhausted
+            SlotCapacity::Exhausted
         } else if state.queue.admits(self.key) {
-            Capacity::Available
+            SlotCapacity::Available
         } else if state.queue.is_head(self.key) {
-            Capacity::Unknown
+            SlotCapacity::Unknown
         } else {
-            Capacity::Exhausted
+            SlotCapacity::Exhausted
         }
     }
 
-    fn wait_for_capacity(&self) -> Capacity {
+    fn wait_for_capacity(&self) -> SlotCapacity {
         loop {
             let mut state = self.search.lock();
             let capacity = self.current_capacity(&state);
-            if capacity != Capacity::Unknown {
+            if capacity != SlotCapacity::Unknown {
                 return capacity;
             }
             state.waiting += 1;
@@ -168,7 +168,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
             // If the consumer does not poll the search at present, no other code checks the context.
             let is_over = self.search.cx.check().is_err();
             if is_over || (waited.timed_out() && self.search.pool.should_yield()) {
-                return Capacity::Exhausted;
+                return SlotCapacity::Exhausted;
             }
         }
     }
@@ -176,11 +176,11 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
 
 impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
     #[inline]
-    fn put(&mut self, item: Item) -> ControlFlow<()> {
-        if let Item::Done { searched, left_early: false, skipped } = item
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
+        if let SearchItem::Done { searched, left_early: false, skipped } = item
             && !self.has_shown
         {
-            self.counts += Counts { searched: searched.into(), skipped, ..Counts::default() };
+            self.counts += SearchCounts { searched: searched.into(), skipped, ..SearchCounts::default() };
             self.is_file_done = true;
             return ControlFlow::Continue(());
         }
@@ -198,7 +198,7 @@ impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
         }
         self.push_counts();
         self.resume_line = line.unwrap_or(self.resume_line);
-        self.is_file_done = matches!(item, Item::Done { .. });
+        self.is_file_done = matches!(item, SearchItem::Done { .. });
         self.bytes += item.cost();
         self.items.push(item);
         // Flush only between lines and after a file: a worker that starts a file again skips the lines it has
@@ -213,7 +213,7 @@ impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
 
 /// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
 impl<V: SearchVisitor> ItemSink for &RefCell<Batcher<'_, V>> {
-    fn put(&mut self, item: Item) -> ControlFlow<()> {
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
         self.borrow_mut().put(item)
     }
 }

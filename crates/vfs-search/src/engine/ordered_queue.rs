@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::batch_queue::BatchQueue;
-use crate::engine::visitor::NamedFile;
-use crate::item::{Counts, Item};
-use crate::walk::options::MAX_ENTRIES;
-use crate::walk::subtree::{StepRange, Subtree};
+use crate::engine::search_visitor::NamedFile;
+use crate::search_item::{SearchCounts, SearchItem};
+use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::walk_options::MAX_ENTRIES;
 
 /// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
 const MAX_CLAIM_STEPS: usize = 32;
@@ -29,7 +29,7 @@ pub(crate) type PathKey = Arc<str>;
 
 /// Limits on how far a search may run ahead of its consumer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tuning {
+pub(crate) struct RunAheadLimits {
     /// Maximum number of slots that are not complete or hold visible items.
     pub(crate) window: usize,
     /// Maximum bytes of items, apart from those of the first slot.
@@ -40,7 +40,7 @@ pub(crate) struct Tuning {
     pub(crate) max_entries: u64,
 }
 
-impl Tuning {
+impl RunAheadLimits {
     /// Returns the limits for a pool of `workers` threads.
     pub(crate) fn for_workers(workers: usize) -> Self {
         let max_entries = MAX_ENTRIES;
@@ -51,10 +51,10 @@ impl Tuning {
 /// The pending work and the slots of one search.
 #[derive(Debug)]
 pub(crate) struct OrderedQueue {
-    tuning: Tuning,
+    limits: RunAheadLimits,
     /// Whether the start of the walk has not been located yet.
     is_new: bool,
-    work: BTreeMap<PathKey, StepRange>,
+    work: BTreeMap<PathKey, WalkStepRange>,
     slots: BTreeMap<PathKey, QueueSlot>,
     /// Number of slots with a parked task.
     parked: usize,
@@ -65,7 +65,7 @@ pub(crate) struct OrderedQueue {
     /// Whether the slots have reached a limit. Stays set until they are well below it.
     is_full: bool,
     /// Counts of the slots without visible items that were skipped.
-    passed_counts: Counts,
+    passed_counts: SearchCounts,
     claim_steps: usize,
 }
 
@@ -76,34 +76,36 @@ pub(crate) struct Task {
     pub(crate) kind: TaskKind,
 }
 
+/// The work of a task, with the point at which it resumes.
 #[derive(Debug)]
 pub(crate) enum TaskKind {
     /// Locate the start of the walk.
     Start,
     /// Visit the file that the request names.
-    NamedFile(Resumable<NamedFile>),
+    NamedFile(ResumableTask<NamedFile>),
     /// Continue the walk of a subtree.
-    Walk(Resumable<Subtree>),
+    Walk(ResumableTask<Subtree>),
 }
 
 /// Work together with the point at which it resumes.
 #[derive(Debug)]
-pub(crate) struct Resumable<W> {
+pub(crate) struct ResumableTask<W> {
     pub(crate) work: W,
     /// The last line of the first file that an earlier time slice delivered, or 0.
     pub(crate) resume_line: u64,
 }
 
-impl<W> Resumable<W> {
+impl<W> ResumableTask<W> {
     pub(crate) fn new(work: W) -> Self {
         Self { work, resume_line: 0 }
     }
 }
 
+/// The items of one task that the consumer has not taken yet.
 #[derive(Debug, Default)]
 struct QueueSlot {
     /// The items, in the batches in which they arrived; no batch is empty.
-    batches: Vec<Vec<Item>>,
+    batches: Vec<Vec<SearchItem>>,
     bytes: usize,
     /// Whether any item is more than counts.
     is_visible: bool,
@@ -114,7 +116,7 @@ struct QueueSlot {
 
 /// The state of the first slots, as the consumer sees it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum HeadState {
+pub(crate) enum QueueHeadState {
     /// Some items were taken.
     Items,
     /// There are no items yet.
@@ -131,9 +133,9 @@ enum NextTask {
 }
 
 impl OrderedQueue {
-    pub(crate) fn new(tuning: Tuning) -> Self {
+    pub(crate) fn new(limits: RunAheadLimits) -> Self {
         Self {
-            tuning,
+            limits,
             is_new: true,
             work: BTreeMap::new(),
             slots: BTreeMap::new(),
@@ -141,15 +143,15 @@ impl OrderedQueue {
             quiet: 0,
             buffered: 0,
             is_full: false,
-            passed_counts: Counts::default(),
+            passed_counts: SearchCounts::default(),
             claim_steps: 1,
         }
     }
 
     /// Creates the queue of a search that is over.
     pub(crate) fn closed() -> Self {
-        let tuning = Tuning { window: 0, budget: 0, head_budget: 0, max_entries: 0 };
-        Self { is_new: false, ..Self::new(tuning) }
+        let limits = RunAheadLimits { window: 0, budget: 0, head_budget: 0, max_entries: 0 };
+        Self { is_new: false, ..Self::new(limits) }
     }
 
     /// Returns whether no task is left that could be claimed, now or once there is room.
@@ -179,7 +181,7 @@ impl OrderedQueue {
                 let first = range.take(self.claim_steps);
                 self.claim_steps = (self.claim_steps * 2).min(MAX_CLAIM_STEPS);
                 self.push(range);
-                Some(self.open_slot(key, TaskKind::Walk(Resumable::new(Subtree::new(first)))))
+                Some(self.open_slot(key, TaskKind::Walk(ResumableTask::new(Subtree::new(first)))))
             }
         }
     }
@@ -190,7 +192,7 @@ impl OrderedQueue {
     }
 
     /// Adds `range` to the pending work, unless it is empty.
-    pub(crate) fn push(&mut self, range: StepRange) {
+    pub(crate) fn push(&mut self, range: WalkStepRange) {
         if !range.steps.is_empty() {
             self.work.insert(range.entries.key(range.steps.start), range);
         }
@@ -207,7 +209,7 @@ impl OrderedQueue {
         }
         // A full queue stays full until it is well below the limit, so that workers do not stop and start with each
         // item.
-        let Tuning { window, budget, .. } = self.tuning;
+        let RunAheadLimits { window, budget, .. } = self.limits;
         let (part, open_slots) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
         self.is_full = self.buffered >= budget / part
             || open_slots >= window.div_ceil(part)
@@ -218,7 +220,7 @@ impl OrderedQueue {
             // A parked task starts its file again, so it resumes only when there is enough room to make that
             // worthwhile.
             let has_capacity =
-                if self.is_head(key) { self.admits(key) } else { self.buffered < self.tuning.budget / 2 };
+                if self.is_head(key) { self.admits(key) } else { self.buffered < self.limits.budget / 2 };
             if has_capacity {
                 return Some(NextTask::Parked(Arc::clone(key)));
             }
@@ -237,20 +239,20 @@ impl OrderedQueue {
     /// if the others do not, or no slot would ever be emptied.
     pub(crate) fn admits(&self, key: &str) -> bool {
         match self.slots.get(key) {
-            Some(slot) if self.is_head(key) => slot.bytes < self.tuning.head_budget,
-            _ => self.buffered < self.tuning.budget,
+            Some(slot) if self.is_head(key) => slot.bytes < self.limits.head_budget,
+            _ => self.buffered < self.limits.budget,
         }
     }
 
     /// Appends `items`, which cost `bytes`, to slot `key`. Returns `false` if the slot no longer exists.
-    pub(crate) fn add(&mut self, key: &str, items: &mut Vec<Item>, bytes: usize) -> bool {
+    pub(crate) fn add(&mut self, key: &str, items: &mut Vec<SearchItem>, bytes: usize) -> bool {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
         if items.is_empty() {
             return true;
         }
-        slot.is_visible |= items.iter().any(Item::is_visible);
+        slot.is_visible |= items.iter().any(SearchItem::is_visible);
         slot.batches.push(take_or_shrink(items));
         slot.bytes += bytes;
         self.buffered += bytes;
@@ -287,7 +289,7 @@ impl OrderedQueue {
             self.buffered -= slot.bytes;
             self.quiet -= 1;
             for item in slot.batches.into_iter().flatten() {
-                if let Item::Counts(counts) = item {
+                if let SearchItem::Counts(counts) = item {
                     self.passed_counts += counts;
                 }
             }
@@ -303,13 +305,13 @@ impl OrderedQueue {
     }
 
     /// Moves the items of the first slots to `ready`.
-    pub(crate) fn take(&mut self, ready: &mut BatchQueue) -> HeadState {
+    pub(crate) fn take(&mut self, ready: &mut BatchQueue) -> QueueHeadState {
         if !self.is_ready() {
-            return HeadState::Waiting;
+            return QueueHeadState::Waiting;
         }
         let passed_counts = std::mem::take(&mut self.passed_counts);
         if !passed_counts.is_empty() {
-            ready.push(vec![Item::Counts(passed_counts)]);
+            ready.push(vec![SearchItem::Counts(passed_counts)]);
         }
         while let Some((key, _)) = self.slots.first_key_value()
             && self.is_head(key)
@@ -325,12 +327,12 @@ impl OrderedQueue {
             head.remove();
             self.quiet -= usize::from(!was_visible);
         }
-        if ready.is_empty() { HeadState::Finished } else { HeadState::Items }
+        if ready.is_empty() { QueueHeadState::Finished } else { QueueHeadState::Items }
     }
 }
 
 /// Takes the contents of `items`: a well-filled list as it is, a few items in a smaller allocation.
-fn take_or_shrink(items: &mut Vec<Item>) -> Vec<Item> {
+fn take_or_shrink(items: &mut Vec<SearchItem>) -> Vec<SearchItem> {
     if items.len() >= items.capacity() / 4 {
         return std::mem::take(items);
     }

@@ -67,11 +67,12 @@ impl SliceClock<'_> {
 ///
 /// Cloning gives another handle to the same workers.
 #[derive(Clone)]
-pub struct Pool(Arc<PoolHandle>);
+pub struct Pool(Arc<PoolShutdownGuard>);
 
 /// Ends the workers when the last handle is dropped.
-struct PoolHandle(Arc<PoolInner>);
+struct PoolShutdownGuard(Arc<PoolInner>);
 
+/// The queue and the threads of a pool, shared by its handles and workers.
 struct PoolInner {
     workers: usize,
     max_compensation_threads: usize,
@@ -83,6 +84,7 @@ struct PoolInner {
     stalled: Condvar,
 }
 
+/// The part of a pool that its lock protects.
 #[derive(Default)]
 struct PoolState {
     queue: VecDeque<Arc<dyn Runnable>>,
@@ -116,7 +118,7 @@ impl Pool {
             ready: Condvar::new(),
             stalled: Condvar::new(),
         };
-        Self(Arc::new(PoolHandle(Arc::new(shared))))
+        Self(Arc::new(PoolShutdownGuard(Arc::new(shared))))
     }
 
     /// Returns the pool of this process, with as many workers as there are processors and at least two.
@@ -187,8 +189,9 @@ impl Pool {
     /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the place of the
     /// worker that calls this.
     pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
-        struct WaitGuard<'a>(&'a PoolInner);
-        impl Drop for WaitGuard<'_> {
+        /// Ends the wait when it is dropped.
+        struct CompensatedWaitGuard<'a>(&'a PoolInner);
+        impl Drop for CompensatedWaitGuard<'_> {
             fn drop(&mut self) {
                 self.0.lock().waiting -= 1;
             }
@@ -196,7 +199,7 @@ impl Pool {
         let shared = &self.0.0;
         let mut state = shared.lock();
         state.waiting += 1;
-        let waiting = WaitGuard(shared);
+        let waiting = CompensatedWaitGuard(shared);
         // Ignoring the error is fine: a waiting worker calls `should_yield` and gives up its place if other work needs
         // the thread.
         let _ = shared.spawn_if_needed(&mut state);
@@ -325,7 +328,7 @@ impl PoolInner {
     }
 }
 
-impl Drop for PoolHandle {
+impl Drop for PoolShutdownGuard {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.ready.notify_all();

@@ -23,10 +23,10 @@ use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::engine::batch_queue::BatchQueue;
-use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Task, TaskKind, Tuning};
+use crate::engine::ordered_queue::{OrderedQueue, PathKey, QueueHeadState, RunAheadLimits, Task, TaskKind};
 use crate::engine::pool::{Pool, Runnable, SliceClock};
-use crate::engine::visitor::SearchVisitor;
-use crate::item::Item;
+use crate::engine::search_visitor::SearchVisitor;
+use crate::search_item::SearchItem;
 use crate::walk::dir_reader::WalkState;
 use crate::walk::subtree::Subtree;
 
@@ -49,6 +49,7 @@ pub(crate) struct Search<V: SearchVisitor> {
     idle_worker_states: Mutex<Vec<(ThreadId, V::WorkerState)>>,
 }
 
+/// The part of a search that its lock protects.
 pub(super) struct SearchState {
     pub(super) queue: OrderedQueue,
     /// Number of time slices that are queued or running.
@@ -64,11 +65,12 @@ pub(super) struct TaskOutput {
     /// Steps that any worker may take.
     pub(super) work: Option<Subtree>,
     /// The items, and their cost.
-    pub(super) items: (Vec<Item>, usize),
+    pub(super) items: (Vec<SearchItem>, usize),
     /// The rest of the task, which stopped for lack of room.
     pub(super) rest: Option<TaskKind>,
 }
 
+/// The output of a task, or the error that ends the search.
 pub(super) type TaskResult = Result<TaskOutput>;
 
 /// The result of an attempt of the consumer to receive items.
@@ -100,8 +102,8 @@ impl SearchState {
 }
 
 impl<V: SearchVisitor> Search<V> {
-    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
-        let (max_entries, queue) = (tuning.max_entries, OrderedQueue::new(tuning));
+    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, limits: RunAheadLimits) -> Self {
+        let (max_entries, queue) = (limits.max_entries, OrderedQueue::new(limits));
         Self {
             tree,
             cx,
@@ -141,14 +143,14 @@ impl<V: SearchVisitor> Search<V> {
     pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchQueue, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
-            ready.push(vec![Item::Failed(error)]);
+            ready.push(vec![SearchItem::Failed(error)]);
             return ReceiveStatus::Items;
         }
         let head = state.queue.take(ready);
         let taken = match head {
-            HeadState::Items => ReceiveStatus::Items,
-            HeadState::Finished => ReceiveStatus::Finished,
-            HeadState::Waiting => {
+            QueueHeadState::Items => ReceiveStatus::Items,
+            QueueHeadState::Finished => ReceiveStatus::Finished,
+            QueueHeadState::Waiting => {
                 state.waker = Some(waker.clone());
                 ReceiveStatus::Pending
             }
@@ -237,7 +239,7 @@ impl<V: SearchVisitor> Search<V> {
     /// Stores the result of a task and returns the state, still locked.
     fn complete_task(&self, key: &PathKey, outcome: TaskResult) -> MutexGuard<'_, SearchState> {
         let output = outcome.unwrap_or_else(|error| {
-            let item = Item::Failed(error);
+            let item = SearchItem::Failed(error);
             TaskOutput { work: None, items: (vec![item], 0), rest: None }
         });
         let mut state = self.lock();

@@ -13,14 +13,14 @@ use vfs_core::tree::{ChildKind, TreeEntry};
 
 use super::batcher::Batcher;
 use super::search::{Search, TaskOutput, TaskResult};
-use crate::engine::ordered_queue::{PathKey, Resumable, Task, TaskKind};
-use crate::engine::visitor::{NamedFile, SearchVisitor};
-use crate::item::{Item, ItemSink as _};
-use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
+use crate::engine::ordered_queue::{PathKey, ResumableTask, Task, TaskKind};
+use crate::engine::search_visitor::{NamedFile, SearchVisitor};
+use crate::search_item::{ItemSink as _, SearchItem};
+use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::WalkControl;
-use crate::walk::sequential::LinkFollower;
-use crate::walk::subtree::{StepRange, Subtree};
+use crate::walk::sequential_walk::LinkFollower;
+use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::walk_options::WalkControl;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
@@ -58,7 +58,7 @@ impl<V: SearchVisitor> Search<V> {
             _ if visitor.has_zero_limit() => Subtree::default(),
             TreeEntry::File { dir, name } => {
                 let file = NamedFile { dir, name, path: path.clone() };
-                return self.visit_named(worker_state, Resumable::new(file), key);
+                return self.visit_named(worker_state, ResumableTask::new(file), key);
             }
             TreeEntry::Directory(dir) => {
                 let check = || self.check();
@@ -75,18 +75,18 @@ impl<V: SearchVisitor> Search<V> {
                 }
             }
         };
-        self.walk(worker_state, Resumable::new(subtree), findings, key)
+        self.walk(worker_state, ResumableTask::new(subtree), findings, key)
     }
 
     /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
     fn walk(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        progress: Resumable<Subtree>,
+        progress: ResumableTask<Subtree>,
         findings: WalkFindings,
         key: &PathKey,
     ) -> TaskResult {
-        let Resumable { work, mut resume_line } = progress;
+        let ResumableTask { work, mut resume_line } = progress;
         let walker = SubtreeWalker::new(self, key, work)?;
         walker.batcher.borrow_mut().add_findings(findings);
         let walk_end =
@@ -96,9 +96,11 @@ impl<V: SearchVisitor> Search<V> {
         Ok(match walk_end {
             WalkEnd::Finished => TaskOutput { work: None, items, rest: None },
             WalkEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
-            WalkEnd::NoRoom => {
-                TaskOutput { work: None, items, rest: Some(TaskKind::Walk(Resumable { work: subtree, resume_line })) }
-            }
+            WalkEnd::NoRoom => TaskOutput {
+                work: None,
+                items,
+                rest: Some(TaskKind::Walk(ResumableTask { work: subtree, resume_line })),
+            },
         })
     }
 
@@ -106,7 +108,7 @@ impl<V: SearchVisitor> Search<V> {
     fn visit_named(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        mut file: Resumable<NamedFile>,
+        mut file: ResumableTask<NamedFile>,
         key: &PathKey,
     ) -> TaskResult {
         let walker = SubtreeWalker::new(self, key, Subtree::default())?;
@@ -121,14 +123,14 @@ impl<V: SearchVisitor> Search<V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<StepRange> {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<WalkStepRange> {
         let check = || self.check();
         entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
         })?;
-        Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
+        Ok(WalkStepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
     /// Hands the steps of a subtree beyond the next one to workers without work.
@@ -173,17 +175,17 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
                 return Ok(WalkEnd::Finished);
             };
             let is_done = match step.kind {
-                StepKind::Descent => {
+                WalkStepKind::Descent => {
                     self.descend(entries, step)?;
                     true
                 }
-                StepKind::Problem(index) => self.put(Item::Problem(entries.problem(index).clone())),
-                StepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
+                WalkStepKind::Problem(index) => self.put(SearchItem::Problem(entries.problem(index).clone())),
+                WalkStepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
             };
             if !is_done {
                 return Ok(WalkEnd::NoRoom);
             }
-            if step.kind != StepKind::Descent {
+            if step.kind != WalkStepKind::Descent {
                 self.subtree.borrow_mut().advance();
             }
             self.search.check()?;
@@ -211,7 +213,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
                 self.batcher.borrow_mut().add_findings(WalkFindings::skipped_link());
                 return true;
             }
-            Err(error) => return self.put(Item::Problem(entry.problem(error))),
+            Err(error) => return self.put(SearchItem::Problem(entry.problem(error))),
         }
         self.batcher.borrow_mut().begin_file(*resume_line);
         let mut item_sink = &self.batcher;
@@ -219,7 +221,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         self.batcher.borrow_mut().end_file(resume_line)
     }
 
-    fn put(&self, item: Item) -> bool {
+    fn put(&self, item: SearchItem) -> bool {
         self.batcher.borrow_mut().put(item).is_continue()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Other braces stay as they are, since a matcher of one segment handles them.
 
-use super::parse::Part;
+use super::parse::GlobPart;
 
 /// Maximum number of expansions of a glob.
 const MAX_EXPANSIONS: usize = 4096;
@@ -15,21 +15,22 @@ const MAX_EXPANSION_WORK: usize = 1 << 20;
 
 /// Returns one expansion for each combination of alternatives, for all braces that contain separators or stand in a
 /// segment that may fold away. Returns `None` if there are too many.
-pub(super) fn expand_braces(parts: &[Part]) -> Option<Vec<Vec<Part>>> {
+pub(super) fn expand_braces(parts: &[GlobPart]) -> Option<Vec<Vec<GlobPart>>> {
     let mut expansion = BraceExpansion { expansions: Vec::new(), length: 0, work: 0 };
     expansion.expand(parts.to_vec())?;
     Some(expansion.expansions)
 }
 
+/// An expansion in progress: the globs without the expanded braces, and the work done so far.
 struct BraceExpansion {
-    expansions: Vec<Vec<Part>>,
+    expansions: Vec<Vec<GlobPart>>,
     length: usize,
     work: usize,
 }
 
 impl BraceExpansion {
     /// Returns `None` if a limit is exceeded.
-    fn expand(&mut self, parts: Vec<Part>) -> Option<()> {
+    fn expand(&mut self, parts: Vec<GlobPart>) -> Option<()> {
         let length = parts.iter().map(length).sum::<usize>();
         self.work += length;
         let Some((at, alternatives)) = braces_to_expand(&parts) else {
@@ -47,10 +48,10 @@ impl BraceExpansion {
     }
 }
 
-fn braces_to_expand(parts: &[Part]) -> Option<(usize, &[Vec<Part>])> {
-    let has_segments = parts.contains(&Part::Separator);
+fn braces_to_expand(parts: &[GlobPart]) -> Option<(usize, &[Vec<GlobPart>])> {
+    let has_segments = parts.contains(&GlobPart::Separator);
     parts.iter().enumerate().find_map(|(at, part)| match part {
-        Part::Alternatives(alternatives)
+        GlobPart::Alternatives(alternatives)
             if part.spans_segments() || (has_segments && may_fold_away(segment_around(parts, at))) =>
         {
             Some((at, alternatives.as_slice()))
@@ -59,29 +60,29 @@ fn braces_to_expand(parts: &[Part]) -> Option<(usize, &[Vec<Part>])> {
     })
 }
 
-fn segment_around(parts: &[Part], at: usize) -> &[Part] {
-    let is_separator = |part: &Part| *part == Part::Separator;
+fn segment_around(parts: &[GlobPart], at: usize) -> &[GlobPart] {
+    let is_separator = |part: &GlobPart| *part == GlobPart::Separator;
     let start = parts[..at].iter().rposition(is_separator).map_or(0, |before| before + 1);
     let end = parts[at..].iter().position(is_separator).map_or(parts.len(), |after| at + after);
     &parts[start..end]
 }
 
 /// Returns whether one of the alternatives of a segment folds away.
-fn may_fold_away(segment: &[Part]) -> bool {
+fn may_fold_away(segment: &[GlobPart]) -> bool {
     may_be_empty(segment) || may_be_dot(segment)
 }
 
-fn may_be_empty(parts: &[Part]) -> bool {
+fn may_be_empty(parts: &[GlobPart]) -> bool {
     parts.iter().all(|part| match part {
-        Part::Alternatives(alternatives) => alternatives.iter().any(|alternative| may_be_empty(alternative)),
+        GlobPart::Alternatives(alternatives) => alternatives.iter().any(|alternative| may_be_empty(alternative)),
         _ => false,
     })
 }
 
-fn may_be_dot(parts: &[Part]) -> bool {
-    let is_dot = |part: &Part| match part {
-        Part::Literal(text) => text == ".",
-        Part::Alternatives(alternatives) => alternatives.iter().any(|alternative| may_be_dot(alternative)),
+fn may_be_dot(parts: &[GlobPart]) -> bool {
+    let is_dot = |part: &GlobPart| match part {
+        GlobPart::Literal(text) => text == ".",
+        GlobPart::Alternatives(alternatives) => alternatives.iter().any(|alternative| may_be_dot(alternative)),
         _ => false,
     };
     let is_other_empty = |at: usize| {
@@ -91,21 +92,21 @@ fn may_be_dot(parts: &[Part]) -> bool {
 }
 
 /// Returns the segments without empty ones, `.`, and `**` after `**`.
-pub(super) fn fold_segments(parts: &[Part]) -> Vec<&[Part]> {
-    let is_folded_away = |segment: &[Part]| matches!(segment, []) || segment == [Part::Literal(".".to_owned())];
-    let segments = parts.split(|part| *part == Part::Separator);
-    let mut segments: Vec<&[Part]> = segments.filter(|segment| !is_folded_away(segment)).collect();
-    segments.dedup_by(|next, before| *next == [Part::AnySegments] && *before == [Part::AnySegments]);
+pub(super) fn fold_segments(parts: &[GlobPart]) -> Vec<&[GlobPart]> {
+    let is_folded_away = |segment: &[GlobPart]| matches!(segment, []) || segment == [GlobPart::Literal(".".to_owned())];
+    let segments = parts.split(|part| *part == GlobPart::Separator);
+    let mut segments: Vec<&[GlobPart]> = segments.filter(|segment| !is_folded_away(segment)).collect();
+    segments.dedup_by(|next, before| *next == [GlobPart::AnySegments] && *before == [GlobPart::AnySegments]);
     segments
 }
 
-fn length(part: &Part) -> usize {
+fn length(part: &GlobPart) -> usize {
     match part {
-        Part::Literal(text) => text.len(),
-        Part::Class { ranges, .. } => 1 + ranges.len(),
-        Part::Alternatives(alternatives) => {
+        GlobPart::Literal(text) => text.len(),
+        GlobPart::Class { ranges, .. } => 1 + ranges.len(),
+        GlobPart::Alternatives(alternatives) => {
             1 + alternatives.iter().map(|parts| 1 + parts.iter().map(length).sum::<usize>()).sum::<usize>()
         }
-        Part::AnyChar | Part::AnyRun | Part::AnySegments | Part::Separator => 1,
+        GlobPart::AnyChar | GlobPart::AnyRun | GlobPart::AnySegments | GlobPart::Separator => 1,
     }
 }

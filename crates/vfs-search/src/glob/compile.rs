@@ -6,14 +6,14 @@ use std::sync::Arc;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
-use super::parse::{GlobError, Part};
+use super::parse::{GlobError, GlobPart};
 
 /// Maximum size of a compiled glob in bytes.
 const SIZE_LIMIT: usize = 10 << 20;
 
 /// Matches a name, or a whole relative path.
 #[derive(Debug, Clone)]
-pub(super) enum TextMatcher {
+pub(super) enum GlobTextMatcher {
     /// Any name.
     Any,
     /// Exactly this text.
@@ -24,46 +24,46 @@ pub(super) enum TextMatcher {
     Regex(Box<RegexMatcher>),
 }
 
-impl TextMatcher {
+impl GlobTextMatcher {
     /// Compiles `parts`. The parts of a name contain no separator.
-    pub(super) fn new(parts: &[Part]) -> Result<Self, GlobError> {
+    pub(super) fn new(parts: &[GlobPart]) -> Result<Self, GlobError> {
         Ok(match parts {
-            [Part::AnyRun] => TextMatcher::Any,
-            [Part::Literal(text)] => TextMatcher::Literal(text.clone()),
-            [Part::AnyRun, Part::Literal(suffix)] => TextMatcher::Suffix(suffix.clone()),
-            parts if parts.iter().all(|part| matches!(part, Part::Literal(_) | Part::Separator)) => {
-                let texts = parts.iter().map(|part| if let Part::Literal(text) = part { text } else { "/" });
-                TextMatcher::Literal(texts.collect())
+            [GlobPart::AnyRun] => GlobTextMatcher::Any,
+            [GlobPart::Literal(text)] => GlobTextMatcher::Literal(text.clone()),
+            [GlobPart::AnyRun, GlobPart::Literal(suffix)] => GlobTextMatcher::Suffix(suffix.clone()),
+            parts if parts.iter().all(|part| matches!(part, GlobPart::Literal(_) | GlobPart::Separator)) => {
+                let texts = parts.iter().map(|part| if let GlobPart::Literal(text) = part { text } else { "/" });
+                GlobTextMatcher::Literal(texts.collect())
             }
-            parts => TextMatcher::Regex(Box::new(regex(parts, &ANY_CHARACTER)?)),
+            parts => GlobTextMatcher::Regex(Box::new(regex(parts, &ANY_CHARACTER)?)),
         })
     }
 
     /// Compiles `parts` so that no wildcard matches a NUL.
-    pub(super) fn new_marked(parts: &[Part]) -> Result<Self, GlobError> {
-        Ok(TextMatcher::Regex(Box::new(regex(parts, &NO_NUL)?)))
+    pub(super) fn new_marked(parts: &[GlobPart]) -> Result<Self, GlobError> {
+        Ok(GlobTextMatcher::Regex(Box::new(regex(parts, &NO_NUL)?)))
     }
 
     pub(super) fn matches(&self, text: &str) -> bool {
         match self {
-            TextMatcher::Any => !text.contains('/'),
-            TextMatcher::Literal(literal) => text == literal,
-            TextMatcher::Suffix(suffix) => text.strip_suffix(suffix.as_str()).is_some_and(|run| !run.contains('/')),
-            TextMatcher::Regex(regex) => matches!(regex.is_match(text.as_bytes()), Ok(true)),
+            GlobTextMatcher::Any => !text.contains('/'),
+            GlobTextMatcher::Literal(literal) => text == literal,
+            GlobTextMatcher::Suffix(suffix) => text.strip_suffix(suffix.as_str()).is_some_and(|run| !run.contains('/')),
+            GlobTextMatcher::Regex(regex) => matches!(regex.is_match(text.as_bytes()), Ok(true)),
         }
     }
 }
 
 /// Cache of the matchers of segments, since the expansions of a glob share most of their segments.
 #[derive(Debug, Default)]
-pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
+pub(super) struct SegmentMatchers(HashMap<Vec<GlobPart>, Arc<GlobTextMatcher>>);
 
 impl SegmentMatchers {
-    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, GlobError> {
+    pub(super) fn get(&mut self, segment: &[GlobPart]) -> Result<Arc<GlobTextMatcher>, GlobError> {
         if let Some(matcher) = self.0.get(segment) {
             return Ok(Arc::clone(matcher));
         }
-        let matcher = Arc::new(TextMatcher::new(segment)?);
+        let matcher = Arc::new(GlobTextMatcher::new(segment)?);
         self.0.insert(segment.to_vec(), Arc::clone(&matcher));
         Ok(matcher)
     }
@@ -99,7 +99,7 @@ const NO_NUL: WildcardSyntax = WildcardSyntax {
     outside: r"[^/\x00",
 };
 
-fn regex(parts: &[Part], wildcards: &WildcardSyntax) -> Result<RegexMatcher, GlobError> {
+fn regex(parts: &[GlobPart], wildcards: &WildcardSyntax) -> Result<RegexMatcher, GlobError> {
     let mut expression = String::from("^(?:");
     push_regex(&mut expression, parts, wildcards);
     expression.push_str(")$");
@@ -110,20 +110,20 @@ fn regex(parts: &[Part], wildcards: &WildcardSyntax) -> Result<RegexMatcher, Glo
         .map_err(|_| GlobError::new(0, "the compiled pattern is too large; use a shorter one"))
 }
 
-fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
+fn push_regex(out: &mut String, parts: &[GlobPart], wildcards: &WildcardSyntax) {
     let mut rest = parts.iter().peekable();
     while let Some(part) = rest.next() {
         match part {
-            Part::Literal(text) => out.push_str(&regex_syntax::escape(text)),
-            Part::AnyChar => out.push_str(wildcards.character),
-            Part::AnyRun => out.push_str(wildcards.run),
-            Part::Separator => out.push('/'),
-            Part::AnySegments if rest.next_if(|next| **next == Part::Separator).is_some() => {
+            GlobPart::Literal(text) => out.push_str(&regex_syntax::escape(text)),
+            GlobPart::AnyChar => out.push_str(wildcards.character),
+            GlobPart::AnyRun => out.push_str(wildcards.run),
+            GlobPart::Separator => out.push('/'),
+            GlobPart::AnySegments if rest.next_if(|next| **next == GlobPart::Separator).is_some() => {
                 out.push_str(wildcards.directories)
             }
-            Part::AnySegments => out.push_str(wildcards.rest),
-            Part::Class { negated, ranges } => push_class(out, *negated, ranges, wildcards),
-            Part::Alternatives(alternatives) => {
+            GlobPart::AnySegments => out.push_str(wildcards.rest),
+            GlobPart::Class { negated, ranges } => push_class(out, *negated, ranges, wildcards),
+            GlobPart::Alternatives(alternatives) => {
                 for (index, alternative) in alternatives.iter().enumerate() {
                     out.push_str(if index == 0 { "(?:" } else { "|" });
                     push_regex(out, alternative, wildcards);

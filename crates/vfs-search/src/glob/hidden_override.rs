@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::compile::{SegmentMatchers, TextMatcher};
-use super::parse::{GlobError, Part};
+use super::compile::{GlobTextMatcher, SegmentMatchers};
+use super::parse::{GlobError, GlobPart};
 
 /// The visible part of an entry whose name starts with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,15 +38,16 @@ impl DotVisibility {
 #[derive(Debug, Clone, Default)]
 pub(super) struct HiddenOverrides(Vec<DotSegment>);
 
+/// A segment that starts with a dot, and the directories in which it applies.
 #[derive(Debug, Clone)]
 struct DotSegment {
     /// Matchers of the directories before the segment, up to the first `**`.
-    route: Vec<Arc<TextMatcher>>,
+    route: Vec<Arc<GlobTextMatcher>>,
     /// Minimum number of directories before the segment, if a `**` precedes it.
     min_depth: Option<usize>,
     shown: DotVisibility,
     /// Matches the name with a separator in place of its leading dot.
-    matcher: Arc<TextMatcher>,
+    matcher: Arc<GlobTextMatcher>,
 }
 
 impl DotSegment {
@@ -62,14 +63,14 @@ impl DotSegment {
 
 impl HiddenOverrides {
     /// Collects the segments of the `expansions` of a glob, whose braces contain no separator.
-    pub(super) fn new(expansions: &[Vec<Part>], matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+    pub(super) fn new(expansions: &[Vec<GlobPart>], matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
         let mut hidden_overrides = Vec::new();
         for expansion in expansions {
-            let segments: Vec<_> = expansion.split(|part| *part == Part::Separator).collect();
+            let segments: Vec<_> = expansion.split(|part| *part == GlobPart::Separator).collect();
             let mut route = Vec::new();
             let mut min_depth = None;
             for (index, segment) in segments.iter().enumerate() {
-                if *segment == [Part::AnySegments] {
+                if *segment == [GlobPart::AnySegments] {
                     min_depth = min_depth.or(Some(route.len()));
                     continue;
                 }
@@ -101,19 +102,19 @@ impl HiddenOverrides {
 }
 
 /// Returns whether a segment of `parts` starts with a dot, in any alternative of its braces.
-pub(super) fn may_have_explicit_dot(parts: &[Part]) -> bool {
+pub(super) fn may_have_explicit_dot(parts: &[GlobPart]) -> bool {
     let mut is_first = true;
     has_explicit_dot(parts, &mut is_first)
 }
 
-fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
+fn has_explicit_dot(parts: &[GlobPart], is_first: &mut bool) -> bool {
     parts.iter().any(|part| match part {
-        Part::Literal(text) => std::mem::take(is_first) && text.starts_with('.'),
-        Part::Separator | Part::AnySegments => {
+        GlobPart::Literal(text) => std::mem::take(is_first) && text.starts_with('.'),
+        GlobPart::Separator | GlobPart::AnySegments => {
             *is_first = true;
             false
         }
-        Part::Alternatives(alternatives) => {
+        GlobPart::Alternatives(alternatives) => {
             let before = std::mem::take(is_first);
             alternatives.iter().any(|alternative| {
                 let mut after = before;
@@ -122,7 +123,7 @@ fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
                 has_dot
             })
         }
-        Part::AnyChar | Part::AnyRun | Part::Class { .. } => {
+        GlobPart::AnyChar | GlobPart::AnyRun | GlobPart::Class { .. } => {
             *is_first = false;
             false
         }
@@ -133,40 +134,40 @@ fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
 /// no literal leading dot.
 ///
 /// Neither `*` nor `?` nor a class matches a separator, so only a literal dot matches the replaced one.
-pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
-    if let [Part::Literal(text), rest @ ..] = segment {
+pub(super) fn mark_leading_dot(segment: &[GlobPart]) -> Option<Vec<GlobPart>> {
+    if let [GlobPart::Literal(text), rest @ ..] = segment {
         let text = text.strip_prefix('.')?;
-        return Some([&[Part::Separator, Part::Literal(text.to_owned())], rest].concat());
+        return Some([&[GlobPart::Separator, GlobPart::Literal(text.to_owned())], rest].concat());
     }
-    let mut marker = DotMarker { is_first: true, has_marked: false };
+    let mut marker = LeadingDotMarker { is_first: true, has_marked: false };
     let marked = marker.mark_leading_dot(segment);
     marker.has_marked.then_some(marked)
 }
 
 /// Marks literals that may come first in a segment because everything before them may be empty.
-struct DotMarker {
+struct LeadingDotMarker {
     /// Whether all parts so far may be empty. A `*` counts as not empty, although it may match the empty string.
     is_first: bool,
     has_marked: bool,
 }
 
-impl DotMarker {
-    fn mark_leading_dot(&mut self, parts: &[Part]) -> Vec<Part> {
+impl LeadingDotMarker {
+    fn mark_leading_dot(&mut self, parts: &[GlobPart]) -> Vec<GlobPart> {
         parts.iter().map(|part| if self.is_first { self.mark_first(part) } else { part.clone() }).collect()
     }
 
-    fn mark_first(&mut self, part: &Part) -> Part {
+    fn mark_first(&mut self, part: &GlobPart) -> GlobPart {
         self.is_first = false;
         match part {
-            Part::Literal(text) => match text.strip_prefix('.') {
+            GlobPart::Literal(text) => match text.strip_prefix('.') {
                 Some(rest) => {
                     self.has_marked = true;
-                    let marked = vec![Part::Separator, Part::Literal(rest.to_owned())];
-                    Part::Alternatives(vec![vec![part.clone()], marked])
+                    let marked = vec![GlobPart::Separator, GlobPart::Literal(rest.to_owned())];
+                    GlobPart::Alternatives(vec![vec![part.clone()], marked])
                 }
                 None => part.clone(),
             },
-            Part::Alternatives(alternatives) => {
+            GlobPart::Alternatives(alternatives) => {
                 let mut may_be_empty = false;
                 let marked = alternatives.iter().map(|alternative| {
                     self.is_first = true;
@@ -174,7 +175,7 @@ impl DotMarker {
                     may_be_empty |= self.is_first;
                     marked
                 });
-                let marked = Part::Alternatives(marked.collect());
+                let marked = GlobPart::Alternatives(marked.collect());
                 self.is_first = may_be_empty;
                 marked
             }

@@ -14,7 +14,7 @@ const MAX_ALTERNATIVES: usize = 1000;
 
 /// One part of a glob.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Part {
+pub(super) enum GlobPart {
     /// This text, which contains no `/`.
     Literal(String),
     /// `?`: one character of a name.
@@ -28,15 +28,15 @@ pub(super) enum Part {
     /// `/`.
     Separator,
     /// `{...}`: one of these alternatives.
-    Alternatives(Vec<Vec<Part>>),
+    Alternatives(Vec<Vec<GlobPart>>),
 }
 
-impl Part {
+impl GlobPart {
     /// Returns whether the part may match more than one segment.
     pub(super) fn spans_segments(&self) -> bool {
         match self {
-            Part::Separator | Part::AnySegments => true,
-            Part::Alternatives(alternatives) => alternatives.iter().flatten().any(Part::spans_segments),
+            GlobPart::Separator | GlobPart::AnySegments => true,
+            GlobPart::Alternatives(alternatives) => alternatives.iter().flatten().any(GlobPart::spans_segments),
             _ => false,
         }
     }
@@ -56,8 +56,8 @@ impl GlobError {
 }
 
 /// Parses `text`.
-pub(super) fn parse(text: &str) -> Result<Vec<Part>, GlobError> {
-    let mut parser = Parser { rest: text.char_indices().peekable(), end: text.len(), nesting: 0, alternatives: 0 };
+pub(super) fn parse(text: &str) -> Result<Vec<GlobPart>, GlobError> {
+    let mut parser = GlobParser { rest: text.char_indices().peekable(), end: text.len(), nesting: 0, alternatives: 0 };
     parser.sequence(SegmentStart::Yes)
 }
 
@@ -85,16 +85,17 @@ enum SegmentStart {
     No,
 }
 
-struct Parser<'a> {
+/// A recursive descent parser of one glob, with the counts that its limits bound.
+struct GlobParser<'a> {
     rest: Peekable<CharIndices<'a>>,
     end: usize,
     nesting: usize,
     alternatives: usize,
 }
 
-impl Parser<'_> {
+impl GlobParser<'_> {
     /// Parses up to the end, or up to the `,` or `}` that ends an alternative.
-    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, GlobError> {
+    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<GlobPart>, GlobError> {
         let mut parts = Vec::new();
         while let Some(&(at, c)) = self.rest.peek() {
             if self.nesting > 0 && matches!(c, ',' | '}') {
@@ -103,12 +104,12 @@ impl Parser<'_> {
             self.rest.next();
             let starts_segment = match parts.last() {
                 None => start,
-                Some(Part::Separator) => SegmentStart::Yes,
+                Some(GlobPart::Separator) => SegmentStart::Yes,
                 Some(_) => SegmentStart::No,
             };
             match c {
-                '/' => parts.push(Part::Separator),
-                '?' => parts.push(Part::AnyChar),
+                '/' => parts.push(GlobPart::Separator),
+                '?' => parts.push(GlobPart::AnyChar),
                 '*' => parts.push(self.stars(starts_segment)),
                 '[' => parts.push(self.class(at)?),
                 '{' => parts.push(self.braces(at, starts_segment)?),
@@ -129,7 +130,7 @@ impl Parser<'_> {
     }
 
     /// Parses a run of `*` after its first one.
-    fn stars(&mut self, start: SegmentStart) -> Part {
+    fn stars(&mut self, start: SegmentStart) -> GlobPart {
         let mut stars = 1;
         while self.rest.next_if(|&(_, c)| c == '*').is_some() {
             stars += 1;
@@ -138,18 +139,18 @@ impl Parser<'_> {
             None | Some((_, '/')) => true,
             Some((_, c)) => self.nesting > 0 && matches!(c, ',' | '}'),
         };
-        if stars == 2 && start == SegmentStart::Yes && ends_segment { Part::AnySegments } else { Part::AnyRun }
+        if stars == 2 && start == SegmentStart::Yes && ends_segment { GlobPart::AnySegments } else { GlobPart::AnyRun }
     }
 
     /// Parses `[...]` after its `[`, which is at `open`.
-    fn class(&mut self, open: usize) -> Result<Part, GlobError> {
+    fn class(&mut self, open: usize) -> Result<GlobPart, GlobError> {
         let unclosed = || GlobError::new(open, "'[' without a ']' after it; write '\\[' for the character");
         let negated = self.rest.next_if(|&(_, c)| matches!(c, '!' | '^')).is_some();
         let mut ranges: Vec<(char, char)> = Vec::new();
         loop {
             let (at, c) = self.rest.next().ok_or_else(unclosed)?;
             let low = match c {
-                ']' if !ranges.is_empty() => return Ok(Part::Class { negated, ranges }),
+                ']' if !ranges.is_empty() => return Ok(GlobPart::Class { negated, ranges }),
                 '\\' => self.rest.next().ok_or_else(unclosed)?.1,
                 c => c,
             };
@@ -172,7 +173,7 @@ impl Parser<'_> {
     }
 
     /// Parses `{...}` after its `{`, which is at `open`.
-    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, GlobError> {
+    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<GlobPart, GlobError> {
         if self.nesting == MAX_NESTING {
             return Err(GlobError::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
         }
@@ -197,14 +198,14 @@ impl Parser<'_> {
             }
         }
         self.nesting -= 1;
-        Ok(Part::Alternatives(alternatives))
+        Ok(GlobPart::Alternatives(alternatives))
     }
 }
 
-fn push_char(parts: &mut Vec<Part>, c: char) {
+fn push_char(parts: &mut Vec<GlobPart>, c: char) {
     match parts.last_mut() {
-        _ if c == '/' => parts.push(Part::Separator),
-        Some(Part::Literal(text)) => text.push(c),
-        _ => parts.push(Part::Literal(c.to_string())),
+        _ if c == '/' => parts.push(GlobPart::Separator),
+        Some(GlobPart::Literal(text)) => text.push(c),
+        _ => parts.push(GlobPart::Literal(c.to_string())),
     }
 }

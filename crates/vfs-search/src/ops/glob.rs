@@ -7,13 +7,13 @@ use vfs_core::tree::{ChildKind, Tree};
 use vfs_core::{GlobRequest, GlobResult, OpContext, Result, VfsPath};
 
 use crate::engine::pool::Pool;
-use crate::engine::visitor::SearchVisitor;
+use crate::engine::search_visitor::SearchVisitor;
 use crate::glob::{DotVisibility, GlobPattern};
-use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
+use crate::ops::entry_collector::{EntryCollector, walk_entries, walk_entries_on};
 use crate::query::file_filter::only_directories;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
-use crate::walk::visibility::Visibility;
+use crate::walk::visibility::VisibilitySettings;
+use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as defined by [`GlobPattern`], on the caller's
 /// thread.
@@ -82,10 +82,10 @@ impl SearchVisitor for GlobVisitor {
             return Err(only_directories());
         }
         let options = WalkOptions {
-            visibility: Visibility { hidden: req.hidden, ignore: req.ignore },
+            visibility: VisibilitySettings { hidden: req.hidden, ignore: req.ignore },
             links: req.links,
             max_depth: None,
-            directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },
+            directories: if req.kinds.directories() { DirectoryOutput::Yielded } else { DirectoryOutput::OnlyEntered },
         };
         let files = req.kinds.files() && !pattern.is_only_directories();
         Ok(Self { pattern, options, files, directories: req.kinds.directories() })

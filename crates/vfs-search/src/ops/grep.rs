@@ -7,10 +7,10 @@ use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem, Result, Truncation, VfsPath};
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
-use crate::ops::problems::ProblemCollector;
+use crate::ops::problem_collector::ProblemCollector;
 
 /// Finds text in the files of `tree` like [`grep_stream`](crate::grep_stream), and collects the matches.
 ///
@@ -33,7 +33,7 @@ pub async fn grep(tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest) -> Resul
 /// The errors of [`grep_stream`](crate::grep_stream).
 pub async fn grep_on(pool: &Pool, tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
-    let events = GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
+    let events = GrepEventStream::new(tree, cx, req, pool.clone(), RunAheadLimits::for_workers(pool.workers()));
     collect(events, &start, max_bytes).await
 }
 

@@ -10,11 +10,11 @@ use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, Truncation};
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_receiver::OrderedReceiver;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::OrderedReceiver;
-use crate::item::Item;
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
+use crate::search_item::SearchItem;
 
 /// Finds text in the files of `tree`, and returns the matches as they are found.
 ///
@@ -55,7 +55,7 @@ pub fn grep_stream_on(
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
-    GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())).boxed()
+    GrepEventStream::new(tree, cx, req, pool.clone(), RunAheadLimits::for_workers(pool.workers())).boxed()
 }
 
 /// Events in order, as they are found. Dropping the stream ends the search.
@@ -69,9 +69,15 @@ pub(crate) struct GrepEventStream {
 }
 
 impl GrepEventStream {
-    pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
+    pub(crate) fn new(
+        tree: Arc<dyn Tree>,
+        cx: OpContext,
+        req: GrepRequest,
+        pool: Pool,
+        limits: RunAheadLimits,
+    ) -> Self {
         Self {
-            receiver: OrderedReceiver::new(tree, cx, req, pool, tuning),
+            receiver: OrderedReceiver::new(tree, cx, req, pool, limits),
             summary: GrepSummary::default(),
             file_counted: false,
             is_over: false,
@@ -113,28 +119,28 @@ impl GrepEventStream {
 
     /// Returns the event that the consumer sees for an item, if any.
     #[inline]
-    fn event(&mut self, item: Item) -> Option<GrepEvent> {
+    fn event(&mut self, item: SearchItem) -> Option<GrepEvent> {
         let at_limit = self.receiver.request().limit.is_some_and(|limit| self.reported() >= limit);
         match item {
-            Item::Match(_) | Item::File(_) if at_limit => {
+            SearchItem::Match(_) | SearchItem::File(_) if at_limit => {
                 self.summary.truncated = Some(Truncation::Limit);
                 Some(self.end())
             }
-            Item::Match(line) => {
+            SearchItem::Match(line) => {
                 self.summary.matches += 1;
                 self.count_file();
                 Some(GrepEvent::Match(line))
             }
-            Item::File(file) => {
+            SearchItem::File(file) => {
                 self.summary.matches += file.count.unwrap_or(1);
                 self.count_file();
                 Some(GrepEvent::File(file))
             }
             // At the limit, this context belongs to a match beyond it.
-            Item::Before(_) if at_limit => None,
-            Item::Before(line) | Item::After(line) => Some(GrepEvent::Match(line)),
-            Item::Problem(problem) => Some(GrepEvent::Problem(problem)),
-            Item::Done { searched, left_early, skipped } => {
+            SearchItem::Before(_) if at_limit => None,
+            SearchItem::Before(line) | SearchItem::After(line) => Some(GrepEvent::Match(line)),
+            SearchItem::Problem(problem) => Some(GrepEvent::Problem(problem)),
+            SearchItem::Done { searched, left_early, skipped } => {
                 let counted = std::mem::take(&mut self.file_counted);
                 self.summary.files_searched += u64::from(searched && !counted);
                 self.summary.skipped += skipped;
@@ -144,14 +150,14 @@ impl GrepEventStream {
                 // Another match was seen, and the context after the last match within the limit is complete.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
-            Item::Counts(counts) => {
+            SearchItem::Counts(counts) => {
                 self.summary.files_searched += counts.searched;
                 self.summary.skipped += counts.skipped;
                 self.summary.truncated = self.summary.truncated.or(counts.truncated());
                 None
             }
             // Errors end the receiver, and entries occur only in globs and listings.
-            Item::Failed(_) | Item::Entry(_) => None,
+            SearchItem::Failed(_) | SearchItem::Entry(_) => None,
         }
     }
 

@@ -4,14 +4,14 @@ use vfs_core::search::LinkMode;
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
-use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::engine::search_visitor::{NamedFile, SearchVisitor};
 use crate::glob::DotVisibility;
-use crate::item::ItemSink;
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
+use crate::search_item::ItemSink;
 use crate::searcher::file_searcher::FileSearcher;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
-use crate::walk::visibility::Visibility;
+use crate::walk::visibility::VisibilitySettings;
+use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
 
 impl SearchVisitor for CompiledQuery {
     type Request = GrepRequest;
@@ -30,8 +30,8 @@ impl SearchVisitor for CompiledQuery {
     }
 
     fn options(&self) -> WalkOptions {
-        let visibility = Visibility { hidden: self.hidden, ignore: self.ignore };
-        WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
+        let visibility = VisibilitySettings { hidden: self.hidden, ignore: self.ignore };
+        WalkOptions { visibility, links: self.links, max_depth: None, directories: DirectoryOutput::OnlyEntered }
     }
 
     fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision> {

@@ -7,11 +7,11 @@ use vfs_core::tree::Tree;
 use vfs_core::{LsRequest, LsResult, OpContext, Result, VfsPath};
 
 use crate::engine::pool::Pool;
-use crate::engine::visitor::SearchVisitor;
-use crate::ops::entries::{EntryCollector, walk_entries, walk_entries_on};
+use crate::engine::search_visitor::SearchVisitor;
+use crate::ops::entry_collector::{EntryCollector, walk_entries, walk_entries_on};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
-use crate::walk::options::{Directories, WalkFilter, WalkOptions};
-use crate::walk::visibility::Visibility;
+use crate::walk::visibility::VisibilitySettings;
+use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
 
 /// Lists the entries of the directory `req.path` of `tree`.
 ///
@@ -74,10 +74,10 @@ impl SearchVisitor for LsVisitor {
 
     fn options(&self) -> WalkOptions {
         WalkOptions {
-            visibility: Visibility::ALL,
+            visibility: VisibilitySettings::ALL,
             links: LinkMode::Skip,
             max_depth: self.max_depth,
-            directories: Directories::Yielded,
+            directories: DirectoryOutput::Yielded,
         }
     }
 

@@ -8,8 +8,8 @@ use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::search::{MatchBoundary, MatchSpan};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
-use crate::query::lookahead::{max_lookahead, max_match_len};
-use crate::query::matcher::{CarriageReturn, LineMatcher};
+use crate::query::line_matcher::{CarriageReturnMode, LineMatcher};
+use crate::query::max_lookahead::{max_lookahead, max_match_len};
 
 /// Maximum length of a pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
@@ -102,9 +102,9 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     // still goes line by line.
     let is_by_line = !multiline || regex.non_matching_bytes().is_some_and(|bytes| bytes.contains(b'\n'));
     let carriage_return = match (&req.pattern, is_by_line) {
-        (Pattern::Literal(_), _) => CarriageReturn::Text,
-        (_, true) => CarriageReturn::EndsLineOrHaystack,
-        (_, false) => CarriageReturn::EndsLine,
+        (Pattern::Literal(_), _) => CarriageReturnMode::Text,
+        (_, true) => CarriageReturnMode::EndsLineOrHaystack,
+        (_, false) => CarriageReturnMode::EndsLine,
     };
     let matcher = LineMatcher::new(regex, carriage_return);
     Ok(CompiledPattern {
@@ -232,7 +232,7 @@ enum InRepetition {
     No,
 }
 
-/// Returns the number of places to which the counted repetitions of `hir` expand: the product along their nesting,
+/// Returns the approximate number of states to which the counted repetitions of `hir` expand: the product along their nesting,
 /// summed over siblings. Parts that no count repeats are not counted. The parser bounds the depth.
 fn expansion(hir: &Hir, in_repetition: InRepetition) -> u64 {
     let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, in_repetition)));

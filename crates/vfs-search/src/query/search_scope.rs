@@ -13,7 +13,9 @@ use crate::query::file_filter::FileFilter;
 ///
 /// let scope = SearchScope::of_glob(&GlobRequest::new("src/**/*.rs"))?;
 /// assert!(scope.reaches(&VfsPath::parse("/src/net")?));
+
 /// assert!(!scope.reaches(&VfsPath::parse("/docs")?));
+
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 pub struct SearchScope {
@@ -21,6 +23,7 @@ pub struct SearchScope {
     filter: ScopeFilter,
 }
 
+/// The part of a request that limits the directories below the start.
 enum ScopeFilter {
     Glob(GlobPattern),
     Grep(Box<FileFilter>),

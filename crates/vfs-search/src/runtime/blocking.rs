@@ -21,7 +21,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    let pending = PendingWork(Arc::new(Mutex::new(Some(work))));
+    let pending = UnstartedTaskGuard(Arc::new(Mutex::new(Some(work))));
     let pooled = Arc::clone(&pending.0);
     let run = move || {
         let work = pooled.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -58,15 +58,15 @@ pub fn is_starting_thread() -> bool {
 }
 
 /// Work that is discarded on drop, unless it has started.
-struct PendingWork<F>(Arc<Mutex<Option<F>>>);
+struct UnstartedTaskGuard<F>(Arc<Mutex<Option<F>>>);
 
-impl<F> PendingWork<F> {
+impl<F> UnstartedTaskGuard<F> {
     fn take(&self) -> Option<F> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl<F> Drop for PendingWork<F> {
+impl<F> Drop for UnstartedTaskGuard<F> {
     fn drop(&mut self) {
         self.take();
     }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use memchr::memchr;
 
-use crate::query::compiled::CompiledQuery;
-use crate::query::matcher::LineMatcher;
+use crate::query::compiled_query::CompiledQuery;
+use crate::query::line_matcher::LineMatcher;
 
 /// Number of bytes that may be scanned again between two checks for an interruption.
 const CANCEL_CHECK_BYTES: usize = 64 << 10;

@@ -11,22 +11,22 @@ use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use memchr::memrchr;
 use vfs_core::search::{BinaryMode, Skipped};
-use vfs_core::tree::{Learn, Opened};
+use vfs_core::tree::{Opened, SketchCallback};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use crate::item::{Item, ItemSink};
-use crate::query::compiled::CompiledQuery;
-use crate::query::matcher::LineMatcher;
+use crate::query::compiled_query::CompiledQuery;
+use crate::query::line_matcher::LineMatcher;
 use crate::read_error::read_error;
-use crate::searcher::buffer::AlignedBuffer;
+use crate::search_item::{ItemSink, SearchItem};
+use crate::searcher::aligned_buffer::AlignedBuffer;
 use crate::searcher::cancellable_matcher::CancellableMatcher;
-use crate::searcher::chunks::{LineChunks, ReachedEnd, SearchAbort, read_head};
 use crate::searcher::encoding::{UTF8_MARK, is_binary, is_transcoded};
-use crate::searcher::literal::LiteralSearch;
-use crate::searcher::outcome::{FileOutcome, skipped};
-use crate::searcher::paced_reader::{ChunkSize, PacedReader, StopReason};
-use crate::searcher::prefilter::{ContentLearner, Prefilter};
-use crate::searcher::sink::{FileSink, SinkBuffers};
+use crate::searcher::file_outcome::{FileOutcome, skipped};
+use crate::searcher::file_sink::{FileSink, SinkBuffers};
+use crate::searcher::line_chunks::{LineChunks, ReachedEnd, SearchAbort, read_head};
+use crate::searcher::literal_search::LiteralSearch;
+use crate::searcher::paced_reader::{AdaptiveChunkSize, PacedReader, ReaderStopReason};
+use crate::searcher::prefilter::{Prefilter, SketchRecorder};
 use crate::walk::dir_entries::WalkEntry;
 
 /// Maximum number of bytes that a file may have beyond its stated size. A file whose stated size is 0 may be endless.
@@ -46,9 +46,9 @@ pub(crate) struct FileSearcher {
     /// The chunks of a long file after its head.
     chunks: AlignedBuffer,
     buffers: SinkBuffers,
-    chunk_size: ChunkSize,
+    chunk_size: AdaptiveChunkSize,
     prefilter: Prefilter,
-    learner: ContentLearner,
+    recorder: SketchRecorder,
 }
 
 impl FileSearcher {
@@ -60,9 +60,9 @@ impl FileSearcher {
             buffer: AlignedBuffer::default(),
             chunks: AlignedBuffer::default(),
             buffers: SinkBuffers::default(),
-            chunk_size: ChunkSize::new(),
+            chunk_size: AdaptiveChunkSize::new(),
             prefilter: Prefilter::default(),
-            learner: ContentLearner::default(),
+            recorder: SketchRecorder::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl FileSearcher {
         self.search(query, opened, &|| entry.path(), item_sink, is_interrupted);
     }
 
-    /// Searches a file and puts its items into `item_sink`. The last one is [`Item::Done`], unless the search was
+    /// Searches a file and puts its items into `item_sink`. The last one is [`SearchItem::Done`], unless the search was
     /// interrupted.
     pub(crate) fn search(
         &mut self,
@@ -93,10 +93,10 @@ impl FileSearcher {
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
     ) {
-        let Self { matcher, searcher, buffer, chunks, buffers, chunk_size, learner, .. } = self;
+        let Self { matcher, searcher, buffer, chunks, buffers, chunk_size, recorder, .. } = self;
         let matching = CancellableMatcher::new(query, matcher, is_interrupted);
         let mut sink = FileSink::new(query, &matching, make_path, item_sink, buffers);
-        let mut search = FileSearch { query, searcher, buffer, chunks, chunk_size, learner, is_interrupted };
+        let mut search = FileSearch { query, searcher, buffer, chunks, chunk_size, recorder, is_interrupted };
         let outcome = opened.map_err(SearchAbort::Problem).and_then(|opened| search.search_content(opened, &mut sink));
         if matching.is_stopped() {
             return;
@@ -118,7 +118,7 @@ impl FileSearcher {
                 Ok(path) => (path.to_string(), error.with_path(&path)),
                 Err(invalid) => (invalid.path().unwrap_or_default().to_owned(), invalid),
             };
-            let _ = item_sink.put(Item::Problem(Problem::new(path, &error)));
+            let _ = item_sink.put(SearchItem::Problem(Problem::new(path, &error)));
             // If a line was too long, its buffer is large; release it.
             *searcher = query.searcher();
             *chunks = AlignedBuffer::default();
@@ -129,7 +129,7 @@ impl FileSearcher {
 
 /// Whether more text follows the part that is searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Continuation {
+enum FollowingText {
     None,
     More,
 }
@@ -140,8 +140,8 @@ struct FileSearch<'a> {
     searcher: &'a mut Searcher,
     buffer: &'a mut AlignedBuffer,
     chunks: &'a mut AlignedBuffer,
-    chunk_size: &'a mut ChunkSize,
-    learner: &'a mut ContentLearner,
+    chunk_size: &'a mut AdaptiveChunkSize,
+    recorder: &'a mut SketchRecorder,
     is_interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -153,14 +153,14 @@ impl FileSearch<'_> {
             Opened::Bytes { bytes, .. } if bytes.len() as u64 > max => too_large(),
             Opened::Bytes { bytes, is_binary, learn } => {
                 let size = bytes.len() as u64;
-                let learn = self.learner.accept(self.query, learn, size);
+                let learn = self.recorder.accept(self.query, learn, size);
                 let outcome = self.search_haystack(&bytes, is_binary, None, size, sink)?;
                 self.learn(learn, &bytes, &outcome);
                 Ok(outcome)
             }
             Opened::Reader { size, .. } if size > max => too_large(),
             Opened::Reader { reader, size, learn } => {
-                let learn = self.learner.accept(self.query, learn, size);
+                let learn = self.recorder.accept(self.query, learn, size);
                 let mut buffer = std::mem::take(self.buffer);
                 let result = self.read_and_search(&mut buffer, reader, size, learn, sink);
                 *self.buffer = buffer;
@@ -175,7 +175,7 @@ impl FileSearch<'_> {
         buffer: &mut AlignedBuffer,
         mut reader: Box<dyn Read + Send>,
         size: u64,
-        learn: Option<Learn>,
+        learn: Option<SketchCallback>,
         sink: &mut FileSink<'_>,
     ) -> Result<FileOutcome, SearchAbort> {
         let max = self.query.max_file_size.unwrap_or(u64::MAX);
@@ -190,22 +190,22 @@ impl FileSearch<'_> {
                 Ok(outcome)
             }
             (ReachedEnd::No, Some(learn)) if !is_transcoded(head) => {
-                let mut learner = std::mem::take(self.learner);
-                let mut learning_reader = learner.wrap_reader(size, head, reader);
-                let outcome = self.search_haystack(head, None, Some(&mut learning_reader), room, sink);
+                let mut recorder = std::mem::take(self.recorder);
+                let mut sketching_reader = recorder.wrap_reader(size, head, reader);
+                let outcome = self.search_haystack(head, None, Some(&mut sketching_reader), room, sink);
                 if let Ok(outcome) = &outcome {
-                    learning_reader.finish_into(learn, size, outcome);
+                    sketching_reader.finish_into(learn, size, outcome);
                 }
-                *self.learner = learner;
+                *self.recorder = recorder;
                 outcome
             }
             (ReachedEnd::No, _) => self.search_haystack(head, None, Some(&mut *reader), room, sink),
         }
     }
 
-    fn learn(&mut self, learn: Option<Learn>, content: &[u8], outcome: &FileOutcome) {
+    fn learn(&mut self, learn: Option<SketchCallback>, content: &[u8], outcome: &FileOutcome) {
         if let Some(learn) = learn {
-            self.learner.learn_whole(learn, content, outcome, self.is_interrupted);
+            self.recorder.learn_whole(learn, content, outcome, self.is_interrupted);
         }
     }
 
@@ -231,7 +231,7 @@ impl FileSearch<'_> {
             }
             (Some(rest), _) => self.search_reader(text, rest, room, sink)?,
             (None, Some(finder)) if self.can_use_literal_search(text) => {
-                self.search_literal(&mut LiteralSearch::new(finder), text, Continuation::None, sink)?;
+                self.search_literal(&mut LiteralSearch::new(finder), text, FollowingText::None, sink)?;
             }
             (None, _) if self.cannot_match(text, matcher)? => {}
             (None, _) if self.fits_one_call(text) => self.search_slice(text, sink)?,
@@ -253,7 +253,7 @@ impl FileSearch<'_> {
         &mut self,
         search: &mut LiteralSearch<'_>,
         lines: &[u8],
-        continuation: Continuation,
+        following: FollowingText,
         sink: &mut FileSink<'_>,
     ) -> Result<bool, SearchAbort> {
         let mut rest = lines;
@@ -265,7 +265,7 @@ impl FileSearch<'_> {
             if !search.search(piece, sink) {
                 return Ok(false);
             }
-            if after.is_empty() && continuation == Continuation::None {
+            if after.is_empty() && following == FollowingText::None {
                 return Ok(true);
             }
             search.advance_past(piece, sink);
@@ -287,7 +287,7 @@ impl FileSearch<'_> {
     ) -> Result<(), SearchAbort> {
         let mut search = LiteralSearch::new(finder);
         let (lines, start) = head.split_at(memrchr(b'\n', head).map_or(0, |end| end + 1));
-        if !self.search_literal(&mut search, lines, Continuation::More, sink)? {
+        if !self.search_literal(&mut search, lines, FollowingText::More, sink)? {
             return Ok(());
         }
         let left = room.saturating_sub(head.len() as u64);
@@ -377,13 +377,13 @@ impl FileSearch<'_> {
     fn finish_reading(
         &self,
         result: io::Result<()>,
-        stop_reason: Option<StopReason>,
+        stop_reason: Option<ReaderStopReason>,
         room: u64,
     ) -> Result<(), SearchAbort> {
         match (result, stop_reason) {
             (Ok(()), _) => Ok(()),
-            (Err(_), Some(StopReason::Interrupted)) => Err(SearchAbort::Interrupted),
-            (Err(_), Some(StopReason::TooLarge)) => {
+            (Err(_), Some(ReaderStopReason::Interrupted)) => Err(SearchAbort::Interrupted),
+            (Err(_), Some(ReaderStopReason::TooLarge)) => {
                 let message = if self.query.max_file_size == Some(room) {
                     "the file grew beyond the size limit while it was searched"
                 } else {
@@ -391,8 +391,8 @@ impl FileSearch<'_> {
                 };
                 Err(SearchAbort::Problem(Error::new(ErrorKind::TooLarge, message)))
             }
-            (Err(_), Some(StopReason::LongLine)) => Err(SearchAbort::Problem(self.long_line_error())),
-            (Err(_), Some(StopReason::Io(error))) => Err(SearchAbort::Problem(read_error(error))),
+            (Err(_), Some(ReaderStopReason::LongLine)) => Err(SearchAbort::Problem(self.long_line_error())),
+            (Err(_), Some(ReaderStopReason::Io(error))) => Err(SearchAbort::Problem(read_error(error))),
             (Err(error), None) => Err(SearchAbort::Problem(self.limit_error(error))),
         }
     }

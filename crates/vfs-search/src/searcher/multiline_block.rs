@@ -6,7 +6,7 @@ use grep_matcher::{Match, NoError};
 use memchr::{memchr, memrchr};
 
 use crate::searcher::cancellable_matcher::CancellableMatcher;
-use crate::searcher::submatches::SubmatchCollector;
+use crate::searcher::submatch_collector::SubmatchCollector;
 
 /// Number of bytes after a match that an expression may inspect, for word boundaries and similar assertions.
 const LOOKAHEAD_BYTES: usize = 128;

@@ -16,11 +16,11 @@ const FAST_CHUNK_THRESHOLD: Duration = Duration::from_millis(1);
 /// A regular expression takes linear time, but possibly at only half a megabyte a second, and cannot be interrupted
 /// within a chunk.
 #[derive(Debug)]
-pub(crate) struct ChunkSize {
+pub(crate) struct AdaptiveChunkSize {
     bytes: usize,
 }
 
-impl ChunkSize {
+impl AdaptiveChunkSize {
     const START: usize = 64 << 10;
     const MIN: usize = 4 << 10;
     const MAX: usize = 256 << 10;
@@ -46,7 +46,7 @@ impl ChunkSize {
 
 /// Why a paced reader stopped before the end.
 #[derive(Debug)]
-pub(crate) enum StopReason {
+pub(crate) enum ReaderStopReason {
     /// The search was interrupted.
     Interrupted,
     /// The file exceeds the size limit.
@@ -60,20 +60,20 @@ pub(crate) enum StopReason {
 /// A reader that returns chunks and checks before each one whether the search was interrupted.
 pub(crate) struct PacedReader<'a, R> {
     inner: R,
-    chunk_size: &'a mut ChunkSize,
+    chunk_size: &'a mut AdaptiveChunkSize,
     is_interrupted: &'a dyn Fn() -> bool,
     /// Number of bytes that may still be read.
     remaining: u64,
     /// Limit on the length of lines, if any.
-    lines: Option<LineLimit>,
+    lines: Option<LineLengthLimit>,
     last: Option<(usize, Instant)>,
-    stop_reason: Option<StopReason>,
+    stop_reason: Option<ReaderStopReason>,
 }
 
 impl<'a, R: Read> PacedReader<'a, R> {
     pub(crate) fn new(
         inner: R,
-        chunk_size: &'a mut ChunkSize,
+        chunk_size: &'a mut AdaptiveChunkSize,
         is_interrupted: &'a dyn Fn() -> bool,
         remaining: u64,
     ) -> Self {
@@ -82,15 +82,15 @@ impl<'a, R: Read> PacedReader<'a, R> {
 
     /// Stops at a line of more than `limit` bytes, and returns no larger chunk.
     pub(crate) fn with_line_limit(self, limit: Option<usize>) -> Self {
-        Self { lines: limit.map(|max_line_bytes| LineLimit { max_line_bytes, begun: 0 }), ..self }
+        Self { lines: limit.map(|max_line_bytes| LineLengthLimit { max_line_bytes, begun: 0 }), ..self }
     }
 
     /// Returns why the reader stopped before the end, if it did.
-    pub(crate) fn into_stop_reason(self) -> Option<StopReason> {
+    pub(crate) fn into_stop_reason(self) -> Option<ReaderStopReason> {
         self.stop_reason
     }
 
-    fn stop(&mut self, stop_reason: StopReason) -> io::Error {
+    fn stop(&mut self, stop_reason: ReaderStopReason) -> io::Error {
         self.stop_reason = Some(stop_reason);
         io::Error::other("the search was stopped")
     }
@@ -102,7 +102,7 @@ impl<R: Read> Read for PacedReader<'_, R> {
             self.chunk_size.record(bytes, start.elapsed());
         }
         if (self.is_interrupted)() {
-            return Err(self.stop(StopReason::Interrupted));
+            return Err(self.stop(ReaderStopReason::Interrupted));
         }
         let max_line_bytes = self.lines.as_ref().map_or(usize::MAX, |lines| lines.max_line_bytes);
         let size = buffer.len().min(self.chunk_size.bytes()).min(max_line_bytes);
@@ -110,15 +110,15 @@ impl<R: Read> Read for PacedReader<'_, R> {
             match self.inner.read(&mut buffer[..size]) {
                 Ok(read) => break read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.stop(StopReason::Io(error))),
+                Err(error) => return Err(self.stop(ReaderStopReason::Io(error))),
             }
         };
         let Some(remaining) = self.remaining.checked_sub(read as u64) else {
-            return Err(self.stop(StopReason::TooLarge));
+            return Err(self.stop(ReaderStopReason::TooLarge));
         };
         self.remaining = remaining;
         if self.lines.as_mut().is_some_and(|lines| lines.is_exceeded(&buffer[..read])) {
-            return Err(self.stop(StopReason::LongLine));
+            return Err(self.stop(ReaderStopReason::LongLine));
         }
         self.last = Some((read, Instant::now()));
         Ok(read)
@@ -127,13 +127,13 @@ impl<R: Read> Read for PacedReader<'_, R> {
 
 /// A limit on the length of lines, for chunks that are not longer than the limit.
 #[derive(Debug)]
-struct LineLimit {
+struct LineLengthLimit {
     max_line_bytes: usize,
     /// Length so far of the line that the next chunk continues.
     begun: usize,
 }
 
-impl LineLimit {
+impl LineLengthLimit {
     /// Returns whether the line that continues in `piece` exceeds the limit, as far as it was read.
     fn is_exceeded(&mut self, piece: &[u8]) -> bool {
         let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
@@ -148,29 +148,29 @@ mod tests {
 
     #[test]
     fn slow_pieces_shrink_and_fast_ones_grow_within_bounds() {
-        let mut chunk_size = ChunkSize::new();
+        let mut chunk_size = AdaptiveChunkSize::new();
         for _ in 0..20 {
             chunk_size.record(chunk_size.bytes(), Duration::from_millis(11));
         }
-        assert_eq!(chunk_size.bytes(), ChunkSize::MIN);
+        assert_eq!(chunk_size.bytes(), AdaptiveChunkSize::MIN);
         for _ in 0..20 {
             chunk_size.record(chunk_size.bytes(), Duration::ZERO);
         }
-        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
+        assert_eq!(chunk_size.bytes(), AdaptiveChunkSize::MAX);
         chunk_size.record(10, Duration::from_millis(5));
-        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
+        assert_eq!(chunk_size.bytes(), AdaptiveChunkSize::MAX);
     }
 
     #[test]
     fn a_paced_reader_stops_at_its_limit_and_when_interrupted() {
-        let mut chunk_size = ChunkSize::new();
+        let mut chunk_size = AdaptiveChunkSize::new();
         let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| false, 5);
         assert!(reader.read(&mut [0; 3]).is_ok_and(|read| read == 3));
         assert!(reader.read(&mut [0; 3]).is_err());
-        assert!(matches!(reader.into_stop_reason(), Some(StopReason::TooLarge)));
+        assert!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::TooLarge)));
         let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| true, 100);
         assert!(reader.read(&mut [0; 3]).is_err());
-        assert!(matches!(reader.into_stop_reason(), Some(StopReason::Interrupted)));
+        assert!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::Interrupted)));
     }
 
     #[test]
@@ -178,11 +178,11 @@ mod tests {
         for (text, expected) in
             [("abcd\nabcd\n\nabcd", true), ("ab\nabcde\n", false), ("abcde", false), ("abcd\r\n", false), ("", true)]
         {
-            let mut chunk_size = ChunkSize::new();
+            let mut chunk_size = AdaptiveChunkSize::new();
             let mut reader =
                 PacedReader::new(text.as_bytes(), &mut chunk_size, &|| false, 100).with_line_limit(Some(4));
             assert_eq!(reader.read_to_end(&mut Vec::new()).is_ok(), expected, "{text:?}");
-            assert_eq!(matches!(reader.into_stop_reason(), Some(StopReason::LongLine)), !expected, "{text:?}");
+            assert_eq!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::LongLine)), !expected, "{text:?}");
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 
 use vfs_core::search::BinaryMode;
-use vfs_core::tree::{Learn, Sketch, Sketcher};
+use vfs_core::tree::{Sketch, SketchCallback, Sketcher};
 
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
 use crate::searcher::encoding::is_transcoded;
-use crate::searcher::outcome::FileOutcome;
+use crate::searcher::file_outcome::FileOutcome;
 use crate::walk::dir_entries::WalkEntry;
 
 /// Number of lookups before their hit rate is evaluated.
@@ -78,16 +78,21 @@ const MAX_LEARNED_BYTES: u64 = 64 << 20;
 
 /// Builds sketches of files while one worker searches them.
 #[derive(Debug, Default)]
-pub(crate) struct ContentLearner {
+pub(crate) struct SketchRecorder {
     sketcher: Sketcher,
     /// Number of bytes of long files that were read, and that were added to sketches.
     read_bytes: u64,
     learned_bytes: u64,
 }
 
-impl ContentLearner {
+impl SketchRecorder {
     /// Returns `learn` if the caller should build a sketch of content of `size` bytes.
-    pub(crate) fn accept(&mut self, query: &CompiledQuery, learn: Option<Learn>, size: u64) -> Option<Learn> {
+    pub(crate) fn accept(
+        &mut self,
+        query: &CompiledQuery,
+        learn: Option<SketchCallback>,
+        size: u64,
+    ) -> Option<SketchCallback> {
         // Other searches do not check whether the content is binary.
         let learn = learn.filter(|_| query.binary == BinaryMode::Skip)?;
         if size <= SMALL_FILE_BYTES {
@@ -105,7 +110,7 @@ impl ContentLearner {
     /// Builds the sketch of `content`, a whole file whose search had the outcome `outcome`.
     pub(crate) fn learn_whole(
         &mut self,
-        learn: Learn,
+        learn: SketchCallback,
         content: &[u8],
         outcome: &FileOutcome,
         is_interrupted: &dyn Fn() -> bool,
@@ -129,23 +134,23 @@ impl ContentLearner {
 
     /// Starts the sketch of about `size` bytes of content, which begins with `head` and continues with the bytes read
     /// from `rest`.
-    pub(crate) fn wrap_reader<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> LearningReader<'_, R> {
+    pub(crate) fn wrap_reader<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> SketchingReader<'_, R> {
         self.sketcher.begin(size);
         self.sketcher.push(head);
-        LearningReader { rest, sketcher: &mut self.sketcher, is_whole: false }
+        SketchingReader { rest, sketcher: &mut self.sketcher, is_whole: false }
     }
 }
 
 /// A reader that adds everything it reads to a sketch.
-pub(crate) struct LearningReader<'a, R> {
+pub(crate) struct SketchingReader<'a, R> {
     rest: R,
     sketcher: &'a mut Sketcher,
     is_whole: bool,
 }
 
-impl<R> LearningReader<'_, R> {
+impl<R> SketchingReader<'_, R> {
     /// Passes the sketch to `learn` if it covers the whole content, whose search had the outcome `outcome`.
-    pub(crate) fn finish_into(self, learn: Learn, size: u64, outcome: &FileOutcome) {
+    pub(crate) fn finish_into(self, learn: SketchCallback, size: u64, outcome: &FileOutcome) {
         if outcome.is_binary() {
             learn(Sketch::of_binary(size));
         } else if self.is_whole {
@@ -154,7 +159,7 @@ impl<R> LearningReader<'_, R> {
     }
 }
 
-impl<R: Read> Read for LearningReader<'_, R> {
+impl<R: Read> Read for SketchingReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.rest.read(buffer)?;
         self.is_whole = read == 0 && !buffer.is_empty();

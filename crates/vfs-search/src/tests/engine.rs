@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use vfs_core::search::LinkMode;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
@@ -93,16 +93,16 @@ fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
 #[test]
 fn a_stream_that_is_not_polled_does_not_delay_another() {
     let pool = Pool::new(1);
-    let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
+    let limits = RunAheadLimits { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
     let mut idle: Vec<_> = (0..3)
-        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), hit(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), hit(), pool.clone(), limits))
         .collect();
     for events in &mut idle {
         assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     }
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, limits).collect());
     assert_eq!(events.len(), 51);
 }
 
@@ -174,20 +174,20 @@ fn a_collected_search_keeps_its_size_limit() {
 #[test]
 fn unpolled_streams_beyond_the_number_of_threads_delay_no_search_and_lose_no_items() {
     let pool = Pool::with_compensation_threads(2, 2);
-    let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
+    let limits = RunAheadLimits { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
     let noisy = Arc::new(many(12, &text));
     let req = hit().context(1, 1);
     let expected: Vec<_> = block_on(
-        GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), Pool::new(2), tuning).collect(),
+        GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), Pool::new(2), limits).collect(),
     );
     let expected: Vec<_> = expected.into_iter().map(|event| event.expect("it searches")).collect();
     let mut idle: Vec<_> = (0..10)
-        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy) as _, OpContext::new(), req.clone(), pool.clone(), limits))
         .collect();
     let firsts: Vec<_> = idle.iter_mut().map(|events| block_on(events.next()).expect("an item")).collect();
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, limits).collect());
     assert_eq!(events.len(), 51);
     for (first, rest) in firsts.into_iter().zip(idle) {
         let all: Vec<_> = std::iter::once(first).chain(block_on(rest.collect::<Vec<_>>())).collect();

@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use vfs_core::search::{EntryKinds, LinkMode};
 use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Truncation};
 
-use crate::engine::ordered_queue::Tuning;
+use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{self, Node, TestTree, path};
@@ -202,8 +202,8 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
     let tree = Arc::new(linked_beside_many(10, "/s/z"));
     let request = || GrepRequest::literal("hit").path(path("/s")).links(LinkMode::Follow);
     for (max_entries, is_cut) in [(22, false), (21, true), (11, true)] {
-        let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), request(), Pool::new(1), tuning);
+        let limits = RunAheadLimits { max_entries, ..RunAheadLimits::for_workers(1) };
+        let events = GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), request(), Pool::new(1), limits);
         let events: Vec<_> = block_on(events.collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         let expected = (u64::from(!is_cut) * 2, is_cut.then_some(Truncation::MaxEntries));
@@ -214,9 +214,9 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
 #[test]
 fn a_link_that_is_not_entered_is_not_left_out_for_too_many_entries() {
     let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", Node::Link("/a")));
-    let tuning = Tuning { max_entries: 3, ..Tuning::for_workers(1) };
+    let limits = RunAheadLimits { max_entries: 3, ..RunAheadLimits::for_workers(1) };
     let request = GrepRequest::literal("hit").links(LinkMode::Follow);
-    let events = GrepEventStream::new(tree, OpContext::new(), request, Pool::new(1), tuning);
+    let events = GrepEventStream::new(tree, OpContext::new(), request, Pool::new(1), limits);
     let events: Vec<_> = block_on(events.collect());
     let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
     assert_eq!((summary.matches, summary.truncated), (1, None));
@@ -226,8 +226,8 @@ fn a_link_that_is_not_entered_is_not_left_out_for_too_many_entries() {
 fn a_search_that_has_listed_too_many_entries_enters_no_further_directory_and_is_truncated() {
     let tree = Arc::new(TestTree::new([("/a", "hit"), ("/b/c", "hit"), ("/d/e/f", "hit"), ("/g/h", "hit")]));
     for (max_entries, is_cut) in [(0, true), (4, true), (5, true), (u64::MAX, false)] {
-        let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = |req| GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), req, Pool::new(1), tuning);
+        let limits = RunAheadLimits { max_entries, ..RunAheadLimits::for_workers(1) };
+        let events = |req| GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), req, Pool::new(1), limits);
         let events: Vec<_> = block_on(events(GrepRequest::literal("hit")).collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         assert_eq!(summary.truncated, is_cut.then_some(Truncation::MaxEntries), "{max_entries}");

@@ -7,7 +7,7 @@ use vfs_core::search::Submatch;
 use vfs_core::{GrepOutput, GrepRequest};
 
 use super::grep::{matches, one};
-use crate::query::compiled::CompiledQuery;
+use crate::query::compiled_query::CompiledQuery;
 use crate::testing::{SearchOutput, TestTree, run, run_on};
 
 /// Returns the matching lines of an outcome, including all lines of a multiline match.

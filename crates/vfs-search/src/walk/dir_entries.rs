@@ -7,8 +7,8 @@ use vfs_core::search::Skipped;
 use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
-use crate::walk::ignore::IgnoreRules;
-use crate::walk::options::{CHECK_EVERY, WalkControl};
+use crate::walk::ignore_rules::IgnoreRules;
+use crate::walk::walk_options::{CHECK_EVERY, WalkControl};
 
 /// The directory that a walk is in.
 #[derive(Debug)]
@@ -45,11 +45,12 @@ pub(crate) struct DirEntries {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WalkStep {
     pub(super) child: usize,
-    pub(crate) kind: StepKind,
+    pub(crate) kind: WalkStepKind,
 }
 
+/// The subject of a step of a walk: an entry, the content of a directory, or a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub(crate) enum WalkStepKind {
     Entry,
     Descent,
     /// The kind of the entry could not be determined; the index is that of the problem in [`DirEntries`].
@@ -102,7 +103,7 @@ impl DirEntries {
     /// Returns the sort key of step `index` within the whole walk, compared as bytes.
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let WalkStep { child, kind } = self.steps[index];
-        let slash = if kind == StepKind::Descent { "/" } else { "" };
+        let slash = if kind == WalkStepKind::Descent { "/" } else { "" };
         // Build the key in one allocation: growing a string contends with other threads that do the same.
         [self.context.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
@@ -123,7 +124,7 @@ impl DirEntries {
             if index % CHECK_EVERY == CHECK_EVERY - 1 {
                 control.check()?;
             }
-            if step.kind != StepKind::Entry {
+            if step.kind != WalkStepKind::Entry {
                 steps.push(*step);
                 continue;
             }
@@ -132,7 +133,7 @@ impl DirEntries {
                 Ok(FilterDecision::Keep) => steps.push(*step),
                 Ok(FilterDecision::Drop | FilterDecision::SkipLink) => {}
                 Err(error) => {
-                    steps.push(WalkStep { child: step.child, kind: StepKind::Problem(problems.len()) });
+                    steps.push(WalkStep { child: step.child, kind: WalkStepKind::Problem(problems.len()) });
                     problems.push(entry.problem(error));
                 }
             }
@@ -187,7 +188,7 @@ pub(super) fn order(listing: &Listing, a: WalkStep, b: WalkStep) -> Ordering {
     let (a_name, b_name) = (listing.name(a.child).as_bytes(), listing.name(b.child).as_bytes());
     let common = a_name.len().min(b_name.len());
     let rest = |name: &[u8], step: WalkStep| {
-        let slash = (step.kind == StepKind::Descent).then_some(b'/');
+        let slash = (step.kind == WalkStepKind::Descent).then_some(b'/');
         name.get(common).copied().or(slash)
     };
     // Beyond the common length one of the names has ended. Only a slash can follow there, and no name contains one.
@@ -209,10 +210,10 @@ mod tests {
         let mut listing = Listing::default();
         names.iter().for_each(|name| listing.push(name, ChildKind::Directory));
         let steps: Vec<_> = (0..names.len())
-            .flat_map(|child| [StepKind::Entry, StepKind::Descent].map(|kind| WalkStep { child, kind }))
+            .flat_map(|child| [WalkStepKind::Entry, WalkStepKind::Descent].map(|kind| WalkStep { child, kind }))
             .collect();
         let text =
-            |step: &WalkStep| names[step.child].to_owned() + if step.kind == StepKind::Descent { "/" } else { "" };
+            |step: &WalkStep| names[step.child].to_owned() + if step.kind == WalkStepKind::Descent { "/" } else { "" };
         for a in &steps {
             for b in &steps {
                 assert_eq!(order(&listing, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));

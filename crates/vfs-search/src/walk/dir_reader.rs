@@ -10,12 +10,12 @@ use vfs_core::{Problem, Result, VfsPath};
 
 use crate::glob::DotVisibility;
 use crate::walk::dir_entries::{
-    DirContext, DirEntries, StepKind, WalkEntry, WalkFindings, WalkStep, order, problem_at,
+    DirContext, DirEntries, WalkEntry, WalkFindings, WalkStep, WalkStepKind, order, problem_at,
 };
-use crate::walk::ignore::IgnoreFiles;
-use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
-use crate::walk::sequential::{EnterDecision, LinkFollower};
+use crate::walk::ignore_rules::IgnoreFiles;
+use crate::walk::sequential_walk::{LinkEnterDecision, LinkFollower};
 use crate::walk::visibility::PathBuffer;
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
 
 /// State that all directories of a walk share.
 #[derive(Debug)]
@@ -151,9 +151,9 @@ impl DirReader<'_> {
             return Ok(DescentTarget::Nowhere);
         }
         Ok(match follow.should_enter(&real, path, self.tree, self.control, self.options)? {
-            EnterDecision::Yes => DescentTarget::Outside(real),
-            EnterDecision::No => DescentTarget::Nowhere,
-            EnterDecision::TooMany => DescentTarget::TooMany,
+            LinkEnterDecision::Yes => DescentTarget::Outside(real),
+            LinkEnterDecision::No => DescentTarget::Nowhere,
+            LinkEnterDecision::TooMany => DescentTarget::TooMany,
         })
     }
 
@@ -233,8 +233,8 @@ impl DirReader<'_> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
             let may_descend = self.may_descend(kind);
-            if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
-                steps.push(WalkStep { child: index, kind: StepKind::Entry });
+            if kind != ChildKind::Directory || self.options.directories == DirectoryOutput::Yielded {
+                steps.push(WalkStep { child: index, kind: WalkStepKind::Entry });
             }
             if entry_only.contains(name) {
                 let leads_to = || context.dir.follow_link(name);
@@ -242,7 +242,7 @@ impl DirReader<'_> {
                     may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
                 skipped.hidden += u64::from(is_directory);
             } else if may_descend && self.control.filter.should_enter(context.relative(), name) {
-                steps.push(WalkStep { child: index, kind: StepKind::Descent });
+                steps.push(WalkStep { child: index, kind: WalkStepKind::Descent });
             }
         }
         steps.sort_unstable_by(|a, b| order(listing, *a, *b));

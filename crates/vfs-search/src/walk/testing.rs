@@ -7,10 +7,11 @@ use vfs_core::tree::Tree;
 
 use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::options::{Directories, WalkControl, WalkFilter, WalkOptions};
-use crate::walk::subtree::StepRange;
-use crate::walk::visibility::Visibility;
+use crate::walk::subtree::WalkStepRange;
+use crate::walk::visibility::VisibilitySettings;
+use crate::walk::walk_options::{DirectoryOutput, WalkControl, WalkFilter, WalkOptions};
 
+/// A filter that enters every directory.
 struct Everywhere;
 
 pub(crate) const EVERYWHERE: WalkControl<'static> = WalkControl { filter: &Everywhere, check: &|| Ok(()) };
@@ -22,18 +23,18 @@ impl WalkFilter for Everywhere {
 }
 
 pub(crate) const OPTIONS: WalkOptions = WalkOptions {
-    visibility: Visibility::ALL,
+    visibility: VisibilitySettings::ALL,
     links: vfs_core::search::LinkMode::Skip,
     max_depth: None,
-    directories: Directories::OnlyEntered,
+    directories: DirectoryOutput::OnlyEntered,
 };
 
-pub(crate) fn root(tree: &Arc<dyn Tree>) -> StepRange {
+pub(crate) fn root(tree: &Arc<dyn Tree>) -> WalkStepRange {
     let dir = tree.find_dir(&VfsPath::root()).expect("the root").expect("a directory");
     let reader = DirReader { tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
 }
 
-pub(crate) fn full_range(entries: DirEntries) -> StepRange {
-    StepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
+pub(crate) fn full_range(entries: DirEntries) -> WalkStepRange {
+    WalkStepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
 }

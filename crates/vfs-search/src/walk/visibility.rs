@@ -7,18 +7,18 @@ use vfs_core::tree::{ChildKind, Directory, Tree};
 use vfs_core::{Problem, VfsPath};
 
 use crate::glob::DotVisibility;
-use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
+use crate::walk::ignore_rules::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
 
 /// The visibility settings of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Visibility {
+pub(crate) struct VisibilitySettings {
     /// Whether names that start with a dot are visible.
     pub(crate) hidden: HiddenNames,
     /// Whether ignore files apply.
     pub(crate) ignore: IgnoreMode,
 }
 
-impl Visibility {
+impl VisibilitySettings {
     /// Everything is visible, as in a listing.
     pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, ignore: IgnoreMode::Disregard };
 

@@ -8,7 +8,7 @@ use rustix::io::{self, Errno};
 use vfs_core::VfsPath;
 
 use super::{RESERVED_PREFIX, Root};
-use crate::fs::entry::{COMMON_FLAGS, Entry, file_type_at};
+use crate::fs::entry_handle::{COMMON_FLAGS, EntryHandle, file_type_at};
 
 /// Upper bound on the links in one path, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -18,14 +18,14 @@ const MAX_LINKS: usize = 40;
 pub(super) struct LinkResolution {
     /// The components from the root down, without links.
     pub(super) names: Vec<Vec<u8>>,
-    pub(super) end: PathEnd,
+    pub(super) end: LinkResolutionEnd,
 }
 
 /// The entry at the end of a path.
 #[derive(Debug)]
-pub(super) enum PathEnd {
+pub(super) enum LinkResolutionEnd {
     /// A name in a directory; nothing need exist there.
-    Entry(Entry),
+    Entry(EntryHandle),
     /// The root, or a directory that a link to `.` or `..` leads to.
     Directory,
     /// Nothing, because a directory on the way is missing or is a file.
@@ -49,10 +49,13 @@ pub(super) fn follow_links(root: &Root, path: &VfsPath) -> io::Result<LinkResolu
             return Ok(resolution);
         }
     }
-    let end = walk.dead_end.map_or(PathEnd::Directory, |cause| PathEnd::Absent { cause, is_unreachable: true });
+    let end = walk
+        .dead_end
+        .map_or(LinkResolutionEnd::Directory, |cause| LinkResolutionEnd::Absent { cause, is_unreachable: true });
     Ok(walk.end([], end))
 }
 
+/// A walk along a path that follows the links in it.
 struct LinkWalk<'a> {
     root: &'a Root,
     /// The open directories below the root that lead to the current one.
@@ -116,11 +119,11 @@ impl LinkWalk<'_> {
             return Err(Errno::NOENT);
         }
         if let Some(cause) = self.dead_end {
-            return Ok(self.end([name], PathEnd::Absent { cause, is_unreachable: true }));
+            return Ok(self.end([name], LinkResolutionEnd::Absent { cause, is_unreachable: true }));
         }
         let text = String::from_utf8(name.clone()).map_err(|_| Errno::ILSEQ)?;
         let parent = fs::openat(self.current(), ".", OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())?;
-        Ok(self.end([name], PathEnd::Entry(Entry { parent, name: text })))
+        Ok(self.end([name], LinkResolutionEnd::Entry(EntryHandle { parent, name: text })))
     }
 
     /// Skips `name`, which is not a directory, and the components after it, below which there are no links. Returns
@@ -142,10 +145,10 @@ impl LinkWalk<'_> {
             }
         }
         let is_unreachable = self.dead_end.is_some();
-        Some(self.end(below, PathEnd::Absent { cause, is_unreachable }))
+        Some(self.end(below, LinkResolutionEnd::Absent { cause, is_unreachable }))
     }
 
-    fn end(&mut self, below: impl IntoIterator<Item = Vec<u8>>, end: PathEnd) -> LinkResolution {
+    fn end(&mut self, below: impl IntoIterator<Item = Vec<u8>>, end: LinkResolutionEnd) -> LinkResolution {
         let open_dirs = mem::take(&mut self.open_dirs).into_iter().map(|(name, _)| name);
         LinkResolution { names: open_dirs.chain(below).collect(), end }
     }

@@ -6,7 +6,7 @@ use std::io::Write;
 use futures::executor::block_on;
 use vfs_core::BackendExt;
 use vfs_core::watch::{Change, WatchRequest};
-use vfs_local::{Mounts, Resolution};
+use vfs_local::{MountPolicy, PathResolution};
 
 use super::{created_without_version, removed};
 use crate::permissions::{as_ordinary_user, set_mode};
@@ -14,7 +14,7 @@ use crate::{Disk, path};
 
 #[test]
 fn files_are_made_written_renamed_and_removed() {
-    for resolution in [Resolution::Automatic, Resolution::Portable] {
+    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         let at = |name: &str| disk.root().join(name);
         disk.put("old", "old");
@@ -49,7 +49,7 @@ fn files_are_made_written_renamed_and_removed() {
 
 #[test]
 fn new_directories_are_reported_with_all_their_entries() {
-    let disk = Disk::with(|config| config.mounts(Mounts::Stay));
+    let disk = Disk::with(|config| config.mounts(MountPolicy::Stay));
     let mut watch = disk.watch_all();
     for round in 0..50 {
         // These are created faster than they can be watched.

@@ -6,10 +6,10 @@ use vfs_core::{GrepOutput, GrepRequest, Pattern};
 use super::*;
 use crate::searcher::encoding::BINARY_WINDOW;
 
-struct Collected(Vec<Item>);
+struct Collected(Vec<SearchItem>);
 
 impl ItemSink for Collected {
-    fn put(&mut self, item: Item) -> std::ops::ControlFlow<()> {
+    fn put(&mut self, item: SearchItem) -> std::ops::ControlFlow<()> {
         self.0.push(item);
         std::ops::ControlFlow::Continue(())
     }
@@ -30,19 +30,19 @@ impl Read for Again {
     }
 }
 
-fn search(req: &GrepRequest, opened: Opened) -> Vec<Item> {
+fn search(req: &GrepRequest, opened: Opened) -> Vec<SearchItem> {
     search_for(&CompiledQuery::new(req).expect("a valid request"), opened)
 }
 
-fn search_for(query: &CompiledQuery, opened: Opened) -> Vec<Item> {
+fn search_for(query: &CompiledQuery, opened: Opened) -> Vec<SearchItem> {
     let mut items = Collected(Vec::new());
     let mut searcher = FileSearcher::new(query);
     searcher.search(query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
     items.0
 }
 
-fn problem(items: &[Item]) -> Option<ErrorKind> {
-    items.iter().find_map(|item| if let Item::Problem(problem) = item { Some(problem.code) } else { None })
+fn problem(items: &[SearchItem]) -> Option<ErrorKind> {
+    items.iter().find_map(|item| if let SearchItem::Problem(problem) = item { Some(problem.code) } else { None })
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
                 other.pattern = Pattern::Regex(format!("{}|no such text", req.pattern.as_str()));
                 let by_expression = search(&other, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{by_expression:?}"), "{req:?}");
-                let is_found = whole.iter().any(|item| matches!(item, Item::Match(_) | Item::File(_)));
+                let is_found = whole.iter().any(|item| matches!(item, SearchItem::Match(_) | SearchItem::File(_)));
                 assert_eq!(is_found, req.pattern.as_str() == "hit", "{req:?}");
             }
         }
@@ -130,7 +130,7 @@ fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
     let limit = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
     let endless = || io::Cursor::new("hit\n").chain(io::repeat(b'x').take(limit + (1 << 20)));
     let items = search(&GrepRequest::literal("hit"), Opened::reader(endless(), limit + (2 << 20)));
-    assert_eq!(items.iter().filter(|item| matches!(item, Item::Match(_))).count(), 1);
+    assert_eq!(items.iter().filter(|item| matches!(item, SearchItem::Match(_))).count(), 1);
     assert_eq!(problem(&items), Some(ErrorKind::TooLarge));
 }
 
@@ -177,7 +177,7 @@ fn a_multiline_search_for_files_ends_at_the_first_match() {
     };
     let opened = Opened::from(Bytes::from("a".repeat(64 << 10)));
     FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
-    assert!(matches!(&items.0[..], [Item::File(_), Item::Done { searched: true, .. }]), "{:?}", items.0);
+    assert!(matches!(&items.0[..], [SearchItem::File(_), SearchItem::Done { searched: true, .. }]), "{:?}", items.0);
     assert!((1..=2).contains(&looks.get()), "one match was looked for: {}", looks.get());
 }
 
@@ -198,13 +198,14 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         for opened in lends(&text) {
             let items = search_for(&query, opened);
             assert_eq!(problem(&items), None, "{before} {after}");
-            let lines = items.iter().filter(|item| matches!(item, Item::Before(_) | Item::Match(_))).count();
+            let lines =
+                items.iter().filter(|item| matches!(item, SearchItem::Before(_) | SearchItem::Match(_))).count();
             assert_eq!(lines, before.min(100) as usize + 1);
         }
         for opened in lends(&long) {
             let items = search_for(&query, opened);
             let message =
-                items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
+                items.iter().find_map(|item| if let SearchItem::Problem(it) = item { Some(&it.message) } else { None });
             let expected = format!("a line of over {limit} bytes");
             assert!(message.is_some_and(|message| message.contains(&expected)), "{message:?}");
         }
@@ -212,13 +213,16 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         let wide = format!("\u{feff}{}\nhit\n", "y".repeat(limit * 2 / 3));
         let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let items = search_for(&query, Opened::from(Bytes::from(wide)));
-        assert_eq!((problem(&items), items.iter().filter(|item| matches!(item, Item::Match(_))).count()), (None, 1));
+        assert_eq!(
+            (problem(&items), items.iter().filter(|item| matches!(item, SearchItem::Match(_))).count()),
+            (None, 1)
+        );
         // If the context is too long, not all of it is buffered, and the error says so.
         query.context_limit = 64 << 10;
         for opened in lends(&text).into_iter().filter(|_| before > 0) {
             let items = search_for(&query, opened);
             let message =
-                items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
+                items.iter().find_map(|item| if let SearchItem::Problem(it) = item { Some(&it.message) } else { None });
             let expected = "ask for fewer lines of context";
             assert!(message.is_some_and(|message| message.contains(expected)), "{message:?}");
         }
