@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::identity::MountIdentity;
 use crate::mount::{Mount, MountInfo};
+use crate::mount_identity::MountIdentity;
 
 /// An immutable mount table. A change creates another one.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEn
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use crate::mount::Mount;
-use crate::table::MountTable;
+use crate::mount_table::MountTable;
 
 /// Whether a request follows a link at the end of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,31 +59,32 @@ pub(crate) fn without_shadowed(tree: Arc<dyn Tree>, mount: &Arc<Mount>, table: &
     if !table.has_mounts_below(mount.at()) {
         return tree;
     }
-    let shadows = Shadows { mount: Arc::clone(mount), table: Arc::clone(table) };
+    let shadows = ShadowCheck { mount: Arc::clone(mount), table: Arc::clone(table) };
     Arc::new(UnshadowedTree { inner: tree, shadows: Arc::new(shadows) })
 }
 
 /// A mount, and the table with the mounts that shadow parts of it.
-struct Shadows {
+struct ShadowCheck {
     mount: Arc<Mount>,
     table: Arc<MountTable>,
 }
 
-impl Shadows {
+impl ShadowCheck {
     fn refuse_shadowed(&self, real: &VfsPath) -> Result<()> {
         self.table.refuse_shadowed(&self.mount, real)
     }
 }
 
+/// The tree of one mount, without the paths that other mounts shadow.
 struct UnshadowedTree {
     inner: Arc<dyn Tree>,
-    shadows: Arc<Shadows>,
+    shadows: Arc<ShadowCheck>,
 }
 
 impl UnshadowedTree {
     /// Returns the real path of `path`.
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
-        let Shadows { mount, table } = &*self.shadows;
+        let ShadowCheck { mount, table } = &*self.shadows;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
         if path == mount.at() || !table.can_reach_shadowed(mount, path) {
             return Ok(path.clone());
@@ -119,11 +120,11 @@ struct UnshadowedDirectory {
     real: VfsPath,
     /// Names of links, once the directory was listed.
     links: OnceLock<HashSet<String>>,
-    shadows: Arc<Shadows>,
+    shadows: Arc<ShadowCheck>,
 }
 
 impl UnshadowedDirectory {
-    fn shared(inner: Arc<dyn Directory>, at: VfsPath, real: VfsPath, shadows: &Arc<Shadows>) -> Arc<dyn Directory> {
+    fn shared(inner: Arc<dyn Directory>, at: VfsPath, real: VfsPath, shadows: &Arc<ShadowCheck>) -> Arc<dyn Directory> {
         Arc::new(Self { inner, at, real, links: OnceLock::new(), shadows: Arc::clone(shadows) })
     }
 
@@ -132,7 +133,7 @@ impl UnshadowedDirectory {
     }
 
     fn may_be_link(&self, name: &str) -> bool {
-        let Shadows { mount, table } = &*self.shadows;
+        let ShadowCheck { mount, table } = &*self.shadows;
         self.links.get().map_or_else(|| table.can_reach_shadowed(mount, &self.at), |links| links.contains(name))
     }
 

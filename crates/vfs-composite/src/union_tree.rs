@@ -6,16 +6,16 @@ use std::sync::Arc;
 use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
-use crate::table::MountTable;
+use crate::mount_table::MountTable;
 
 /// The trees that a search can reach, each in the namespace of the composite.
-pub(crate) struct Union {
+pub(crate) struct UnionTree {
     pub(crate) table: Arc<MountTable>,
     /// Trees by mount point; the error of a tree that could not be opened is a problem at its mount point.
     pub(crate) trees: BTreeMap<VfsPath, Result<Arc<dyn Tree>>>,
 }
 
-impl Union {
+impl UnionTree {
     /// Returns the tree of the mount that `path` belongs to.
     fn tree_of(&self, path: &VfsPath) -> Result<&Arc<dyn Tree>> {
         match self.trees.get(self.table.route(path).at()) {
@@ -31,7 +31,7 @@ impl Union {
     }
 }
 
-impl Tree for Union {
+impl Tree for UnionTree {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         if self.table.is_mount_or_ancestor(path) {
             let backing = self.backing(path);
@@ -47,7 +47,7 @@ impl Tree for Union {
 
 /// A directory with a mount at it or below it. Other directories belong to one backend.
 struct UnionDirectory {
-    union: Arc<Union>,
+    union: Arc<UnionTree>,
     path: VfsPath,
     /// Names that lead to mounts, which shadow other entries of the same name.
     mounts: BTreeSet<String>,
@@ -56,7 +56,11 @@ struct UnionDirectory {
 }
 
 impl UnionDirectory {
-    fn shared(union: &Arc<Union>, path: VfsPath, backing: Result<Option<Arc<dyn Directory>>>) -> Arc<dyn Directory> {
+    fn shared(
+        union: &Arc<UnionTree>,
+        path: VfsPath,
+        backing: Result<Option<Arc<dyn Directory>>>,
+    ) -> Arc<dyn Directory> {
         let mounts = union.table.mount_names_in(&path);
         Arc::new(Self { union: Arc::clone(union), path, mounts, backing })
     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use vfs_core::transfer::TransferMode;
 use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath};
 
-use super::{CopiedFile, Inventory, TransferFile, TransferProgress};
+use super::{CopiedFile, TransferFile, TransferInventory, TransferProgress};
 use crate::backend::{CompositeBackend, is_overwrite};
-use crate::identity::MountIdentity;
 use crate::journal::{MoveRecord, RecordFormat, RecordedFile, RecordedMount, RecordedMove, digest};
-use crate::table::MountTable;
+use crate::mount_identity::MountIdentity;
+use crate::mount_table::MountTable;
 
 impl CompositeBackend {
     /// Records the rename in the journal, if there is one.
@@ -19,7 +19,7 @@ impl CompositeBackend {
         table: &MountTable,
         from: &VfsPath,
         to: &VfsPath,
-        inventory: &Inventory,
+        inventory: &TransferInventory,
         mode: TransferMode,
     ) -> Result<Option<RecordedMove>> {
         // Changes that are only returned leave nothing to recover.

@@ -15,14 +15,14 @@ pub trait RecoveryObserver: fmt::Debug + Send + Sync {
 
 /// A notice that is sent before files are copied, or when the recovery has taken some time.
 #[derive(Debug)]
-pub(super) struct Notice {
+pub(super) struct RecoveryNotice {
     observer: Arc<dyn RecoveryObserver>,
     from: VfsPath,
     to: VfsPath,
     is_sent: AtomicBool,
 }
 
-impl Notice {
+impl RecoveryNotice {
     pub(super) fn new(observer: Arc<dyn RecoveryObserver>, from: &VfsPath, to: &VfsPath) -> Self {
         Self { observer, from: from.clone(), to: to.clone(), is_sent: AtomicBool::new(false) }
     }
