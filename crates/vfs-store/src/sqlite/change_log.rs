@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::error::{SqliteError, SqliteResult};
-use super::rows;
+use super::file_rows;
 use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, StoredMeta};
 
 /// Minimum number of changes that the log of a namespace retains.
@@ -40,7 +40,7 @@ pub(super) fn append(
         path.as_str(),
         origin.map(|origin| origin.as_str()),
         stored.map(|stored| stored.size.cast_signed()),
-        stored.map(rows::version_bytes).transpose()?,
+        stored.map(file_rows::version_bytes).transpose()?,
         stored.and_then(|stored| stored.created_at).map(|time| time.timestamp_micros()),
         stored.map(|stored| stored.modified_at.timestamp_micros()),
     ))?;
@@ -76,7 +76,7 @@ pub(super) fn since(
     limit: usize,
 ) -> SqliteResult<ChangePage> {
     let last = last_sequence(connection, namespace)?;
-    let namespace = rows::namespace_id(connection, namespace)?.unwrap_or_default();
+    let namespace = file_rows::namespace_id(connection, namespace)?.unwrap_or_default();
     let mut statement = connection.prepare_cached("SELECT min(sequence) FROM changes WHERE namespace = ?1")?;
     let oldest: Option<i64> = statement.query_row([namespace], |row| row.get(0))?;
     let trimmed = oldest.map_or(last.0, |oldest| oldest.cast_unsigned().saturating_sub(1));
@@ -97,14 +97,14 @@ pub(super) fn since(
 }
 
 fn read_record(row: &Row<'_>) -> SqliteResult<ChangeRecord> {
-    let path = rows::parse_path(row.get_ref(2)?.as_str().map_err(|_| SqliteError::damaged())?)?;
-    let stored = || -> SqliteResult<StoredMeta> { rows::read_meta(row, 4) };
+    let path = file_rows::parse_path(row.get_ref(2)?.as_str().map_err(|_| SqliteError::damaged())?)?;
+    let stored = || -> SqliteResult<StoredMeta> { file_rows::read_meta(row, 4) };
     match row.get(1)? {
         CREATED => Ok(ChangeRecord::Created(path, stored()?)),
         CHANGED => Ok(ChangeRecord::Changed(path, stored()?)),
         REMOVED => Ok(ChangeRecord::Removed(path)),
         MOVED => {
-            let from = rows::parse_path(row.get_ref(3)?.as_str().map_err(|_| SqliteError::damaged())?)?;
+            let from = file_rows::parse_path(row.get_ref(3)?.as_str().map_err(|_| SqliteError::damaged())?)?;
             Ok(ChangeRecord::Moved { from, to: path, stored: stored()? })
         }
         _ => Err(SqliteError::damaged()),

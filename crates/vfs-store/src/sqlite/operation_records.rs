@@ -7,13 +7,13 @@ use vfs_core::Result;
 
 use super::SqliteStore;
 use super::error::SqliteResult;
-use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, Operations, Write};
+use crate::store::{BatchOutcome, Condition, IdempotentOperations, Namespace, OperationRecord, Write};
 
 /// Time after which a record is removed.
 const RECORD_LIFETIME: TimeDelta = TimeDelta::days(1);
 
 #[async_trait]
-impl Operations for SqliteStore {
+impl IdempotentOperations for SqliteStore {
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
         let (namespace, key) = (namespace.clone(), key.to_owned());
         self.inner.readers.read(move |connection| find(connection, &namespace, &key)).await

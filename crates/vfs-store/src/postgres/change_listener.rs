@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::server::Server;
+use super::postgres_server::PostgresServer;
 use crate::store::Sequence;
 
 /// Capacity of the queue of notifications. A receiver that lags behind it polls the store.
@@ -36,7 +36,7 @@ impl ChangeNotification {
 }
 
 /// Separate connection that listens for notifications, opened by the first caller and reopened when it is lost.
-pub(super) struct Listener {
+pub(super) struct ChangeListener {
     /// `None` behind a pooler, which does not support `LISTEN`.
     config: Option<tokio_postgres::Config>,
     tls: MakeRustlsConnect,
@@ -45,8 +45,8 @@ pub(super) struct Listener {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Listener {
-    pub(super) fn new(server: &Server, channel: Arc<str>) -> Self {
+impl ChangeListener {
+    pub(super) fn new(server: &PostgresServer, channel: Arc<str>) -> Self {
         let (sender, _) = broadcast::channel(NOTIFICATION_CAPACITY);
         Self { config: server.config.listener(), tls: server.tls.clone(), channel, sender, task: Mutex::default() }
     }
@@ -74,7 +74,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for ChangeListener {
     fn drop(&mut self) {
         let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(task) = task {
@@ -83,9 +83,9 @@ impl Drop for Listener {
     }
 }
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for ChangeListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("channel", &self.channel).finish_non_exhaustive()
+        f.debug_struct("ChangeListener").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

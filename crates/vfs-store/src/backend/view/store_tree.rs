@@ -14,9 +14,9 @@ use vfs_core::context::DropGuard;
 use vfs_core::tree::{self, ChildKind, Listing, Opened, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
-use super::super::concurrency::runtime::Runtime;
-use super::content_cache::Content;
-use super::directory::{Directories, Directory, shadowed};
+use super::super::concurrency::runtime_handle::RuntimeHandle;
+use super::content_cache::CachedContent;
+use super::directory_map::{DirectoryEntries, DirectoryMap, shadowed};
 use super::namespace_view::{BLOCK_BYTES, NamespaceView, keeps_changing};
 use super::path_entry::{PathEntry, above, file_info};
 use super::prefetch::{self, Prefetcher};
@@ -32,7 +32,7 @@ const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
 #[derive(Debug)]
 pub(crate) struct StoreTree<S> {
     view: NamespaceView<S>,
-    runtime: Option<Arc<Runtime>>,
+    runtime: Option<Arc<RuntimeHandle>>,
     /// Names that were listed in advance; other directories are listed when the search reaches them.
     names: Option<ListedNames>,
     /// Entries above the start of the search that were looked up in advance.
@@ -53,7 +53,7 @@ pub(crate) struct StoreTree<S> {
 #[derive(Debug)]
 pub(crate) struct ListedNames {
     pub(crate) below: VfsPath,
-    pub(crate) directories: Directories,
+    pub(crate) directories: DirectoryMap,
 }
 
 /// Files that may match a search.
@@ -80,10 +80,10 @@ impl Drop for CandidateTask {
 
 /// Directory, with its entries once it was listed.
 #[derive(Debug)]
-struct StoreDir<S> {
+struct StoreDirectory<S> {
     tree: Arc<StoreTree<S>>,
     path: VfsPath,
-    listed: OnceLock<Directory>,
+    listed: OnceLock<DirectoryEntries>,
     /// `true` once the search has read one of its files.
     has_read_file: AtomicBool,
     /// Prefetching of its small files.
@@ -95,7 +95,7 @@ impl<S: Store> StoreTree<S> {
     pub(crate) fn new(view: NamespaceView<S>, names: Option<ListedNames>) -> Self {
         Self {
             view,
-            runtime: Runtime::current().map(Arc::new),
+            runtime: RuntimeHandle::current().map(Arc::new),
             names,
             above: HashMap::new(),
             candidates: Arc::default(),
@@ -159,7 +159,7 @@ impl<S: Store> StoreTree<S> {
     }
 
     /// Returns the listed names, if they include those in the directory `path`.
-    fn names_in(&self, path: &VfsPath) -> Option<&Directories> {
+    fn names_in(&self, path: &VfsPath) -> Option<&DirectoryMap> {
         self.names.as_ref().filter(|names| path.starts_with(&names.below)).map(|names| &names.directories)
     }
 
@@ -207,14 +207,14 @@ impl<S: Store> Tree for StoreTree<S> {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         Ok(match (self.find(path)?, path.parent(), path.name()) {
             (PathEntry::File(_), Some(dir), Some(name)) => {
-                TreeEntry::File { dir: StoreDir::new(&self, dir), name: name.to_owned() }
+                TreeEntry::File { dir: StoreDirectory::new(&self, dir), name: name.to_owned() }
             }
-            _ => TreeEntry::Directory(StoreDir::new(&self, path.clone())),
+            _ => TreeEntry::Directory(StoreDirectory::new(&self, path.clone())),
         })
     }
 }
 
-impl<S: Store> StoreDir<S> {
+impl<S: Store> StoreDirectory<S> {
     fn new(tree: &Arc<StoreTree<S>>, path: VfsPath) -> Arc<Self> {
         let (listed, has_read_file, prefetcher) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
         Arc::new(Self { tree: Arc::clone(tree), path, listed, has_read_file, prefetcher })
@@ -225,7 +225,7 @@ impl<S: Store> StoreDir<S> {
     }
 
     /// Returns the entries, and lists them the first time.
-    fn directory(&self) -> Result<&Directory> {
+    fn directory(&self) -> Result<&DirectoryEntries> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
@@ -258,12 +258,12 @@ impl<S: Store> StoreDir<S> {
     }
 
     /// Returns the content of the file at `path`, from the cache if it has the version of `stored`.
-    fn content(&self, path: &VfsPath, stored: &StoredMeta) -> Result<Content> {
+    fn content(&self, path: &VfsPath, stored: &StoredMeta) -> Result<CachedContent> {
         let (key, contents) = (self.tree.view.key(path), &self.tree.view.shared.contents);
         if let Some(cached) = contents.get(&key, &stored.version) {
             return Ok(cached);
         }
-        let runtime = self.tree.runtime.as_deref().map(Runtime::handle);
+        let runtime = self.tree.runtime.as_deref().map(RuntimeHandle::handle);
         if let Some(fetch) =
             self.prefetcher().and_then(|prefetcher| prefetcher.fetch_block(&self.tree.view, runtime, path))
         {
@@ -274,13 +274,13 @@ impl<S: Store> StoreDir<S> {
         }
         let max = self.tree.view.shared.max_file_size().max(stored.size);
         let StoredValue { stored, content, .. } = self.tree.wait(self.tree.view.whole_file(path, max))?;
-        let content = Content::new(content);
+        let content = CachedContent::new(content);
         contents.insert(key, stored.version, content.clone());
         Ok(content)
     }
 }
 
-impl<S: Store> tree::Directory for StoreDir<S> {
+impl<S: Store> tree::Directory for StoreDirectory<S> {
     fn list(&self) -> Result<Listing> {
         let directory = self.directory()?;
         let mut listing = Listing::with_capacity(directory.len());
@@ -348,10 +348,10 @@ impl<S: Store> tree::Directory for StoreDir<S> {
         // The search skips a file over its limit by the size alone, without reading it.
         if size > self.tree.max_file_size || size > BLOCK_BYTES {
             let tree = Arc::clone(&self.tree);
-            let reader = BlockReader { tree, path, version: None, at: 0, block: Bytes::new() };
+            let reader = StoreFileReader { tree, path, version: None, at: 0, block: Bytes::new() };
             return Ok(Opened::reader(reader, size));
         }
-        let Content { bytes, is_binary } = self.content(&path, &stored)?;
+        let CachedContent { bytes, is_binary } = self.content(&path, &stored)?;
         Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 
@@ -361,7 +361,7 @@ impl<S: Store> tree::Directory for StoreDir<S> {
 }
 
 /// Returns the entries of `directory` with one of `names`.
-fn filter_entries(directory: &Directory, path: &VfsPath, names: &[String]) -> Listing {
+fn filter_entries(directory: &DirectoryEntries, path: &VfsPath, names: &[String]) -> Listing {
     let mut listing = Listing::default();
     for name in names {
         push_entry(&mut listing, path, name, directory.file(name).is_some(), directory.has_directory(name));
@@ -383,7 +383,7 @@ fn push_entry(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: b
 }
 
 /// Reader of a large file, which fetches one block at a time.
-struct BlockReader<S> {
+struct StoreFileReader<S> {
     tree: Arc<StoreTree<S>>,
     path: VfsPath,
     /// Version of the first block, which all others must have.
@@ -392,7 +392,7 @@ struct BlockReader<S> {
     block: Bytes,
 }
 
-impl<S: Store> BlockReader<S> {
+impl<S: Store> StoreFileReader<S> {
     fn next_block(&mut self) -> Result<Bytes> {
         let block = self.tree.view.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK_BYTES)));
         let StoredValue { stored, content, .. } = self.tree.wait(block)?.ok_or_else(|| Error::not_found(&self.path))?;
@@ -405,7 +405,7 @@ impl<S: Store> BlockReader<S> {
     }
 }
 
-impl<S: Store> Read for BlockReader<S> {
+impl<S: Store> Read for StoreFileReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);

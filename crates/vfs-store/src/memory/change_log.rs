@@ -12,13 +12,13 @@ const LOG_CAPACITY: usize = 4096;
 
 /// The newest changes of a namespace, numbered from 1.
 #[derive(Debug, Default)]
-pub(super) struct MemoryLog {
+pub(super) struct MemoryChangeLog {
     newest: VecDeque<ChangeRecord>,
     last: u64,
     event: Arc<Event>,
 }
 
-impl MemoryLog {
+impl MemoryChangeLog {
     pub(super) fn append(&mut self, changes: impl IntoIterator<Item = ChangeRecord>) {
         for change in changes {
             if self.newest.len() == LOG_CAPACITY {

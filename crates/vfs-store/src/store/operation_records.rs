@@ -26,7 +26,7 @@ pub struct OperationRecord {
 ///   computed before it is applied.
 /// * The store retains a record for at least a day.
 #[async_trait]
-pub trait Operations: Send + Sync {
+pub trait IdempotentOperations: Send + Sync {
     /// Returns the record with this key, or `None` if there is none.
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>>;
 

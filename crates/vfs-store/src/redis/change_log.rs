@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use vfs_core::{Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{RedisClient, Request, start};
+use super::connection::{RedisClient, RedisRequest, start};
 use super::reply::{self, ReplyParts};
 use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence};
 
@@ -78,7 +78,7 @@ impl RedisStore {
             if let Some((seen, limit)) = after {
                 cmd.arg(limit).arg(seen.0);
             }
-            Request::Script(&SINCE, cmd)
+            RedisRequest::Script(&SINCE, cmd)
         };
         let mut parts = ReplyParts::new(self.link().ask(read).await?)?;
         let number = parts.bytes()?;
@@ -148,7 +148,7 @@ fn parse_record(kind: &[u8], path: &[u8], from: &[u8], head: &[u8], size: &[u8])
         return Some(ChangeRecord::Removed(path));
     }
     let size = std::str::from_utf8(size).ok()?.parse().ok()?;
-    let stored = super::head::parse(head, size)?;
+    let stored = super::value_header::parse(head, size)?;
     match kind {
         b"created" => Some(ChangeRecord::Created(path, stored)),
         b"changed" => Some(ChangeRecord::Changed(path, stored)),

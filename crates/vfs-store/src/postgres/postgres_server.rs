@@ -14,14 +14,14 @@ use super::config::PostgresConfig;
 use super::connection::Connection;
 use super::error::{PostgresError, PostgresResult};
 use super::retry::RetryPolicy;
-use super::statement::{Parameter, StatementMode};
+use super::statement::{ParameterRef, StatementMode};
 use super::tls;
 
 /// Time beyond the server's own limit after which a connection without a response counts as lost.
 pub(super) const ANSWER_GRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Server with a pool of connections.
-pub(super) struct Server {
+pub(super) struct PostgresServer {
     pub(super) config: PostgresConfig,
     pub(super) tls: MakeRustlsConnect,
     pub(super) sending: StatementMode,
@@ -29,7 +29,7 @@ pub(super) struct Server {
     writers: Semaphore,
 }
 
-impl Server {
+impl PostgresServer {
     /// Creates the pool without connecting.
     pub(super) fn new(config: PostgresConfig) -> Result<Self> {
         config.check()?;
@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// Returns the rows of a prepared query, which is retried after transient failures.
-    pub(super) async fn rows(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
+    pub(super) async fn rows(&self, sql: &'static str, parameters: &[ParameterRef<'_>]) -> Result<Vec<Row>> {
         let mut retries = RetryPolicy::new(self.config.retry_for);
         loop {
             match self.rows_once(sql, parameters).await {
@@ -93,12 +93,12 @@ impl Server {
     }
 
     /// Like [`rows`](Self::rows), for a query with at most one row.
-    pub(super) async fn row(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<Row>> {
+    pub(super) async fn row(&self, sql: &'static str, parameters: &[ParameterRef<'_>]) -> Result<Option<Row>> {
         Ok(self.rows(sql, parameters).await?.pop())
     }
 
     /// Like [`rows`](Self::rows), with a plan for these parameters.
-    pub(super) async fn rows_planned(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
+    pub(super) async fn rows_planned(&self, sql: &str, parameters: &[ParameterRef<'_>]) -> Result<Vec<Row>> {
         let mut retries = RetryPolicy::new(self.config.retry_for);
         loop {
             let attempt = async {
@@ -114,15 +114,15 @@ impl Server {
         }
     }
 
-    async fn rows_once(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> PostgresResult<Vec<Row>> {
+    async fn rows_once(&self, sql: &'static str, parameters: &[ParameterRef<'_>]) -> PostgresResult<Vec<Row>> {
         let connection = self.connection().await?;
         let result = self.with_timeout(self.sending.query_autocommit(&connection, sql, parameters)).await;
         connection.finish(result)
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for PostgresServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("PostgresServer").field("config", &self.config).finish_non_exhaustive()
     }
 }

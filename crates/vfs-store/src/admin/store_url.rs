@@ -87,7 +87,7 @@ impl StoreUrl {
     /// # Errors
     ///
     /// `invalid_argument` for a duplicate parameter.
-    pub fn split_parameters(&self) -> Result<(Url, Parameters)> {
+    pub fn split_parameters(&self) -> Result<(Url, StoreUrlParameters)> {
         let mut url = self.0.clone();
         let mut values = BTreeMap::new();
         // A '+' is literal, as secrets contain it and parameters have no spaces.
@@ -100,7 +100,7 @@ impl StoreUrl {
             }
         }
         url.set_query(None);
-        Ok((url, Parameters { values }))
+        Ok((url, StoreUrlParameters { values }))
     }
 }
 
@@ -140,11 +140,11 @@ impl std::str::FromStr for StoreUrl {
 
 /// Parameters of a URL, which are removed one by one.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Parameters {
+pub struct StoreUrlParameters {
     values: BTreeMap<String, String>,
 }
 
-impl Parameters {
+impl StoreUrlParameters {
     /// Removes and returns the parameter `name`.
     pub fn take(&mut self, name: &str) -> Option<String> {
         self.values.remove(name)
@@ -187,9 +187,9 @@ impl Parameters {
 }
 
 /// Shows only the number of parameters, as some are secrets.
-impl fmt::Debug for Parameters {
+impl fmt::Debug for StoreUrlParameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameters").field("count", &self.values.len()).finish_non_exhaustive()
+        f.debug_struct("StoreUrlParameters").field("count", &self.values.len()).finish_non_exhaustive()
     }
 }
 

@@ -13,13 +13,13 @@ use vfs_search::{run_blocking, without_size_signal};
 
 use super::config::SqliteConfig;
 use super::connect;
+use super::disk_reserve::DiskReserve;
 use super::error::{SqliteError, SqliteResult};
-use super::reserve::DiskReserve;
 use super::schema;
 
 /// Pool of connections to one file, each of which is opened when it is first needed.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct ConnectionPool {
     config: Arc<SqliteConfig>,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
@@ -32,7 +32,7 @@ pub(super) enum TransactionEnd<T> {
     RollBack(T),
 }
 
-impl Pool {
+impl ConnectionPool {
     /// Creates a pool of at most `size` connections, with those in `open`.
     pub(super) fn new(config: Arc<SqliteConfig>, size: usize, open: Vec<Connection>) -> Self {
         Self { config, idle: Mutex::new(open), permits: Arc::new(Semaphore::new(size)) }
@@ -146,7 +146,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ConnectionPool {
     fn drop(&mut self) {
         // The last connection to a file writes the log into the file. Entries that cannot be written stay in the log.
         let ((), _hit_limit) = without_size_signal(|| self.idle().clear());

@@ -6,10 +6,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
+use super::change_listener::ChangeListener;
 use super::error::{PostgresError, PostgresResult};
-use super::row;
-use super::server::Server;
-use super::watch::Listener;
+use super::postgres_server::PostgresServer;
+use super::row_conversion;
 use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence};
 
 /// Interval at which a waiting caller polls the store, in case a notification is lost.
@@ -35,12 +35,17 @@ const WATCH: &str = "INSERT INTO watched (namespace, until) \
 /// Maximum number of changes in a page, whatever limit is requested.
 const MAX_PAGE_SIZE: usize = 10_000;
 
-pub(super) async fn last_sequence(server: &Server, namespace: &Namespace) -> Result<Sequence> {
+pub(super) async fn last_sequence(server: &PostgresServer, namespace: &Namespace) -> Result<Sequence> {
     let Some(row) = server.row(LAST_SEQUENCE, &[&namespace.as_str()]).await? else { return Ok(Sequence(0)) };
     read_sequence(&row, 0).map(Sequence).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
+pub(super) async fn since(
+    server: &PostgresServer,
+    namespace: &Namespace,
+    seen: Sequence,
+    limit: usize,
+) -> Result<ChangePage> {
     let limit = limit.clamp(1, MAX_PAGE_SIZE) as i64;
     let after = i64::try_from(seen.0).unwrap_or(i64::MAX);
     let rows = server.rows(SINCE, &[&namespace.as_str(), &after, &limit]).await?;
@@ -72,7 +77,7 @@ fn read_sequence(row: &Row, column: usize) -> PostgresResult<u64> {
 
 fn read_record(row: &Row) -> PostgresResult<ChangeRecord> {
     let path = VfsPath::parse(row.try_get(7)?)?;
-    let stored = || row::read_meta(row, 2)?.ok_or_else(|| PostgresError::Store(unknown_kind()));
+    let stored = || row_conversion::read_meta(row, 2)?.ok_or_else(|| PostgresError::Store(unknown_kind()));
     match row.try_get::<_, i16>(6)? {
         1 => Ok(ChangeRecord::Created(path, stored()?)),
         2 => Ok(ChangeRecord::Changed(path, stored()?)),
@@ -87,7 +92,12 @@ fn unknown_kind() -> Error {
 }
 
 /// Waits until the last change is another one than `seen`.
-pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Sequence) -> Result<()> {
+pub(super) async fn changed(
+    server: &PostgresServer,
+    listener: &ChangeListener,
+    namespace: &Namespace,
+    seen: Sequence,
+) -> Result<()> {
     // Listen before reading the sequence, so that few changes in between are missed; polling finds those.
     let mut receiver = listener.listen();
     loop {

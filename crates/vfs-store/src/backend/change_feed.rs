@@ -24,19 +24,19 @@ const CURSOR_PREFIX: &str = "change-";
 const NAMESPACE_HASH_DIGITS: usize = 12;
 
 /// State of one change feed.
-struct Follower<S> {
+struct ChangeFeed<S> {
     view: NamespaceView<S>,
     path: VfsPath,
-    cursors: Cursors,
+    cursors: CursorCodec,
     /// Start of the feed, until it is resolved.
-    start: Option<BoxFuture<'static, Result<FeedStart>>>,
+    start: Option<BoxFuture<'static, Result<ChangeFeedStart>>>,
     seen: Sequence,
     pending: VecDeque<WatchEvent>,
     has_ended: bool,
 }
 
 /// Start of a feed.
-struct FeedStart {
+struct ChangeFeedStart {
     seen: Sequence,
     /// `true` if the log does not have the change of the requested cursor, so that the feed starts with an overflow.
     is_overflow: bool,
@@ -49,30 +49,30 @@ pub(super) fn watch<S: Store>(
     feed_barrier: &Arc<FeedBarrier>,
 ) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
-    let cursors = Cursors::of(&view.namespace);
+    let cursors = CursorCodec::of(&view.namespace);
     let target = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
         Ok(target) => target,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
     let start = start_now(resolve_start(view.clone(), path.clone(), target).boxed(), feed_barrier);
     let (seen, pending) = (Sequence(0), VecDeque::new());
-    let follower = Follower { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
-    stream::unfold(follower, |mut follower| async move {
-        if follower.has_ended {
+    let feed = ChangeFeed { view, path, cursors, start: Some(start), seen, pending, has_ended: false };
+    stream::unfold(feed, |mut feed| async move {
+        if feed.has_ended {
             return None;
         }
-        let event = follower.next().await.map_err(|error| error.or_path(&follower.path));
-        follower.has_ended = event.is_err();
-        Some((event, follower))
+        let event = feed.next().await.map_err(|error| error.or_path(&feed.path));
+        feed.has_ended = event.is_err();
+        Some((event, feed))
     })
     .boxed()
 }
 
 /// Starts the feed now instead of at the first poll of the stream, so that all later changes are reported.
 fn start_now(
-    mut start: BoxFuture<'static, Result<FeedStart>>,
+    mut start: BoxFuture<'static, Result<ChangeFeedStart>>,
     feed_barrier: &Arc<FeedBarrier>,
-) -> BoxFuture<'static, Result<FeedStart>> {
+) -> BoxFuture<'static, Result<ChangeFeedStart>> {
     if let Some(resolved) = (&mut start).now_or_never() {
         return futures::future::ready(resolved).boxed();
     }
@@ -98,15 +98,15 @@ fn start_failed(error: tokio::task::JoinError) -> Error {
 async fn resolve_start<S: Store>(
     view: NamespaceView<S>,
     path: VfsPath,
-    target: Option<CursorTarget>,
-) -> Result<FeedStart> {
+    target: Option<CursorPosition>,
+) -> Result<ChangeFeedStart> {
     let changes = changes_of(&view)?;
     let last = view.ask(&path, changes.last_sequence(&view.namespace)).await?;
     Ok(match target {
-        None => FeedStart { seen: last, is_overflow: false },
-        Some(CursorTarget::After(seen)) if seen <= last => FeedStart { seen, is_overflow: false },
+        None => ChangeFeedStart { seen: last, is_overflow: false },
+        Some(CursorPosition::After(seen)) if seen <= last => ChangeFeedStart { seen, is_overflow: false },
         // The cursor is of another namespace or store, or of this store before it was restored.
-        Some(_) => FeedStart { seen: last, is_overflow: true },
+        Some(_) => ChangeFeedStart { seen: last, is_overflow: true },
     })
 }
 
@@ -115,11 +115,11 @@ fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn Changes> {
     view.store().as_changes().ok_or_else(missing)
 }
 
-impl<S: Store> Follower<S> {
+impl<S: Store> ChangeFeed<S> {
     async fn next(&mut self) -> Result<WatchEvent> {
         self.view.cx.check()?;
         if let Some(start) = self.start.take() {
-            let FeedStart { seen, is_overflow } = start.await?;
+            let ChangeFeedStart { seen, is_overflow } = start.await?;
             self.seen = seen;
             if is_overflow {
                 return Ok(self.cursors.event(seen, Change::Overflow));
@@ -153,22 +153,22 @@ impl<S: Store> Follower<S> {
     }
 }
 
-/// Cursors of a namespace.
-struct Cursors {
+/// Encoder and parser of the cursors of one namespace.
+struct CursorCodec {
     /// First digits of the hash of the namespace.
     namespace: String,
 }
 
 /// Position to which a cursor refers.
 #[derive(Debug, PartialEq, Eq)]
-enum CursorTarget {
+enum CursorPosition {
     /// The changes after this one.
     After(Sequence),
     /// Changes of another namespace.
     Elsewhere,
 }
 
-impl Cursors {
+impl CursorCodec {
     fn of(namespace: &Namespace) -> Self {
         let hash = blake3::hash(namespace.as_str().as_bytes()).to_hex();
         Self { namespace: hash[..NAMESPACE_HASH_DIGITS].to_owned() }
@@ -178,13 +178,13 @@ impl Cursors {
         WatchEvent::new(Cursor::new(format!("{CURSOR_PREFIX}{}-{}", self.namespace, at.0)), change)
     }
 
-    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorTarget> {
+    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorPosition> {
         let parts = cursor.as_str().strip_prefix(CURSOR_PREFIX).and_then(|parts| parts.split_once('-'));
         let parts = parts.filter(|(namespace, _)| is_hash(namespace));
         let target = parts.and_then(|(namespace, text)| {
             let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
             let is_here = namespace == self.namespace;
-            Some(if is_here { CursorTarget::After(Sequence(number)) } else { CursorTarget::Elsewhere })
+            Some(if is_here { CursorPosition::After(Sequence(number)) } else { CursorPosition::Elsewhere })
         });
         target.ok_or_else(|| {
             let message = "the cursor was not issued by a change feed; omit the cursor to start from now";
@@ -227,11 +227,11 @@ mod tests {
     #[test]
     fn a_cursor_is_parsed_back_and_no_other_text_is() {
         let root = VfsPath::root();
-        let cursors = Cursors::of(&Namespace::default());
+        let cursors = CursorCodec::of(&Namespace::default());
         let cursor = cursors.event(Sequence(17), Change::Overflow).cursor;
-        assert_eq!(cursors.parse(&cursor, &root), Ok(CursorTarget::After(Sequence(17))));
-        let other = Cursors::of(&Namespace::parse("org").expect("a namespace"));
-        assert_eq!(other.parse(&cursor, &root), Ok(CursorTarget::Elsewhere));
+        assert_eq!(cursors.parse(&cursor, &root), Ok(CursorPosition::After(Sequence(17))));
+        let other = CursorCodec::of(&Namespace::parse("org").expect("a namespace"));
+        assert_eq!(other.parse(&cursor, &root), Ok(CursorPosition::Elsewhere));
         let here = cursor.as_str().strip_suffix("-17").expect("it ends with the number");
         let numbers = ["", "-", "-017", "-+17", "--1", "-17 ", "-1e1", "-99999999999999999999"];
         let others = ["", "17", "change-", "change-17", "change-x-17", "change--17", "change-0123456789AB-17"];

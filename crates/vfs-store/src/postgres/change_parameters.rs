@@ -4,7 +4,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::read::CHUNK_BYTES;
-use super::row;
+use super::row_conversion;
 use crate::store::{Condition, NewValue, Precondition, StagedContent, ValueContent, Write, version_of};
 
 /// Maximum size of a value in bytes.
@@ -141,7 +141,7 @@ impl<'a> WriteParameters<'a> {
         source: Option<&'a VfsPath>,
         times: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) {
-        let (parent, name) = row::split_path(path);
+        let (parent, name) = row_conversion::split_path(path);
         self.kinds.push(kind);
         self.parents.push(parent);
         self.names.push(name);

@@ -5,18 +5,18 @@ use async_trait::async_trait;
 use vfs_core::Result;
 
 use super::RedisStore;
-use super::connection::Request;
+use super::connection::RedisRequest;
 use super::reply;
-use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, Operations, Write};
+use crate::store::{BatchOutcome, Condition, IdempotentOperations, Namespace, OperationRecord, Write};
 
 #[async_trait]
-impl Operations for RedisStore {
+impl IdempotentOperations for RedisStore {
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
         let name = self.names().operation(namespace, key);
         let request = |_| {
             let mut cmd = ::redis::cmd("GET");
             cmd.arg(&name);
-            Request::Command(cmd)
+            RedisRequest::Command(cmd)
         };
         match self.link().ask(request).await? {
             Value::Nil => Ok(None),

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::time::Instant;
 use vfs_core::Result;
 
-use super::pool::Pool;
+use super::connection_pool::ConnectionPool;
 
 /// Interval at which the file is polled for changes of other processes while a caller waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) struct ChangeNotifier {
     event: Event,
     /// Pool of one separate connection, as `data_version` is relative to a connection. `None` for a database in memory.
-    pool: Option<Arc<Pool>>,
+    pool: Option<Arc<ConnectionPool>>,
     last_poll: Mutex<LastPoll>,
 }
 
@@ -30,7 +30,7 @@ struct LastPoll {
 }
 
 impl ChangeNotifier {
-    pub(super) fn new(pool: Option<Pool>) -> Self {
+    pub(super) fn new(pool: Option<ConnectionPool>) -> Self {
         Self { event: Event::new(), pool: pool.map(Arc::new), last_poll: Mutex::default() }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct KeyLayout {
 
 /// Meaning of the key of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum KeyName {
+pub(super) enum ParsedKey {
     /// File at this path of the namespace.
     File(Namespace, VfsPath),
     /// Marker of a folder, as some tools create; not a file.
@@ -101,19 +101,19 @@ impl KeyLayout {
     }
 
     /// Parses a key of the store.
-    pub(super) fn parse_key(&self, key: &str) -> KeyName {
+    pub(super) fn parse_key(&self, key: &str) -> ParsedKey {
         if key.is_empty() || key.ends_with('/') {
-            return KeyName::Folder;
+            return ParsedKey::Folder;
         }
-        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return KeyName::Foreign };
+        let Some(relative) = key.strip_prefix(self.base.as_str()) else { return ParsedKey::Foreign };
         let (namespace, relative) = match relative.strip_prefix("=/") {
             None => (Namespace::default(), relative),
             Some(rest) => match rest.split_once("/=/").map(|(components, path)| (Namespace::parse(components), path)) {
                 Some((Ok(namespace), path)) if !namespace.as_str().is_empty() => (namespace, path),
-                _ => return KeyName::Foreign,
+                _ => return ParsedKey::Foreign,
             },
         };
-        decode(relative).map_or(KeyName::Foreign, |path| KeyName::File(namespace, path))
+        decode(relative).map_or(ParsedKey::Foreign, |path| ParsedKey::File(namespace, path))
     }
 }
 
@@ -252,15 +252,15 @@ mod tests {
             let namespace = Namespace::parse(namespace).expect("a namespace");
             let key = layout.key(&Key::new(namespace.clone(), path(text))).expect("a key");
             assert_eq!(key.as_ref(), expected);
-            assert_eq!(layout.parse_key(expected), KeyName::File(namespace, path(text)));
+            assert_eq!(layout.parse_key(expected), ParsedKey::File(namespace, path(text)));
         }
         for (key, name) in [
-            ("team/files/a/", KeyName::Folder),
-            ("team/files/=/org", KeyName::Foreign),
-            ("team/files/=/=/a", KeyName::Foreign),
-            ("team/files/=/org/=/", KeyName::Folder),
-            ("team/files/=/o g/=/a", KeyName::Foreign),
-            ("team/filesa", KeyName::Foreign),
+            ("team/files/a/", ParsedKey::Folder),
+            ("team/files/=/org", ParsedKey::Foreign),
+            ("team/files/=/=/a", ParsedKey::Foreign),
+            ("team/files/=/org/=/", ParsedKey::Folder),
+            ("team/files/=/o g/=/a", ParsedKey::Foreign),
+            ("team/filesa", ParsedKey::Foreign),
         ] {
             assert_eq!(layout.parse_key(key), name, "{key}");
         }
@@ -300,7 +300,7 @@ mod tests {
                 prop_assert_eq!(decode(&key), Some(path.clone()));
                 prop_assert_eq!(Path::parse(&key).map(String::from).ok(), Some(key.clone()));
                 let layout = KeyLayout::new("p").expect("a prefix");
-                prop_assert_eq!(layout.parse_key(&format!("p/{key}")), KeyName::File(Namespace::default(), path));
+                prop_assert_eq!(layout.parse_key(&format!("p/{key}")), ParsedKey::File(Namespace::default(), path));
             }
         }
 

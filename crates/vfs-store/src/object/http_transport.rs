@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::error::BucketError;
-use super::list_xml::{self, RawKeys};
+use super::list_xml::{self, RawKeysRequest};
 
 tokio::task_local! {
     /// Change to which the requests of this task belong.
@@ -212,6 +212,7 @@ fn tls_config() -> Result<ClientConfig, rustls::Error> {
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
 }
 
+/// HTTP connection that records the attempts of changes.
 #[derive(Debug)]
 struct HttpConnection {
     client: reqwest::Client,
@@ -221,7 +222,7 @@ struct HttpConnection {
 #[async_trait]
 impl HttpService for HttpConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let wants_raw_keys = request.extensions().get::<RawKeys>().is_some();
+        let wants_raw_keys = request.extensions().get::<RawKeysRequest>().is_some();
         let change = CHANGE.try_with(ChangeAttempts::clone).ok();
         if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaders::Accepted)
             && let Some((name, value)) = change.header(&request)

@@ -16,7 +16,7 @@ use vfs_core::{CaseMode, VfsPath};
 
 use super::content;
 use super::error::SqliteResult;
-use super::rows::{self, IndexState};
+use super::file_rows::{self, IndexState};
 use crate::store::{CandidateKeys, TextQuery, Write};
 
 /// Maximum size of an indexed content in bytes.
@@ -112,12 +112,12 @@ pub(super) fn catch_up(connection: &Connection) -> SqliteResult<()> {
         return Ok(());
     }
     purge_removed(connection)?;
-    let sql = concat!("SELECT namespace, path, ", rows::columns!(), " FROM files WHERE indexed >= 2");
+    let sql = concat!("SELECT namespace, path, ", file_rows::columns!(), " FROM files WHERE indexed >= 2");
     let mut waiting = Vec::new();
     let mut statement = connection.prepare_cached(sql)?;
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
-        waiting.push((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, rows::read_file_row(row, 2)?));
+        waiting.push((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, file_rows::read_file_row(row, 2)?));
     }
     let mut update = connection.prepare_cached("UPDATE files SET indexed = ?3 WHERE namespace = ?1 AND path = ?2")?;
     for (namespace, path, file) in waiting {
@@ -191,7 +191,7 @@ pub(super) fn candidates(
     // Adds a path, and returns whether the number of candidates is within the limit.
     let mut add = |text: &str| {
         // A row with an invalid path cannot be read either; `Inspect::check` reports it.
-        if let Ok(path) = rows::parse_path(text)
+        if let Ok(path) = file_rows::parse_path(text)
             && path.starts_with(prefix)
         {
             found.insert(path);
@@ -210,7 +210,7 @@ pub(super) fn candidates(
     // The range also contains paths that are neither the prefix nor below it; `add` skips them.
     let sql = "SELECT path FROM files WHERE indexed <> 1 AND namespace = ?1 AND path >= ?2 AND path < ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut others = statement.query((namespace, prefix.as_str(), rows::range_below(prefix).1))?;
+    let mut others = statement.query((namespace, prefix.as_str(), file_rows::range_below(prefix).1))?;
     while let Some(row) = others.next()? {
         if !add(row.get_ref(0)?.as_str().unwrap_or_default()) {
             return Ok(None);

@@ -18,7 +18,7 @@ const MAX_PREFETCHED_BLOCKS: usize = 4;
 
 /// The store, the configuration and the caches of a backend.
 #[derive(Debug)]
-pub(super) struct Shared<S> {
+pub(super) struct BackendShared<S> {
     pub(super) store: S,
     pub(super) config: StoreConfig,
     pub(super) pool: Pool,
@@ -31,7 +31,7 @@ pub(super) struct Shared<S> {
     pub(super) prefetch_permits: Arc<Semaphore>,
 }
 
-impl<S: Store> Shared<S> {
+impl<S: Store> BackendShared<S> {
     pub(super) fn new(store: S, config: StoreConfig) -> Self {
         Self {
             pool: config.search_pool.clone().unwrap_or_else(|| Pool::new(config.fetches.get())),

@@ -10,14 +10,14 @@ use crate::store::{ChangeRecord, Entry, Page, StoredMeta};
 
 /// Entries of one directory. A clone takes constant time and does not change with the original.
 #[derive(Debug, Clone)]
-pub(crate) struct Directory {
+pub(crate) struct DirectoryEntries {
     files: RedBlackTreeMapSync<Arc<str>, StoredMeta>,
     directories: RedBlackTreeMapSync<Arc<str>, ()>,
     /// Problems of entries that cannot be read.
     problems: Arc<Vec<Problem>>,
 }
 
-impl Default for Directory {
+impl Default for DirectoryEntries {
     fn default() -> Self {
         Self {
             files: RedBlackTreeMapSync::new_sync(),
@@ -27,7 +27,7 @@ impl Default for Directory {
     }
 }
 
-impl Directory {
+impl DirectoryEntries {
     /// Adds a page of a listing of one level of `path`.
     pub(crate) fn add_page(&mut self, path: &VfsPath, page: &Page) {
         for entry in &page.entries {
@@ -106,25 +106,25 @@ pub(crate) fn shadowed(directory: &VfsPath, name: &str) -> Problem {
 /// Files of a namespace, or below a path of it, by directory. A clone takes constant time and does not change with the
 /// original.
 #[derive(Debug, Clone)]
-pub(crate) struct Directories {
-    directories: HashTrieMapSync<VfsPath, Directory>,
+pub(crate) struct DirectoryMap {
+    directories: HashTrieMapSync<VfsPath, DirectoryEntries>,
     files: usize,
 }
 
-impl Default for Directories {
+impl Default for DirectoryMap {
     fn default() -> Self {
         Self { directories: HashTrieMapSync::new_sync(), files: 0 }
     }
 }
 
-impl Directories {
+impl DirectoryMap {
     /// Returns the number of files.
     pub(crate) fn files(&self) -> usize {
         self.files
     }
 
     /// Returns the entries of the directory `path`, if there are any.
-    pub(crate) fn get(&self, path: &VfsPath) -> Option<&Directory> {
+    pub(crate) fn get(&self, path: &VfsPath) -> Option<&DirectoryEntries> {
         self.directories.get(path)
     }
 
@@ -195,11 +195,11 @@ impl Directories {
     }
 
     /// Changes the directory `path`, and creates it with its parents if it is missing.
-    fn change(&mut self, path: &VfsPath, change: impl FnOnce(&mut Directory)) {
+    fn change(&mut self, path: &VfsPath, change: impl FnOnce(&mut DirectoryEntries)) {
         if let Some(directory) = self.directories.get_mut(path) {
             return change(directory);
         }
-        let mut directory = Directory::default();
+        let mut directory = DirectoryEntries::default();
         change(&mut directory);
         self.directories.insert_mut(path.clone(), directory);
         let mut below = path.clone();
@@ -208,7 +208,7 @@ impl Directories {
                 directory.directories.insert_mut(name.into(), ());
                 return;
             }
-            let mut directory = Directory::default();
+            let mut directory = DirectoryEntries::default();
             directory.directories.insert_mut(name.into(), ());
             self.directories.insert_mut(parent.clone(), directory);
             below = parent;
@@ -217,7 +217,7 @@ impl Directories {
 
     /// Removes the directory `path` and its parents, up to the first that is not empty.
     fn remove_empty(&mut self, mut path: VfsPath) {
-        while self.directories.get(&path).is_some_and(Directory::is_empty) {
+        while self.directories.get(&path).is_some_and(DirectoryEntries::is_empty) {
             self.directories.remove_mut(&path);
             let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return };
             if let Some(directory) = self.directories.get_mut(&parent) {
@@ -235,7 +235,7 @@ fn is_in(directory: &VfsPath, path: &VfsPath) -> bool {
     name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
-impl Directory {
+impl DirectoryEntries {
     /// Inserts the file at `path`, replacing its entry or problem, and returns `true` if there was no file.
     fn insert(&mut self, path: &VfsPath, stored: StoredMeta) -> bool {
         let Some(name) = path.name() else { return false };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// Returns the paths of all directories, and all files with their sizes.
-    fn contents(index: &Directories) -> (BTreeSet<String>, BTreeMap<String, u64>) {
+    fn contents(index: &DirectoryMap) -> (BTreeSet<String>, BTreeMap<String, u64>) {
         let (mut directories, mut files) = (BTreeSet::new(), BTreeMap::new());
         let mut pending = vec![VfsPath::root()];
         while let Some(at) = pending.pop() {
@@ -294,7 +294,7 @@ mod tests {
         fn the_directories_are_those_that_the_files_imply(
             steps in prop::collection::vec((0..4_u8, "(/[ab]){1,4}", "(/[ab]){1,4}", 0..9_u64), 0..60)
         ) {
-            let (mut index, mut files) = (Directories::default(), BTreeMap::new());
+            let (mut index, mut files) = (DirectoryMap::default(), BTreeMap::new());
             for (kind, from, to, size) in steps {
                 let (from, to) = (path(&from), path(&to));
                 match kind {
@@ -325,7 +325,7 @@ mod tests {
     proptest! {
         #[test]
         fn pages_and_changes_arrange_the_same(paths in prop::collection::btree_set("(/[ab]){1,4}", 0..20)) {
-            let (mut listed, mut applied) = (Directories::default(), Directories::default());
+            let (mut listed, mut applied) = (DirectoryMap::default(), DirectoryMap::default());
             let mut page = Page::default();
             for (size, text) in (0..).zip(&paths) {
                 page.entries.push(Entry { path: path(text), stored: stored(size) });
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_clone_does_not_change_with_the_original() {
-        let mut index = Directories::default();
+        let mut index = DirectoryMap::default();
         index.apply(ChangeRecord::Created(path("/d/a"), stored(1)));
         let before = index.clone();
         index.apply(ChangeRecord::Moved { from: path("/d/a"), to: path("/e/b"), stored: stored(2) });

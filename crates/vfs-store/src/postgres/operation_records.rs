@@ -6,12 +6,12 @@ use vfs_core::Result;
 use super::PostgresStore;
 use super::change::change;
 use super::error::PostgresError;
-use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, Operations, Write};
+use crate::store::{BatchOutcome, Condition, IdempotentOperations, Namespace, OperationRecord, Write};
 
 const FIND: &str = "SELECT request, result FROM operations WHERE namespace = $1 AND key = $2";
 
 #[async_trait]
-impl Operations for PostgresStore {
+impl IdempotentOperations for PostgresStore {
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
         let server = &self.0.server;
         let Some(row) = server.row(FIND, &[&namespace.as_str(), &key]).await? else { return Ok(None) };
