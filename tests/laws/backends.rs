@@ -7,7 +7,8 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_store::{
-    Documents, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Precondition, Store, StoreBackend, StoreConfig,
+    DocumentStore, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Precondition, Store, StoreBackend,
+    StoreConfig,
 };
 use vfs_testkit::{NamespaceFactory, Target, TargetFactory, Tier, namespace_trials};
 use vfs_tests::places::Place;
@@ -58,9 +59,9 @@ fn stores() -> Vec<TargetFactory> {
     vec![
         over("store-memory", || StoreBackend::new(Arc::new(MemoryStore::new()))),
         over("store-single-valued", || StoreBackend::new(Arc::new(MemoryStore::single_valued()))),
-        over("store-documents", || StoreBackend::new(Arc::new(Documents::new(MemoryStore::new())))),
+        over("store-documents", || StoreBackend::new(Arc::new(DocumentStore::new(MemoryStore::new())))),
         over("store-documents-single-valued", || {
-            StoreBackend::new(Arc::new(Documents::new(MemoryStore::single_valued())))
+            StoreBackend::new(Arc::new(DocumentStore::new(MemoryStore::single_valued())))
         }),
         over("store-namespace-per-call", namespace_per_call),
     ]

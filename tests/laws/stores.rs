@@ -24,7 +24,7 @@ use vfs_core::Result;
 use vfs_store::{
     BucketStore, MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore,
 };
-use vfs_store_testkit::{StoreFactory, StoreTarget, Versions, store_trials};
+use vfs_store_testkit::{StoreFactory, StoreTarget, VersionScheme, store_trials};
 
 use crate::servers::{Schema, drop_schema};
 use crate::{buckets, in_process};
@@ -67,7 +67,7 @@ async fn sqlite_in_memory() -> Result<StoreTarget> {
 async fn bucket_in_memory() -> Result<StoreTarget> {
     let store = BucketStore::new(Arc::new(InMemory::new()), "laws")?;
     let target = StoreTarget::new(store.clone()).with_second(store);
-    Ok(target.with_versions(Versions::OfChange))
+    Ok(target.with_versions(VersionScheme::OfChange))
 }
 
 /// Stores on the server whose address is in `variable`; where it is not set, every law is ignored for the `reason`.

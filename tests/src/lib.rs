@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use vfs_core::VfsPath;
 use vfs_local::{Durability, LocalConfig, SearchCache};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::{LinkMaker, StateRunner, StrictBackend, Target, TargetFactory, Tier};
+use vfs_testkit::{InPlaceAdapter, LinkMaker, StrictBackend, Target, TargetFactory, Tier};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 /// How long a change waits for its turn: for a hang only, however slow the disk is.
@@ -57,12 +57,12 @@ fn virtual_shell() -> Target {
 
 /// An agent's state whose changes a runtime merges.
 fn state_pure() -> Target {
-    let runner = StateRunner::new(|files| {
+    let adapter = InPlaceAdapter::new(|files| {
         let update = files.into_iter().map(|(path, file)| (path, Some(file))).collect();
         let state = FilesState::new().apply(update).expect("what a backend returned can be merged");
         Arc::new(StateBackend::pure(state))
     });
-    Target::new(Arc::new(runner))
+    Target::new(Arc::new(adapter))
 }
 
 /// A memory of searches that trusts what was unchanged for longer than a file system's clock counts in: trees of a test are

@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 use vfs_core::operation::Intercepted;
 use vfs_core::{BackendExt, ErrorKind, Operation};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::Counting;
+use vfs_testkit::CallCounter;
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_time().build().expect("a runtime can be built").block_on(future)
@@ -14,7 +14,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 #[test]
 fn counting_counts_each_operation() -> vfs_core::Result<()> {
-    let counting = Arc::new(Counting::default());
+    let counting = Arc::new(CallCounter::default());
     let files = Intercepted::new(Arc::new(MemoryBackend::new()), Arc::clone(&counting));
     run(async {
         files.create_text("/a", "one\n").await?;

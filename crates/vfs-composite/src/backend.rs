@@ -22,12 +22,12 @@ use vfs_core::{
 };
 use vfs_search::{Pool, SearchScope};
 
-use crate::identity::MountIdentity;
 use crate::journal::{Journal, JournalLock};
 use crate::mount::{Mount, MountInfo};
-use crate::shadow::{FinalLink, without_shadowed};
-use crate::table::MountTable;
-use crate::union::Union;
+use crate::mount_identity::MountIdentity;
+use crate::mount_table::MountTable;
+use crate::shadowed_paths::{FinalLink, without_shadowed};
+use crate::union_tree::UnionTree;
 
 /// One namespace over many backends.
 ///
@@ -218,7 +218,7 @@ impl CompositeBackend {
         let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(opened).collect();
         // A cancelled request fails as a whole, and is no problem of a mount.
         cx.check()?;
-        Ok(Arc::new(Union { table, trees }))
+        Ok(Arc::new(UnionTree { table, trees }))
     }
 
     /// Returns the mount that can search everything at and below `start` by itself, and has no tree.

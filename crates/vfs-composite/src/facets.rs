@@ -22,8 +22,8 @@ use vfs_core::{
 
 use crate::backend::CompositeBackend;
 use crate::mount::Mount;
-use crate::shadow::FinalLink;
-use crate::table::MountTable;
+use crate::mount_table::MountTable;
+use crate::shadowed_paths::FinalLink;
 
 impl Mount {
     /// Searches this mount alone.
@@ -48,7 +48,7 @@ fn no_executor() -> Error {
 const MAX_CONCURRENT_CHECKS: usize = 32;
 
 /// The items of one mount, with their places in the request.
-struct MountGroup<T> {
+struct MountBatch<T> {
     mount: Arc<Mount>,
     indexes: Vec<usize>,
     items: Vec<T>,
@@ -60,12 +60,12 @@ async fn group_by_mount<T>(
     cx: &OpContext,
     mut items: Vec<T>,
     path: impl Fn(&mut T) -> &mut VfsPath,
-) -> (Vec<MountGroup<T>>, Vec<(usize, Error)>) {
+) -> (Vec<MountBatch<T>>, Vec<(usize, Error)>) {
     let table = files.table();
     let paths: Vec<_> = items.iter_mut().map(|item| path(item).clone()).collect();
     let checks: Vec<_> = paths.iter().map(|at| inner_file(&table, cx, at)).collect();
     let inner: Vec<_> = stream::iter(checks).buffered(MAX_CONCURRENT_CHECKS).collect().await;
-    let mut groups: BTreeMap<VfsPath, MountGroup<T>> = BTreeMap::new();
+    let mut groups: BTreeMap<VfsPath, MountBatch<T>> = BTreeMap::new();
     let mut failures = Vec::new();
     for (index, (mut item, inner)) in items.into_iter().zip(inner).enumerate() {
         match inner {
@@ -76,7 +76,7 @@ async fn group_by_mount<T>(
             }
         }
         let mount = table.route(&paths[index]);
-        let group = groups.entry(mount.at().clone()).or_insert_with(|| MountGroup {
+        let group = groups.entry(mount.at().clone()).or_insert_with(|| MountBatch {
             mount: Arc::clone(mount),
             indexes: Vec::new(),
             items: Vec::new(),
@@ -108,7 +108,7 @@ impl CompositeBackend {
         for (index, error) in failures {
             responses[index] = failed(index, error);
         }
-        let uploads = groups.into_iter().map(|MountGroup { mount, indexes, items }| async move {
+        let uploads = groups.into_iter().map(|MountBatch { mount, indexes, items }| async move {
             let uploaded = mount.backend.upload_files(cx, items).await;
             let mapped = uploaded.into_iter().map(move |response| response.map_paths(&mount.mapping));
             indexes.into_iter().zip(mapped).collect::<Vec<_>>()
@@ -127,7 +127,7 @@ impl CompositeBackend {
         for (index, error) in failures {
             responses[index] = failed(index, error);
         }
-        let downloads = groups.into_iter().map(|MountGroup { mount, indexes, items }| async move {
+        let downloads = groups.into_iter().map(|MountBatch { mount, indexes, items }| async move {
             let downloaded = mount.backend.download_files(cx, items).await;
             let mapped = downloaded.into_iter().map(move |response| response.map_paths(&mount.mapping));
             indexes.into_iter().zip(mapped).collect::<Vec<_>>()
@@ -321,6 +321,7 @@ fn encode_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
     Cursor::new(serde_json::to_string(cursors).unwrap_or_default())
 }
 
+/// Changes of one mount, each with the mount point.
 type MountFeed = BoxStream<'static, (VfsPath, Result<WatchEvent>)>;
 
 impl Mount {

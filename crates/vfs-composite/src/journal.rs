@@ -16,7 +16,7 @@ use vfs_core::{
     WriteRequest,
 };
 
-use crate::identity::MountIdentity;
+use crate::mount_identity::MountIdentity;
 
 /// Guard of an acquired [`JournalLock`], which is released when the guard is dropped.
 pub type JournalGuard = Box<dyn Any + Send + Sync>;
@@ -130,6 +130,7 @@ pub(crate) struct RecordedMount {
     pub(crate) identity: Option<MountIdentity>,
 }
 
+/// A file of a rename, as its record describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordedFile {

@@ -23,17 +23,17 @@
 
 mod backend;
 mod facets;
-mod identity;
 mod journal;
 mod mount;
+mod mount_identity;
+mod mount_table;
 mod recovery;
-mod shadow;
-mod table;
+mod shadowed_paths;
 mod transfer;
-mod union;
+mod union_tree;
 
 pub use backend::CompositeBackend;
-pub use identity::MountIdentity;
 pub use journal::{JournalGuard, JournalLock};
 pub use mount::MountInfo;
-pub use recovery::{RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions, RecoveryOutcome};
+pub use mount_identity::MountIdentity;
+pub use recovery::{RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome, RecoveryReport};

@@ -8,7 +8,7 @@ use vfs_core::path::{MapPaths, PathMapping};
 use vfs_core::tree::{MappedTree, OpenTreeRequest, Tree};
 use vfs_core::{Backend, Capabilities, OpContext, Result, VfsPath};
 
-use crate::identity::MountIdentity;
+use crate::mount_identity::MountIdentity;
 
 /// Description of a mount in the list of mounts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! Recovery of renames across mounts that a crash interrupted.
 
 mod move_recovery;
-mod notice;
+mod recovery_notice;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use self::move_recovery::MoveRecovery;
-use self::notice::Notice;
-pub use self::notice::RecoveryObserver;
+use self::recovery_notice::RecoveryNotice;
+pub use self::recovery_notice::RecoveryObserver;
 use crate::backend::CompositeBackend;
 use crate::journal::{Journal, MoveRecord};
 
 /// The report of one recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Recovery {
+pub struct RecoveryReport {
     /// The renames that were recovered, or could not be, oldest first.
     pub moves: Vec<RecoveredMove>,
     /// An error for each file of the journal that is not a record, or could not be updated, with its path there. The
@@ -132,7 +132,7 @@ impl CompositeBackend {
     /// # Errors
     ///
     /// The errors of listing and locking the journal. Without a journal there is nothing to recover.
-    pub async fn recover(&self, cx: &OpContext) -> Result<Recovery> {
+    pub async fn recover(&self, cx: &OpContext) -> Result<RecoveryReport> {
         self.recover_with(cx, RecoveryOptions::default()).await
     }
 
@@ -141,11 +141,11 @@ impl CompositeBackend {
     /// # Errors
     ///
     /// As [`recover`](Self::recover).
-    pub async fn recover_with(&self, cx: &OpContext, options: RecoveryOptions) -> Result<Recovery> {
-        let Some(journal) = &self.journal else { return Ok(Recovery::default()) };
+    pub async fn recover_with(&self, cx: &OpContext, options: RecoveryOptions) -> Result<RecoveryReport> {
+        let Some(journal) = &self.journal else { return Ok(RecoveryReport::default()) };
         let listed = journal.list(cx).await?;
         let count = listed.records.len();
-        let deferred = Recovery { unreadable: listed.unreadable, deferred: count, ..Recovery::default() };
+        let deferred = RecoveryReport { unreadable: listed.unreadable, deferred: count, ..RecoveryReport::default() };
         if count == 0 {
             return Ok(deferred);
         }
@@ -158,10 +158,15 @@ impl CompositeBackend {
     }
 
     /// Recovers the renames of a journal that is locked.
-    async fn recover_all(&self, cx: &OpContext, journal: &Journal, options: &RecoveryOptions) -> Result<Recovery> {
+    async fn recover_all(
+        &self,
+        cx: &OpContext,
+        journal: &Journal,
+        options: &RecoveryOptions,
+    ) -> Result<RecoveryReport> {
         // Records may have been removed before the lock was acquired.
         let listed = journal.list(cx).await?;
-        let mut recovery = Recovery { unreadable: listed.unreadable, ..Recovery::default() };
+        let mut recovery = RecoveryReport { unreadable: listed.unreadable, ..RecoveryReport::default() };
         let limited = options.time_limit.map_or_else(|| cx.clone(), |limit| cx.clone().with_timeout(limit));
         let yield_at = options.yield_after.and_then(|duration| Instant::now().checked_add(duration));
         let mut failed_mounts: Vec<VfsPath> = Vec::new();
@@ -186,7 +191,7 @@ impl CompositeBackend {
                 continue;
             }
             let observer = options.observer.clone();
-            let notice = observer.map(|observer| Arc::new(Notice::new(observer, &record.from, &record.to)));
+            let notice = observer.map(|observer| Arc::new(RecoveryNotice::new(observer, &record.from, &record.to)));
             let recorded = record.files.len();
             let mut move_recovery = MoveRecovery::new(self, &limited, record, yield_at, notice);
             let settled = move_recovery.settle().await;

@@ -1,6 +1,6 @@
 //! Renames and copies from one mount to another.
 
-mod record;
+mod journal_record;
 mod rollback;
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use vfs_core::{
 };
 
 use crate::backend::{CompositeBackend, is_overwrite, mount_point_error};
-use crate::identity::is_within;
 use crate::journal::EntryKind;
-use crate::table::MountTable;
+use crate::mount_identity::is_within;
+use crate::mount_table::MountTable;
 
 /// Name of the temporary file with which an empty directory is created.
 const DIRECTORY_MARKER: &str = ".vfs-directory";
@@ -31,7 +31,7 @@ pub(crate) struct FileContent {
 }
 
 /// The files and directories of a transfer.
-struct Inventory {
+struct TransferInventory {
     is_dir: bool,
     /// Whether the target is replaced.
     replaced: bool,
@@ -180,11 +180,11 @@ impl CompositeBackend {
     }
 
     /// Returns the files and directories at and below `from`, with their targets below `to`.
-    async fn inventory(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<Inventory> {
+    async fn inventory(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<TransferInventory> {
         let kind = self.kind(cx, from).await?;
         if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
             let item = TransferFile { from: from.clone(), to: to.clone(), kind };
-            return Ok(Inventory { is_dir: false, replaced: false, files: vec![item], empty: Vec::new() });
+            return Ok(TransferInventory { is_dir: false, replaced: false, files: vec![item], empty: Vec::new() });
         }
         if kind == EntryKind::Link {
             return Err(link_to_directory(from));
@@ -201,7 +201,7 @@ impl CompositeBackend {
             )
             .with_path(from));
         }
-        let mut inventory = Inventory { is_dir: true, replaced: false, files: Vec::new(), empty: Vec::new() };
+        let mut inventory = TransferInventory { is_dir: true, replaced: false, files: Vec::new(), empty: Vec::new() };
         if listed.entries.is_empty() {
             inventory.empty.push(EmptyDirectory { from: from.clone(), to: to.clone() });
         }
@@ -263,7 +263,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         table: &MountTable,
-        inventory: &Inventory,
+        inventory: &TransferInventory,
         to: &VfsPath,
         mode: TransferMode,
     ) -> Result<bool> {
@@ -299,7 +299,7 @@ impl CompositeBackend {
     async fn copy_all(
         &self,
         cx: &OpContext,
-        inventory: &Inventory,
+        inventory: &TransferInventory,
         mode: TransferMode,
         progress: &mut TransferProgress,
     ) -> Result<()> {

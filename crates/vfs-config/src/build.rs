@@ -15,7 +15,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_composite::{CompositeBackend, Recovery};
+use vfs_composite::{CompositeBackend, RecoveryReport};
 use vfs_core::VfsPath;
 use vfs_layers::BackendSink;
 
@@ -42,7 +42,7 @@ pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result
     let tables = &spec.tables;
     let is_read_only = tables.layers.iter().any(|layer| matches!(layer.get_ref(), LayerTable::ReadOnly(_)));
     let (recovery, recovery_warnings) = if is_read_only {
-        (Recovery::default(), journal.leave_records().await)
+        (RecoveryReport::default(), journal.leave_records().await)
     } else {
         journal.recover(&composite, spec.recovery_observer.clone()).await
     };

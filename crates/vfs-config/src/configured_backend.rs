@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_composite::{CompositeBackend, Recovery};
+use vfs_composite::{CompositeBackend, RecoveryReport};
 use vfs_core::{Backend, ExecuteRequest, Layer as _, Result, VfsPath};
 use vfs_layers::QuotaMeter;
 use vfs_policy::{Explanation, Policy, RuleEffect, RuleSet};
@@ -37,7 +37,7 @@ pub struct ConfiguredBackend {
     /// The usage meter of each quota.
     pub quotas: Vec<LayerHandle<QuotaMeter>>,
     /// The outcome of each move across mounts that a crash had interrupted.
-    pub recovery: Recovery,
+    pub recovery: RecoveryReport,
     /// Likely mistakes and weakened guarantees: host directories that are reachable through two mounts, directories in which
     /// [concurrent changes by several processes](vfs_local::weakness_between_processes) may be lost, and interrupted moves
     /// that were not recovered completely.

@@ -19,5 +19,5 @@ mod target;
 mod trials;
 
 pub use laws::{STORE, StoreLaw};
-pub use target::{MakeStore, StoreFactory, StoreNeed, StoreTarget, Versions};
+pub use target::{MakeStore, StoreFactory, StoreNeed, StoreTarget, VersionScheme};
 pub use trials::store_trials;

@@ -18,15 +18,15 @@ pub struct StoreTarget {
     pub store: Arc<dyn Store>,
     /// Another handle of the same values, opened as by another process.
     pub second: Option<Arc<dyn Store>>,
-    /// The events that change a version. Default [`Versions::OfContent`].
-    pub versions: Versions,
+    /// The events that change a version. Default [`VersionScheme::OfContent`].
+    pub versions: VersionScheme,
     exceptions: Vec<(&'static str, &'static str)>,
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Kind of events that change the version of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Versions {
+pub enum VersionScheme {
     /// Changes of the content: the same content at the same path has the same version.
     OfContent,
     /// All changes: the same content may have another version if it is put again.
@@ -39,7 +39,7 @@ impl StoreTarget {
         Self {
             store: Arc::new(store),
             second: None,
-            versions: Versions::OfContent,
+            versions: VersionScheme::OfContent,
             exceptions: Vec::new(),
             guard: None,
         }
@@ -54,7 +54,7 @@ impl StoreTarget {
 
     /// Sets the events that change a version.
     #[must_use]
-    pub fn with_versions(mut self, versions: Versions) -> Self {
+    pub fn with_versions(mut self, versions: VersionScheme) -> Self {
         self.versions = versions;
         self
     }
@@ -165,7 +165,7 @@ impl StoreNeed {
                 )]
             }
             StoreNeed::VersionsOfContent => {
-                vec![(target.versions == Versions::OfContent, "each change has a version of its own")]
+                vec![(target.versions == VersionScheme::OfContent, "each change has a version of its own")]
             }
             StoreNeed::SmallValues => vec![(max_value <= MAX_SMALL_VALUE, "the limit of values is too large to test")],
             StoreNeed::ShortPaths => {

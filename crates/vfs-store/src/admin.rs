@@ -3,13 +3,13 @@
 pub(crate) mod check;
 mod copy;
 mod open;
-pub(crate) mod problem;
+pub(crate) mod report_problems;
 pub(crate) mod stats;
-pub(crate) mod url;
-mod visit;
+pub(crate) mod store_url;
+mod value_traversal;
 
 pub use self::check::check;
 pub use self::copy::{ConflictPolicy, CopyOptions, CopyReport, copy};
 pub use self::open::open_store;
 pub use self::stats::stats;
-pub use self::url::{Parameters, StoreUrl};
+pub use self::store_url::{StoreUrl, StoreUrlParameters};

@@ -1,5 +1,7 @@
 //! File backend over a key-value store.
 
+mod backend_shared;
+mod change_feed;
 mod concurrency;
 mod config;
 mod delete;
@@ -7,13 +9,11 @@ mod edit;
 mod nontransactional;
 mod read;
 mod search;
-mod shared;
+mod store_writer;
 mod transfer;
 mod upload;
 mod view;
-mod watch;
 mod write;
-mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -39,9 +39,9 @@ use vfs_core::{
 
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
 
-use self::shared::Shared;
+use self::backend_shared::BackendShared;
+use self::store_writer::StoreWriter;
 use self::view::namespace_view::NamespaceView;
-use self::writer::StoreWriter;
 use crate::store::{Store, TimestampSource};
 
 /// Backend of files over any [`Store`], shared by all processes that use it.
@@ -106,7 +106,7 @@ use crate::store::{Store, TimestampSource};
 /// # }).expect("the example runs");
 /// ```
 pub struct StoreBackend<S> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<BackendShared<S>>,
 }
 
 impl<S: Store> StoreBackend<S> {
@@ -117,7 +117,7 @@ impl<S: Store> StoreBackend<S> {
 
     /// Returns a backend with `config`.
     pub fn with_config(store: S, config: StoreConfig) -> Self {
-        Self { shared: Arc::new(Shared::new(store, config)) }
+        Self { shared: Arc::new(BackendShared::new(store, config)) }
     }
 
     /// Returns the store.
@@ -147,7 +147,7 @@ impl<S> Clone for StoreBackend<S> {
 
 impl<S: Store> fmt::Debug for StoreBackend<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { store, config, contents, indexes, .. } = &*self.shared;
+        let BackendShared { store, config, contents, indexes, .. } = &*self.shared;
         f.debug_struct("StoreBackend")
             .field("store", store)
             .field("config", config)
@@ -329,7 +329,7 @@ impl<S: Store> MultiModalReader for StoreBackend<S> {
 impl<S: Store> Watch for StoreBackend<S> {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         match self.view(&cx, &req.path) {
-            Ok(view) => watch::watch(view, req, &self.shared.feed_barrier),
+            Ok(view) => change_feed::watch(view, req, &self.shared.feed_barrier),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }
     }

@@ -1,7 +1,7 @@
 //! Store adapter for the document formats of agent frameworks.
 
 mod batch;
-mod changes;
+mod change_log;
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -17,9 +17,9 @@ use vfs_core::state::FileData;
 use vfs_core::{Error, ErrorKind, Problem, Result, Version, VfsPath};
 
 use crate::store::{
-    Batch, Changes, Entry, Inspect, Key, ListRequest, Namespace, NewValue, Operations, Page, PathStat, Precondition,
-    PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource, get_each,
-    stat_each,
+    Batch, Changes, Entry, IdempotentOperations, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat,
+    Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource,
+    get_each, stat_each,
 };
 
 /// Upper bound on the number of documents that are fetched concurrently.
@@ -60,16 +60,16 @@ pub enum DocumentForm {
 ///
 /// ```
 /// use vfs_core::BackendExt;
-/// use vfs_store::{Documents, MemoryStore, StoreBackend};
+/// use vfs_store::{DocumentStore, MemoryStore, StoreBackend};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
-/// let files = StoreBackend::new(Documents::new(MemoryStore::new()));
+/// let files = StoreBackend::new(DocumentStore::new(MemoryStore::new()));
 /// files.create_text("/memories/ann.md", "likes tea\n").await?;
 /// assert_eq!(files.read_text("/memories/ann.md").await?, "likes tea\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
 /// ```
-pub struct Documents<S> {
+pub struct DocumentStore<S> {
     store: S,
     form: DocumentForm,
     metadata_cache: Mutex<LruCache<Key, (Version, StoredMeta)>>,
@@ -77,7 +77,7 @@ pub struct Documents<S> {
     last: Mutex<Option<(Key, StoredValue)>>,
 }
 
-impl<S: Store> Documents<S> {
+impl<S: Store> DocumentStore<S> {
     /// Returns an adapter over `store`.
     pub fn new(store: S) -> Self {
         Self {
@@ -213,10 +213,10 @@ fn slice(content: &Bytes, range: Option<Range<u64>>) -> Bytes {
     content.slice(start..end.max(start))
 }
 
-impl<S: fmt::Debug> fmt::Debug for Documents<S> {
+impl<S: fmt::Debug> fmt::Debug for DocumentStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cached_files = self.metadata_cache.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_struct("Documents")
+        f.debug_struct("DocumentStore")
             .field("store", &self.store)
             .field("form", &self.form)
             .field("cached_files", &cached_files)
@@ -224,7 +224,7 @@ impl<S: fmt::Debug> fmt::Debug for Documents<S> {
     }
 }
 
-impl<S: fmt::Display> fmt::Display for Documents<S> {
+impl<S: fmt::Display> fmt::Display for DocumentStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "documents in {}", self.store)
     }
@@ -232,7 +232,7 @@ impl<S: fmt::Display> fmt::Display for Documents<S> {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<S: Store> Store for Documents<S> {
+impl<S: Store> Store for DocumentStore<S> {
     fn capabilities(&self) -> StoreCapabilities {
         // A document contains the times of its file.
         self.store.capabilities().timestamps(TimestampSource::Caller).bulk_reads(false)
@@ -344,7 +344,7 @@ impl<S: Store> Store for Documents<S> {
         None
     }
 
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         // The version of a document depends on its times.
         None
     }

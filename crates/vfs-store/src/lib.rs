@@ -9,7 +9,6 @@ mod documents;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;
-mod parts;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -17,10 +16,13 @@ mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod value_parts;
 
-pub use admin::{ConflictPolicy, CopyOptions, CopyReport, Parameters, StoreUrl, check, copy, open_store, stats};
+pub use admin::{
+    ConflictPolicy, CopyOptions, CopyReport, StoreUrl, StoreUrlParameters, check, copy, open_store, stats,
+};
 pub use backend::{NamespaceFn, NamespaceSource, StoreBackend, StoreConfig};
-pub use documents::{DocumentForm, Documents};
+pub use documents::{DocumentForm, DocumentStore};
 pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
 pub use object::{BucketConfig, BucketService, BucketStore};
@@ -31,9 +33,9 @@ pub use redis::{RedisConfig, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry, Inspect, Key,
-    LevelOrder, ListDepth, ListRequest, Namespace, NewValue, OperationRecord, Operations, Page, PageToken, PathStat,
-    Precondition, PutOutcome, STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging, StagingToken, Store,
-    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource, TransactionSupport,
-    ValueContent, Write, WriteId,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry,
+    IdempotentOperations, Inspect, Key, LevelOrder, ListDepth, ListRequest, Namespace, NewValue, OperationRecord, Page,
+    PageToken, PathStat, Precondition, PutOutcome, STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging,
+    StagingToken, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource,
+    TransactionSupport, ValueContent, Write, WriteId,
 };

@@ -1,8 +1,8 @@
 //! Store in memory, the reference for all other stores.
 
-mod log;
+mod change_log;
 mod namespace_map;
-mod operations;
+mod operation_records;
 mod search;
 mod staging;
 
@@ -19,8 +19,8 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::namespace_map::NamespaceMap;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Inspect, Key, LevelOrder, ListRequest,
-    Namespace, NewValue, OperationRecord, Operations, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder,
+    ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
     Staging, StagingToken, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
     check_staged, get_each, stat_each,
 };
@@ -218,7 +218,7 @@ impl Store for MemoryStore {
         if self.has_all_features() { Some(self) } else { None }
     }
 
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         if self.has_all_features() { Some(self) } else { None }
     }
 
@@ -241,7 +241,7 @@ impl Batch for MemoryStore {
 }
 
 #[async_trait]
-impl Operations for MemoryStore {
+impl IdempotentOperations for MemoryStore {
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>> {
         Ok(self.read(namespace, |space| space.operations.get(key).cloned()))
     }

@@ -4,14 +4,14 @@ mod change;
 mod config;
 mod connection;
 mod error;
-mod http;
+mod http_transport;
+mod key_layout;
 mod list;
 mod list_xml;
-mod names;
 mod namespaces;
+mod open_uploads;
 mod read;
 mod staging;
-mod uploads;
 mod verify;
 
 use std::fmt;
@@ -26,11 +26,11 @@ use vfs_core::{Error, ErrorKind, Result};
 
 pub use self::config::{BucketConfig, BucketService};
 use self::error::BucketError;
-use self::http::OperationTimeout;
+use self::http_transport::OperationTimeout;
+use self::key_layout::KeyLayout;
 use self::list::ListSource;
-use self::names::KeyLayout;
+use self::open_uploads::OpenUploads;
 use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
-use self::uploads::OpenUploads;
 use crate::store::{
     Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Staging, Store, StoreCapabilities,
     StoredMeta, StoredValue, TimestampSource, ValueContent,
@@ -98,17 +98,18 @@ pub struct BucketStore {
     inner: Arc<BucketShared>,
 }
 
+/// State that all handles of a bucket store share.
 struct BucketShared {
     name: String,
     layout: KeyLayout,
     service: ObjectService,
     source: ListSource,
-    write_lock: WriteLock,
+    removal_lock: RemovalLock,
     uploads: OpenUploads,
 }
 
 /// Lock that excludes puts of this process during removals, if the service does not check conditions of removals.
-enum WriteLock {
+enum RemovalLock {
     /// The service checks conditions, and the store sees all attempts.
     NotNeeded,
     /// Any other object store: puts share the lock, removals lock it exclusively.
@@ -132,7 +133,7 @@ impl BucketStore {
                 layout: config.layout,
                 service,
                 source,
-                write_lock: WriteLock::NotNeeded,
+                removal_lock: RemovalLock::NotNeeded,
                 uploads: OpenUploads::default(),
             }),
         };
@@ -173,7 +174,7 @@ impl BucketStore {
                 layout,
                 service,
                 source,
-                write_lock: WriteLock::PerStore(RwLock::new(())),
+                removal_lock: RemovalLock::PerStore(RwLock::new(())),
                 uploads: OpenUploads::default(),
             }),
         })
@@ -196,20 +197,20 @@ impl BucketStore {
 
     /// Returns whether the store sees the outcome of every attempt.
     fn sees_attempts(&self) -> bool {
-        matches!(self.inner.write_lock, WriteLock::NotNeeded)
+        matches!(self.inner.removal_lock, RemovalLock::NotNeeded)
     }
 
     async fn lock_shared(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        match &self.inner.write_lock {
-            WriteLock::NotNeeded => None,
-            WriteLock::PerStore(lock) => Some(lock.read().await),
+        match &self.inner.removal_lock {
+            RemovalLock::NotNeeded => None,
+            RemovalLock::PerStore(lock) => Some(lock.read().await),
         }
     }
 
     async fn lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        match &self.inner.write_lock {
-            WriteLock::NotNeeded => None,
-            WriteLock::PerStore(lock) => Some(lock.write().await),
+        match &self.inner.removal_lock {
+            RemovalLock::NotNeeded => None,
+            RemovalLock::PerStore(lock) => Some(lock.write().await),
         }
     }
 }

@@ -1,25 +1,25 @@
 //! Store in a Postgres database.
 
 mod change;
+mod change_listener;
+mod change_log;
+mod change_parameters;
 mod config;
 mod connection;
 mod error;
 mod list;
-mod log;
-mod operations;
-mod plan;
+mod operation_records;
+mod postgres_server;
 mod read;
 mod retry;
-mod row;
+mod row_conversion;
 mod schema;
 mod search;
-mod server;
-mod session;
+mod session_settings;
 mod staging;
 mod statement;
 mod tls;
 mod verify;
-mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -28,13 +28,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
+use self::change_listener::ChangeListener;
 use self::error::PostgresResult;
+use self::postgres_server::PostgresServer;
 use self::retry::RetryPolicy;
-use self::server::Server;
-use self::watch::Listener;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, ListRequest,
-    Namespace, NewValue, Operations, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, IdempotentOperations, Inspect,
+    Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
     StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
@@ -71,9 +71,10 @@ pub use self::config::{PostgresConfig, PostgresTls};
 #[derive(Clone)]
 pub struct PostgresStore(Arc<PostgresShared>);
 
+/// State that all handles of a Postgres store share.
 struct PostgresShared {
-    server: Server,
-    listener: Listener,
+    server: PostgresServer,
+    listener: ChangeListener,
     /// Channel of `NOTIFY` and `LISTEN`.
     channel: Arc<str>,
     can_search: bool,
@@ -88,7 +89,7 @@ impl PostgresStore {
     /// `invalid_argument` if the database is missing, is not encoded in UTF-8, or has tables of another program or of a
     /// newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
-        let server = Server::new(config)?;
+        let server = PostgresServer::new(config)?;
         let mut retries = RetryPolicy::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
@@ -99,11 +100,11 @@ impl PostgresStore {
             }
         };
         let channel: Arc<str> = format!("vfs:{}", server.config.schema).into();
-        let listener = Listener::new(&server, Arc::clone(&channel));
+        let listener = ChangeListener::new(&server, Arc::clone(&channel));
         Ok(Self(Arc::new(PostgresShared { server, listener, channel, can_search })))
     }
 
-    async fn prepare(server: &Server) -> PostgresResult<bool> {
+    async fn prepare(server: &PostgresServer) -> PostgresResult<bool> {
         let mut connection = server.connection().await?;
         let result = schema::prepare(server, &mut connection).await;
         connection.finish(result)
@@ -149,8 +150,8 @@ impl fmt::Debug for PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl Store for PostgresStore {
     fn capabilities(&self) -> StoreCapabilities {
-        StoreCapabilities::new(plan::MAX_VALUE)
-            .max_path(plan::MAX_PATH)
+        StoreCapabilities::new(change_parameters::MAX_VALUE)
+            .max_path(change_parameters::MAX_PATH)
             .transactions(TransactionSupport::Namespace)
             .bulk_reads(true)
     }
@@ -204,7 +205,7 @@ impl Store for PostgresStore {
         self.0.can_search.then_some(self as &dyn Search)
     }
 
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         Some(self)
     }
 
@@ -227,15 +228,15 @@ impl Batch for PostgresStore {
 #[async_trait]
 impl Changes for PostgresStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
-        log::last_sequence(&self.0.server, namespace).await
+        change_log::last_sequence(&self.0.server, namespace).await
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
-        log::since(&self.0.server, namespace, seen, limit).await
+        change_log::since(&self.0.server, namespace, seen, limit).await
     }
 
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
-        log::changed(&self.0.server, &self.0.listener, namespace, seen).await
+        change_log::changed(&self.0.server, &self.0.listener, namespace, seen).await
     }
 }
 

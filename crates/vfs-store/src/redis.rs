@@ -1,19 +1,19 @@
 //! Store in a Redis server.
 
 mod change;
+mod change_log;
 mod config;
 mod connection;
 mod error;
-mod head;
+mod key_names;
 mod limits;
 mod list;
-mod names;
-mod operations;
+mod operation_records;
 mod read;
 mod reply;
 mod staging;
+mod value_header;
 mod verify;
-mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -23,15 +23,15 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::connection::{RedisClient, Request};
+use self::change_log::BlockingConnections;
+use self::connection::{RedisClient, RedisRequest};
+use self::key_names::KeyNames;
 use self::limits::MAX_VALUE;
-use self::names::KeyNames;
 use self::reply::ReplyParts;
-use self::watch::BlockingConnections;
 use crate::store::{
-    Batch, BatchOutcome, Changes, Condition, Inspect, Key, LevelOrder, ListRequest, Namespace, NewValue, Operations,
-    Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
-    TransactionSupport, Write, get_each, stat_each,
+    Batch, BatchOutcome, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder, ListRequest, Namespace,
+    NewValue, Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta,
+    StoredValue, TransactionSupport, Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -81,6 +81,7 @@ pub struct RedisStore {
     inner: Arc<RedisShared>,
 }
 
+/// State that all handles of a Redis store share.
 #[derive(Debug)]
 struct RedisShared {
     client: RedisClient,
@@ -109,7 +110,7 @@ impl RedisStore {
 
     /// Checks that the server is suitable for a store.
     async fn check_server(&self) -> Result<()> {
-        let info = self.link().ask_once(Request::Command(::redis::cmd("INFO"))).await?;
+        let info = self.link().ask_once(RedisRequest::Command(::redis::cmd("INFO"))).await?;
         let info = String::from_utf8_lossy(&reply::bytes(info)?).into_owned();
         let find = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
         let address = self.link().address();
@@ -152,7 +153,7 @@ impl RedisStore {
         let request = |_| {
             let mut cmd = ::redis::cmd("SMEMBERS");
             cmd.arg(self.names().namespaces());
-            Request::Command(cmd)
+            RedisRequest::Command(cmd)
         };
         let mut parts = ReplyParts::new(self.link().ask(request).await?)?;
         let mut names = Vec::new();
@@ -249,7 +250,7 @@ impl Store for RedisStore {
         None
     }
 
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         Some(self)
     }
 

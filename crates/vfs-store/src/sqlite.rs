@@ -2,25 +2,25 @@
 
 mod backup;
 mod change;
+mod change_log;
+mod change_notifier;
 mod config;
 mod connect;
+mod connection_pool;
 mod content;
+mod disk_reserve;
 mod error;
-mod index;
+mod file_rows;
 mod interrupt;
 mod list;
-mod log;
-mod operations;
-mod pool;
-mod reserve;
-mod rows;
+mod operation_records;
 mod schema;
 mod staging;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod trigram_index;
 mod verify;
-mod watch;
 
 use std::fmt;
 use std::ops::Range;
@@ -34,17 +34,17 @@ use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::run_blocking;
 
+use self::change_notifier::ChangeNotifier;
 use self::config::DatabaseLocation;
+use self::connection_pool::{ConnectionPool, TransactionEnd, within_size_limit};
+use self::disk_reserve::DiskReserve;
 use self::error::SqliteError;
 use self::interrupt::InterruptGuard;
-use self::pool::{Pool, TransactionEnd, within_size_limit};
-use self::reserve::DiskReserve;
-use self::watch::ChangeNotifier;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, Inspect, Key, LevelOrder,
-    ListRequest, Namespace, NewValue, OperationRecord, Operations, Page, PathStat, Precondition, PutOutcome, Search,
-    Sequence, Staging, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport,
-    ValueContent, Write, check_staged,
+    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, IdempotentOperations, Inspect,
+    Key, LevelOrder, ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome,
+    Search, Sequence, Staging, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery,
+    TransactionSupport, ValueContent, Write, check_staged,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -90,10 +90,11 @@ pub struct SqliteStore {
     inner: Arc<SqliteShared>,
 }
 
+/// State that all handles of a SQLite store share.
 struct SqliteShared {
     config: Arc<SqliteConfig>,
-    writer: Arc<Pool>,
-    readers: Arc<Pool>,
+    writer: Arc<ConnectionPool>,
+    readers: Arc<ConnectionPool>,
     watch: ChangeNotifier,
     reserve: Arc<DiskReserve>,
 }
@@ -125,7 +126,7 @@ impl SqliteStore {
             Ok::<_, SqliteError>((connection, reserve))
         };
         let (first, reserve) = run_blocking(&Handle::current(), open).await??;
-        let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
+        let pool = |size, open| ConnectionPool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {
             DatabaseLocation::File(_) => {
@@ -183,11 +184,11 @@ impl SqliteStore {
         }
         let reserve =
             writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
-        let purge_passes = index::IndexTiming::of(&writes).purge_passes;
+        let purge_passes = trigram_index::IndexTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             if let Some(record) = &record
-                && operations::find(connection, &namespace, &record.key)?.is_some()
+                && operation_records::find(connection, &namespace, &record.key)?.is_some()
             {
                 return Ok(TransactionEnd::RollBack(None));
             }
@@ -196,7 +197,7 @@ impl SqliteStore {
                 return Ok(TransactionEnd::RollBack(Some(outcome)));
             }
             if let Some(record) = &record {
-                operations::insert(connection, &namespace, record)?;
+                operation_records::insert(connection, &namespace, record)?;
             }
             Ok(TransactionEnd::Commit(Some(outcome)))
         };
@@ -212,7 +213,7 @@ impl SqliteStore {
     /// Removes deleted files from the search index, in up to `passes` transactions, between which others may change the
     /// file. Later changes remove the files that are left after these, or after a failure.
     async fn purge_removed(&self, passes: usize) {
-        let purge = |connection: &Connection| index::purge_removed(connection).map(TransactionEnd::Commit);
+        let purge = |connection: &Connection| trigram_index::purge_removed(connection).map(TransactionEnd::Commit);
         for pass in 0..passes {
             if pass > 0 {
                 tokio::time::sleep(PURGE_PAUSE).await;
@@ -279,8 +280,8 @@ impl Store for SqliteStore {
     async fn head(&self, key: &Key) -> Result<Option<StoredMeta>> {
         let Key { namespace, path } = key.clone();
         let find = move |connection: &Connection| {
-            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
-            Ok(rows::find(connection, id, path.as_str())?.map(|found| found.stored))
+            let Some(id) = file_rows::namespace_id(connection, &namespace)? else { return Ok(None) };
+            Ok(file_rows::find(connection, id, path.as_str())?.map(|found| found.stored))
         };
         self.inner.readers.read(find).await
     }
@@ -288,8 +289,8 @@ impl Store for SqliteStore {
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
         let Key { namespace, path } = key.clone();
         let read = move |connection: &Connection| {
-            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
-            let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
+            let Some(id) = file_rows::namespace_id(connection, &namespace)? else { return Ok(None) };
+            let Some(found) = file_rows::find(connection, id, path.as_str())? else { return Ok(None) };
             let content = content::read(connection, found.id, found.stored.size, range)?;
             Ok(Some(StoredValue::new(found.stored, content)))
         };
@@ -299,12 +300,12 @@ impl Store for SqliteStore {
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         let (namespace, paths) = (namespace.clone(), paths.to_vec());
         let stat = move |connection: &Connection| {
-            let Some(id) = rows::namespace_id(connection, &namespace)? else {
+            let Some(id) = file_rows::namespace_id(connection, &namespace)? else {
                 return Ok(vec![PathStat::default(); paths.len()]);
             };
             let stat = |path: &VfsPath| {
-                let found = rows::find(connection, id, path.as_str())?;
-                Ok(PathStat::new(found.map(|found| found.stored), rows::has_below(connection, id, path)?))
+                let found = file_rows::find(connection, id, path.as_str())?;
+                Ok(PathStat::new(found.map(|found| found.stored), file_rows::has_below(connection, id, path)?))
             };
             paths.iter().map(stat).collect()
         };
@@ -319,9 +320,9 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Option<StoredValue>>> {
         let (namespace, paths) = (namespace.clone(), paths.to_vec());
         let read = move |connection: &Connection| {
-            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(vec![None; paths.len()]) };
+            let Some(id) = file_rows::namespace_id(connection, &namespace)? else { return Ok(vec![None; paths.len()]) };
             let read = |path: &VfsPath| {
-                let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
+                let Some(found) = file_rows::find(connection, id, path.as_str())? else { return Ok(None) };
                 if found.stored.size > max_size {
                     return Ok(None);
                 }
@@ -343,7 +344,7 @@ impl Store for SqliteStore {
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let (namespace, request) = (namespace.clone(), request.clone());
-        let list = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
+        let list = move |connection: &Connection| match file_rows::namespace_id(connection, &namespace)? {
             Some(id) => list::list(connection, id, &request),
             None => Ok(Page::default()),
         };
@@ -372,7 +373,7 @@ impl Store for SqliteStore {
         Some(self)
     }
 
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         Some(self)
     }
 
@@ -396,12 +397,12 @@ impl Batch for SqliteStore {
 impl Changes for SqliteStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         let namespace = namespace.clone();
-        self.inner.readers.read(move |connection| log::last_sequence(connection, &namespace)).await
+        self.inner.readers.read(move |connection| change_log::last_sequence(connection, &namespace)).await
     }
 
     async fn since(&self, namespace: &Namespace, seen: Sequence, limit: usize) -> Result<ChangePage> {
         let namespace = namespace.clone();
-        self.inner.readers.read(move |connection| log::since(connection, &namespace, seen, limit)).await
+        self.inner.readers.read(move |connection| change_log::since(connection, &namespace, seen, limit)).await
     }
 
     async fn changed(&self, namespace: &Namespace, seen: Sequence) -> Result<()> {
@@ -425,8 +426,8 @@ impl Search for SqliteStore {
         query: &TextQuery,
     ) -> Result<Option<CandidateKeys>> {
         let (namespace, prefix, query) = (namespace.clone(), prefix.clone(), query.clone());
-        let search = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
-            Some(id) => index::candidates(connection, id, &prefix, &query),
+        let search = move |connection: &Connection| match file_rows::namespace_id(connection, &namespace)? {
+            Some(id) => trigram_index::candidates(connection, id, &prefix, &query),
             None => Ok(Some(CandidateKeys::new())),
         };
         self.inner.readers.read(search).await

@@ -1,9 +1,9 @@
 //! The trait of key-value stores with conditional changes.
 
-mod changes;
+mod change_log;
 mod content;
 mod key;
-mod operations;
+mod operation_records;
 mod report;
 mod staging;
 mod values;
@@ -18,10 +18,10 @@ use vfs_core::{Result, VfsPath};
 pub(crate) use self::content::{version_of, version_of_hash};
 pub(crate) use self::values::check_staged;
 
-pub use self::changes::{ChangePage, ChangeRecord, Changes, Sequence};
+pub use self::change_log::{ChangePage, ChangeRecord, Changes, Sequence};
 pub use self::content::ValueContent;
 pub use self::key::{Key, Namespace};
-pub use self::operations::{OperationRecord, Operations};
+pub use self::operation_records::{IdempotentOperations, OperationRecord};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::staging::{STAGED_PART_BYTES, StagedContent, Staging, StagingToken};
 pub use self::values::{
@@ -107,7 +107,7 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     }
 
     /// Returns the recorded batches of this store, if it supports them.
-    fn as_operations(&self) -> Option<&dyn Operations> {
+    fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
         None
     }
 
@@ -276,7 +276,7 @@ macro_rules! forward_store {
                 (**self).as_search()
             }
 
-            fn as_operations(&self) -> Option<&dyn Operations> {
+            fn as_operations(&self) -> Option<&dyn IdempotentOperations> {
                 (**self).as_operations()
             }
 

@@ -11,7 +11,7 @@ use vfs_core::{Backend, Error, ErrorKind, Interceptor, OpContext, Operation, Res
 
 /// The calls at which a fault is injected, counted from 1 among those of the operations.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Calls {
+pub(crate) enum FaultSchedule {
     Every,
     Only(u64),
     From(u64),
@@ -27,17 +27,17 @@ pub(crate) enum InjectedFault {
     /// Another caller writes first.
     Write(WriteRequest),
     /// The call waits at a gate first.
-    Wait(Arc<Gate>),
+    Wait(Arc<CallGate>),
 }
 
 /// Blocks calls until it is opened.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct CallGate {
     reached: Semaphore,
     open: Semaphore,
 }
 
-impl Gate {
+impl CallGate {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { reached: Semaphore::new(0), open: Semaphore::new(0) })
     }
@@ -57,13 +57,13 @@ impl Gate {
 #[derive(Debug)]
 pub(crate) struct FaultInjector {
     operations: fn(Operation) -> bool,
-    calls: Calls,
+    calls: FaultSchedule,
     fault: InjectedFault,
     seen: AtomicU64,
 }
 
 impl FaultInjector {
-    pub(crate) fn new(operations: fn(Operation) -> bool, calls: Calls, fault: InjectedFault) -> Arc<Self> {
+    pub(crate) fn new(operations: fn(Operation) -> bool, calls: FaultSchedule, fault: InjectedFault) -> Arc<Self> {
         Arc::new(Self { operations, calls, fault, seen: AtomicU64::new(0) })
     }
 
@@ -71,8 +71,8 @@ impl FaultInjector {
     pub(crate) fn has_fired(&self) -> bool {
         let seen = self.seen.load(Ordering::Relaxed);
         match self.calls {
-            Calls::Every => seen > 0,
-            Calls::Only(number) | Calls::From(number) => seen >= number,
+            FaultSchedule::Every => seen > 0,
+            FaultSchedule::Only(number) | FaultSchedule::From(number) => seen >= number,
         }
     }
 
@@ -82,9 +82,9 @@ impl FaultInjector {
         }
         let number = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
         match self.calls {
-            Calls::Every => true,
-            Calls::Only(chosen) => number == chosen,
-            Calls::From(first) => number >= first,
+            FaultSchedule::Every => true,
+            FaultSchedule::Only(chosen) => number == chosen,
+            FaultSchedule::From(first) => number >= first,
         }
     }
 }

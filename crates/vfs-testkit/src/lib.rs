@@ -7,8 +7,8 @@
 //! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
 //!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
-//! * [`StateRunner`] maintains an agent's state around a backend that returns its changes instead of making them.
-//! * [`Counting`] counts the operations of the backend that it wraps.
+//! * [`InPlaceAdapter`] maintains an agent's state around a backend that returns its changes instead of making them.
+//! * [`CallCounter`] counts the operations of the backend that it wraps.
 //! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
 //! * [`harness`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
 //! * [`Tier`] determines which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all
@@ -27,33 +27,33 @@
 //! libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials(factory)).exit();
 //! ```
 
-mod counting;
+mod call_counter;
 mod fake_shell;
 mod fault_injector;
 pub mod harness;
+mod in_place_adapter;
 mod laws;
 pub mod model;
-mod namespaces;
-mod ports;
+mod namespace_factory;
+mod server_ports;
 mod shell_laws;
-mod state_runner;
-mod strict;
+mod strict_backend;
 mod strict_shell;
 mod target;
 mod tier;
 mod trials;
 mod without_tree;
 
-pub use counting::Counting;
+pub use call_counter::CallCounter;
 pub use fake_shell::FakeShell;
+pub use in_place_adapter::InPlaceAdapter;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
-pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
-pub use ports::server_port;
+pub use namespace_factory::{MakeBackend, MakeNamespace, NamespaceFactory, namespace_trials};
+pub use server_ports::server_port;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };
-pub use state_runner::StateRunner;
-pub use strict::StrictBackend;
+pub use strict_backend::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
 pub use tier::{Tier, runs_every_law};
 pub use trials::trials;

@@ -12,14 +12,14 @@
 //!     model::check(&target(), &steps);
 //!     Ok(())
 //! })?;
-//! # Ok::<(), proptest::test_runner::TestError<Vec<model::Step>>>(())
+//! # Ok::<(), proptest::test_runner::TestError<Vec<model::ModelStep>>>(())
 //! ```
 
 mod concurrent;
-mod reference;
-mod run;
-mod step;
+mod model_runner;
+mod model_step;
+mod reference_model;
 
 pub use concurrent::check_concurrently;
-pub use run::check;
-pub use step::{Step, StepMode, steps};
+pub use model_runner::check;
+pub use model_step::{ExistingTargetMode, ModelStep, steps};

@@ -8,7 +8,7 @@ use vfs_core::{
     Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
 };
 
-use crate::strict::StrictBackend;
+use crate::strict_backend::StrictBackend;
 
 /// Upper bound on the note that a shell adds to truncated output, in bytes.
 const NOTE: u64 = 1024;

@@ -138,7 +138,7 @@ mod tests {
     use vfs_core::operation::Intercepted;
     use vfs_core::{BackendExt as _, Operation};
     use vfs_memory::MemoryBackend;
-    use vfs_testkit::Counting;
+    use vfs_testkit::CallCounter;
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn the_existence_of_a_large_content_is_checked_first() {
         let store = Arc::new(MemoryBackend::new());
-        let counting = Arc::new(Counting::default());
+        let counting = Arc::new(CallCounter::default());
         let counted = Intercepted::new(store, Arc::clone(&counting));
         let objects = ContentStore::new(Arc::new(counted), VfsPath::root());
         let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; MIN_PROBE_SIZE]));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use libtest_mimic::Arguments;
 use own_store::TableStore;
 use vfs_store::StoreBackend;
-use vfs_store_testkit::{StoreFactory, StoreTarget, Versions, store_trials};
+use vfs_store_testkit::{StoreFactory, StoreTarget, VersionScheme, store_trials};
 use vfs_testkit::{Target, TargetFactory, trials};
 
 fn main() {
     let stores = StoreFactory::new("table", async || {
         let store = TableStore::default();
-        Ok(StoreTarget::new(store.clone()).with_second(store).with_versions(Versions::OfChange))
+        Ok(StoreTarget::new(store.clone()).with_second(store).with_versions(VersionScheme::OfChange))
     });
     let files = TargetFactory::new("table-files", || Target::new(Arc::new(StoreBackend::new(TableStore::default()))));
     let laws = store_trials(stores).into_iter().chain(trials(files)).collect();

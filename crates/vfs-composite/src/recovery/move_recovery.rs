@@ -11,10 +11,10 @@ use vfs_core::{
 };
 
 use super::RecoveryOutcome;
-use super::notice::Notice;
+use super::recovery_notice::RecoveryNotice;
 use crate::backend::CompositeBackend;
-use crate::identity::{is_within, versions_name_files};
 use crate::journal::{EntryKind, MoveRecord, RecordedFile, RecordedMount};
+use crate::mount_identity::{is_within, versions_name_files};
 use crate::transfer::{FileContent, link_at_target};
 
 /// Delay after which the observer is called even if nothing is copied.
@@ -31,7 +31,7 @@ pub(super) struct MoveRecovery<'a> {
     /// The moment after which no step begins except the first one.
     yield_at: Option<Instant>,
     has_begun: bool,
-    notice: Option<Arc<Notice>>,
+    notice: Option<Arc<RecoveryNotice>>,
 }
 
 /// The location of one file of a rename.
@@ -60,7 +60,7 @@ impl<'a> MoveRecovery<'a> {
         cx: &OpContext,
         record: MoveRecord,
         yield_at: Option<Instant>,
-        notice: Option<Arc<Notice>>,
+        notice: Option<Arc<RecoveryNotice>>,
     ) -> Self {
         Self { composite, cx: record.context(cx), record, is_changed: false, yield_at, has_begun: false, notice }
     }

@@ -7,7 +7,7 @@ use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 
-use super::{CopiedFile, Inventory, TransferProgress};
+use super::{CopiedFile, TransferInventory, TransferProgress};
 use crate::backend::CompositeBackend;
 use crate::journal::RecordedMove;
 
@@ -33,7 +33,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         to: &VfsPath,
-        inventory: &Inventory,
+        inventory: &TransferInventory,
         progress: TransferProgress,
         mut recorded: Option<&mut RecordedMove>,
         error: Error,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
-use vfs_composite::{JournalGuard, JournalLock, Recovery, RecoveryOutcome};
+use vfs_composite::{JournalGuard, JournalLock, RecoveryOutcome, RecoveryReport};
 use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{Backend, BackendExt, Interceptor, OpContext, Operation, RenameRequest, Result};
 
@@ -118,7 +118,7 @@ fn take(events: &Events) -> Vec<&'static str> {
 async fn a_record_is_written_and_removed_under_the_lock() -> Result<()> {
     let mut namespace = Namespace::new()?;
     let events = locked(&mut namespace);
-    assert_eq!(namespace.recover().await?, Recovery::default());
+    assert_eq!(namespace.recover().await?, RecoveryReport::default());
     assert_eq!(take(&events), [] as [&str; 0], "an empty journal takes no lock");
     namespace.source.create_text("/d/a", "a").await?;
     namespace.files.rename(&OpContext::new(), RenameRequest::new(path("/d/a"), path("/m/d/a"))).await?;

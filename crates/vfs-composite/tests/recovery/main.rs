@@ -8,7 +8,7 @@ mod locking;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vfs_composite::{CompositeBackend, MountIdentity, Recovery, RecoveryOutcome};
+use vfs_composite::{CompositeBackend, MountIdentity, RecoveryOutcome, RecoveryReport};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RenameRequest, Result, StatRequest, VfsPath};
 use vfs_memory::MemoryBackend;
 
@@ -69,7 +69,7 @@ impl Namespace {
         self.journal.create_text(&format!("/moves/{name}"), &record.to_string()).await.map(drop)
     }
 
-    async fn recover(&self) -> Result<Recovery> {
+    async fn recover(&self) -> Result<RecoveryReport> {
         self.files.recover(&OpContext::new()).await
     }
 
@@ -103,7 +103,7 @@ async fn a_move_that_has_begun_is_finished_and_any_other_is_rolled_back() -> Res
         assert_eq!(all.read_text("/d/a").await? + &all.read_text("/d/b").await?, "ab");
         assert!(!none.exists("/d").await?);
         assert_eq!(namespace.records().await?, 0);
-        assert_eq!(namespace.recover().await?, Recovery::default());
+        assert_eq!(namespace.recover().await?, RecoveryReport::default());
         if !is_begun {
             namespace.files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/m/d"))).await?;
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use vfs_composite::{
-    CompositeBackend, JournalGuard, JournalLock, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
-    RecoveryOutcome,
+    CompositeBackend, JournalGuard, JournalLock, RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome,
+    RecoveryReport,
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
@@ -124,9 +124,9 @@ impl MoveJournal {
         self,
         composite: &CompositeBackend,
         observer: Option<Arc<dyn RecoveryObserver>>,
-    ) -> (Recovery, Vec<ConfigError>) {
+    ) -> (RecoveryReport, Vec<ConfigError>) {
         let mut warnings = self.warnings;
-        let Some(location) = self.location else { return (Recovery::default(), warnings) };
+        let Some(location) = self.location else { return (RecoveryReport::default(), warnings) };
         let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT).yield_after(RECOVERY_YIELD_AFTER);
         let options = observer.into_iter().fold(options, RecoveryOptions::observer);
         match composite.recover_with(&OpContext::new(), options).await {
@@ -139,7 +139,7 @@ impl MoveJournal {
             Err(error) => {
                 let message = format!("interrupted moves in '{}' cannot be recovered", location.real.display());
                 warnings.push(ConfigError::new(ConfigErrorKind::Open, message).with_cause(error));
-                (Recovery::default(), warnings)
+                (RecoveryReport::default(), warnings)
             }
         }
     }
@@ -213,7 +213,7 @@ async fn count_records(location: &StorageLocation) -> Option<String> {
 /// Returns a warning if a record cannot be written.
 ///
 /// The logs have no other record of an interrupted move, because a record is written when an operation ends.
-pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[LayerHandle<AuditLog>]) -> Option<ConfigError> {
+pub(super) async fn audit_recovery(recovery: &RecoveryReport, audits: &[LayerHandle<AuditLog>]) -> Option<ConfigError> {
     let mut failure = None;
     for log in audits.iter().filter(|log| log.scope == LayerScope::Namespace) {
         for moved in recovery.moves.iter().filter(|moved| moved.is_new) {

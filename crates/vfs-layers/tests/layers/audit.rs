@@ -20,7 +20,7 @@ use vfs_layers::{
     OnSinkFailure, Outcome, verify, verify_until,
 };
 use vfs_memory::MemoryBackend;
-use vfs_testkit::{Counting, StrictBackend};
+use vfs_testkit::{CallCounter, StrictBackend};
 
 use super::support::{memory, millis, path, read, search, write};
 
@@ -256,7 +256,7 @@ impl AuditSink for Moody {
 
 #[tokio::test]
 async fn after_a_failure_of_the_sink_nothing_is_done_until_it_works_again() {
-    let counting = Arc::new(Counting::default());
+    let counting = Arc::new(CallCounter::default());
     let inner = Arc::new(Intercepted::new(memory().await, Arc::clone(&counting)));
     let sink = Moody::default();
     let audit = Audit::new(sink.clone());

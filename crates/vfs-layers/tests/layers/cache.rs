@@ -6,18 +6,18 @@ use vfs_core::operation::Intercepted;
 use vfs_core::{Backend, BackendExt, ErrorKind, Layer, OpContext, Operation, ReadRequest};
 use vfs_layers::{Cache, FaultInjection};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::Counting;
+use vfs_testkit::CallCounter;
 
 use super::support::path;
 
 /// Returns a cache around an empty store, the store, and the counter of the calls that reach it.
-fn cached(cache: Cache) -> (Arc<dyn Backend>, MemoryBackend, Arc<Counting>) {
-    let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
+fn cached(cache: Cache) -> (Arc<dyn Backend>, MemoryBackend, Arc<CallCounter>) {
+    let (store, counting) = (MemoryBackend::new(), Arc::new(CallCounter::default()));
     let counted = Intercepted::new(Arc::new(store.clone()), Arc::clone(&counting));
     (cache.layer(Arc::new(counted)), store, counting)
 }
 
-fn fetched(counting: &Counting) -> (u64, u64) {
+fn fetched(counting: &CallCounter) -> (u64, u64) {
     (counting.calls(Operation::Download), counting.calls(Operation::Read))
 }
 

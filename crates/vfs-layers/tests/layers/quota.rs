@@ -19,7 +19,7 @@ use vfs_core::{
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::model::{Step, StepMode, check, steps};
-use vfs_testkit::{Counting, StrictBackend, Target};
+use vfs_testkit::{CallCounter, StrictBackend, Target};
 
 use super::support::{memory, path, write};
 
@@ -99,7 +99,7 @@ proptest! {
         block_on(async {
             let store = MemoryBackend::new();
             store.create_text("/c/d/e", "12345").await.expect("written");
-            let counting = Arc::new(Counting::default());
+            let counting = Arc::new(CallCounter::default());
             let counted = Arc::new(Intercepted::new(Arc::new(store.clone()), Arc::clone(&counting)));
             let own = QuotaLimits::new().max_bytes(20);
             let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(bytes).max_files(most)).per_actor(own).metered(counted);
@@ -172,7 +172,7 @@ async fn many_writers_at_once_do_not_pass_a_limit_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_writers_of_the_same_files_are_counted_exactly() {
-    let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
+    let (store, counting) = (MemoryBackend::new(), Arc::new(CallCounter::default()));
     let strict = Arc::new(StrictBackend::new(Arc::new(store.clone())));
     let counted = Arc::new(Intercepted::new(strict, Arc::clone(&counting)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(1_000_000)).metered(counted);

@@ -8,13 +8,13 @@ use vfs_core::{
     UploadRequest,
 };
 use vfs_layers::ReadOnly;
-use vfs_testkit::Counting;
+use vfs_testkit::CallCounter;
 
 use super::support::{memory, path, write};
 
 #[tokio::test]
 async fn every_change_is_refused_at_its_path_and_does_not_reach_the_backend() {
-    let counting = std::sync::Arc::new(Counting::default());
+    let counting = std::sync::Arc::new(CallCounter::default());
     let counted = std::sync::Arc::new(Intercepted::new(memory().await, std::sync::Arc::clone(&counting)));
     let (files, cx) = (ReadOnly.layer(counted), OpContext::new());
     let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "x")]).await.remove(0);

@@ -7,13 +7,13 @@ use vfs_core::operation::Intercepted;
 use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, Layer, OpContext, Operation, UploadRequest, WriteMode};
 use vfs_layers::{Delay, FaultInjection, Retry};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::Counting;
+use vfs_testkit::CallCounter;
 
 use super::support::{memory, millis, minutes, path, read, search, within, write};
 
 /// Returns a backend that fails at first, and the counter of its calls.
-async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<Counting>) {
-    let counting = Arc::new(Counting::default());
+async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<CallCounter>) {
+    let counting = Arc::new(CallCounter::default());
     let fault = FaultInjection::new(kind).next(calls).layer(memory().await);
     (Arc::new(Intercepted::new(fault, Arc::clone(&counting))), counting)
 }
@@ -97,7 +97,7 @@ async fn no_retry_sleeps_beyond_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn cancellation_ends_a_delay() {
-    let counting = Arc::new(Counting::default());
+    let counting = Arc::new(CallCounter::default());
     let busy = FaultInjection::new(ErrorKind::Busy).layer(Delay::new(millis(1)).layer(memory().await));
     let inner = Arc::new(Intercepted::new(busy, Arc::clone(&counting)));
     let files = Retry::new().attempts(1_000_000).min_delay(millis(60_000)).max_delay(millis(60_000)).layer(inner);
@@ -121,7 +121,7 @@ async fn a_stream_is_retried_at_its_beginning_only() {
     assert_eq!((events.len(), events.iter().all(Result::is_ok)), (4, true), "{events:?}");
     assert_eq!(counting.calls(Operation::GrepStream), 3);
 
-    let counting = Arc::new(Counting::default());
+    let counting = Arc::new(CallCounter::default());
     let lossy = FaultInjection::new(ErrorKind::Unavailable).after().layer(memory().await);
     let inner = Arc::new(Intercepted::new(lossy, Arc::clone(&counting)));
     let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;

@@ -4,7 +4,9 @@ use vfs_store::{BatchOutcome, Condition, ListRequest, Precondition, Write};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{all_done, all_refused, at, copy, delete, key, noise, nothing_below, path, put, rename, value};
+use super::law_helpers::{
+    all_done, all_refused, at, copy, delete, key, noise, nothing_below, path, put, rename, value,
+};
 
 store_laws! { "batch":
     "SB1" Batch writes_are_applied_in_order,
@@ -200,7 +202,7 @@ async fn a_refused_batch_is_not_recorded(t: &StoreTarget) -> LawResult {
     all_refused(t.batch(&[at("/a", Precondition::Absent)], vec![put("/b", "x")]).await?);
     assert_eq!(changes.last_sequence(&key("/a").namespace).await?, before);
     t.put("/c", "x").await?;
-    let records = super::following::records_after(&*t.store, &key("/a").namespace, before.0, 10).await?;
+    let records = super::change_replicas::records_after(&*t.store, &key("/a").namespace, before.0, 10).await?;
     assert_eq!(records.len(), 1, "{records:?}");
     assert_eq!(records[0].0.0, before.0 + 1);
     Ok(())

@@ -7,8 +7,8 @@ use vfs_store::{ListRequest, Precondition};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::races::race;
-use super::steps::{done, key, path, value};
+use super::concurrent_puts::race;
+use super::law_helpers::{done, key, path, value};
 
 store_laws! { "listing":
     "SL1" Nothing a_listing_has_only_the_values_below,
@@ -179,9 +179,9 @@ async fn a_directory_may_have_the_path_of_a_value(t: &StoreTarget) -> LawResult 
 async fn a_listing_of_nothing_is_empty(t: &StoreTarget) -> LawResult {
     for places in [&["/", "/d"][..], &["/d", "/a", "/a/b", "/ab"]] {
         for request in places.iter().flat_map(|at| [ListRequest::all(path(at)), ListRequest::level(path(at))]) {
-            let page = t.store.list(&super::steps::home(), &request).await?;
+            let page = t.store.list(&super::law_helpers::home(), &request).await?;
             assert!(page.entries.is_empty() && page.directories.is_empty() && page.problems.is_empty(), "{page:?}");
-            assert_eq!(t.list(request).await?, super::steps::Listing::default());
+            assert_eq!(t.list(request).await?, super::law_helpers::Listing::default());
         }
         t.put("/a", "a value").await?;
     }

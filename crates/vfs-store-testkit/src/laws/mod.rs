@@ -52,52 +52,52 @@ macro_rules! store_laws {
 }
 
 mod batch;
-mod changes;
-mod conditions;
+mod batch_conditions;
 #[cfg(test)]
-mod doubles;
-mod expected;
-mod following;
-mod handles;
-mod history;
+mod broken_stores;
+mod change_log;
+mod change_replicas;
+mod change_wakeups;
+mod concurrent_batches;
+mod concurrent_puts;
+mod law_helpers;
 mod listing;
-mod moves;
-mod names;
+mod moves_and_copies;
 mod namespaces;
-mod pages;
-mod races;
+mod paged_listing;
+mod preconditions;
+mod random_histories;
 mod search;
 mod search_fold;
+mod special_names;
 mod staging;
-mod steps;
 mod times;
-mod transfers;
+mod two_handles;
 mod values;
 mod versions;
-mod waking;
 
 const TABLES: &[&[StoreLaw]] = &[
     values::LAWS,
     times::LAWS,
     versions::LAWS,
-    expected::LAWS,
+    preconditions::LAWS,
     listing::LAWS,
-    pages::LAWS,
-    names::LAWS,
+    paged_listing::LAWS,
+    special_names::LAWS,
     namespaces::LAWS,
     batch::LAWS,
-    conditions::LAWS,
-    moves::LAWS,
-    changes::LAWS,
-    following::LAWS,
-    waking::LAWS,
+    batch_conditions::LAWS,
+    moves_and_copies::LAWS,
+    change_log::LAWS,
+    change_replicas::LAWS,
+    change_wakeups::LAWS,
     search::LAWS,
     search_fold::LAWS,
-    races::LAWS,
-    transfers::LAWS,
-    handles::LAWS,
+    concurrent_puts::LAWS,
+    concurrent_batches::LAWS,
+    two_handles::LAWS,
     staging::LAWS,
-    history::LAWS,
+    random_histories::LAWS,
 ];
 
 /// Every law of a store.

@@ -7,7 +7,7 @@ use vfs_store::{Condition, Key, ListRequest, Namespace, Precondition, TextQuery}
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{all_done, delete, done, list, namespace, path, put, refused, state_of, value};
+use super::law_helpers::{all_done, delete, done, list, namespace, path, put, refused, state_of, value};
 
 store_laws! { "namespaces":
     "SA1" Nothing each_namespace_has_its_own_values,
@@ -209,7 +209,7 @@ async fn conditions_are_about_one_namespace(t: &StoreTarget) -> LawResult {
         all_done(batch.batch(&namespace(space), &conditions, writes).await?);
     }
     for space in ["org/user/assistant", "o", "user"] {
-        super::steps::all_refused(batch.batch(&namespace(space), &[], vec![delete("/x")]).await?);
+        super::law_helpers::all_refused(batch.batch(&namespace(space), &[], vec![delete("/x")]).await?);
     }
     Ok(())
 }
@@ -226,7 +226,7 @@ async fn changes_are_those_of_one_namespace(t: &StoreTarget) -> LawResult {
     }
     for (n, space) in spaces.iter().enumerate() {
         assert_eq!(changes.last_sequence(&namespace(space)).await?.0, n as u64 + 1, "{space:?}");
-        let records = super::following::records_after(&*t.store, &namespace(space), 0, 2).await?;
+        let records = super::change_replicas::records_after(&*t.store, &namespace(space), 0, 2).await?;
         assert_eq!(records.len(), n + 1, "{space:?}");
     }
     assert_eq!(changes.last_sequence(&namespace("or")).await?.0, 0);
@@ -271,7 +271,11 @@ async fn a_namespace_may_be_long_and_deep(t: &StoreTarget) -> LawResult {
 async fn a_batch_changes_one_namespace(t: &StoreTarget) -> LawResult {
     put_all(t).await?;
     let batch = t.store.as_batch().expect("the law needs it");
-    let writes = vec![delete("/d/x"), super::steps::rename("/user/x", "/moved"), super::steps::copy("/=", "/copied")];
+    let writes = vec![
+        delete("/d/x"),
+        super::law_helpers::rename("/user/x", "/moved"),
+        super::law_helpers::copy("/=", "/copied"),
+    ];
     all_done(batch.batch(&namespace("org"), &[], writes).await?);
     for space in SPACES.iter().filter(|space| **space != "org") {
         assert_has(t, space, paths_of(space)).await?;

@@ -8,7 +8,7 @@ use vfs_store::{Precondition, TextQuery, Write};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{all_done, copy, delete, done, home, key, noise, path, rename, value};
+use super::law_helpers::{all_done, copy, delete, done, home, key, noise, path, rename, value};
 
 store_laws! { "search":
     "SS1" Search a_needle_in_any_place_is_found,

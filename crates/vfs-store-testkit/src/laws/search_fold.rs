@@ -8,7 +8,7 @@ use vfs_store::TextQuery;
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{home, path};
+use super::law_helpers::{home, path};
 
 store_laws! { "search":
     "SS10" Search random_texts_are_found_as_they_are,
@@ -53,9 +53,9 @@ const LETTERS: &[&str] = &[
 ];
 
 /// Letters of a text, each as its index in the table.
-type Letters = Vec<usize>;
+type LetterIndexes = Vec<usize>;
 
-fn letters(random: &mut Rng, length: usize) -> Letters {
+fn letters(random: &mut Rng, length: usize) -> LetterIndexes {
     // Each text has few different letters, so that it contains a needle by chance.
     let alphabet: Vec<_> = (0..5).map(|_| random.usize(..LETTERS.len())).collect();
     (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect()

@@ -9,8 +9,8 @@ use vfs_store::{
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{all_done, at, delete, done, home, key, moment, namespace, noise, path};
-use crate::target::{STAGED_BYTES, Versions};
+use super::law_helpers::{all_done, at, delete, done, home, key, moment, namespace, noise, path};
+use crate::target::{STAGED_BYTES, VersionScheme};
 
 store_laws! { "staging":
     "SG1" Staging the_staged_parts_are_the_value,
@@ -65,7 +65,7 @@ async fn the_staged_parts_are_the_value(t: &StoreTarget) -> LawResult {
     let page = t.store.list(&home(), &ListRequest::all(path("/"))).await?;
     t.assert_same(&page.entries[0].stored, &stored, "of a listing");
     // Object storage computes another version for a content that was sent in parts.
-    if t.store.capabilities().timestamps == TimestampSource::Caller && t.versions == Versions::OfContent {
+    if t.store.capabilities().timestamps == TimestampSource::Caller && t.versions == VersionScheme::OfContent {
         assert_eq!(t.put("/d/a", content).await?.version, stored.version);
     }
     Ok(())

@@ -5,7 +5,7 @@ use vfs_store::{ListRequest, NewValue, Precondition, TimestampSource};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{done, key, moment, path, value};
+use super::law_helpers::{done, key, moment, path, value};
 
 store_laws! { "times":
     "ST1" Nothing a_time_is_stored_to_the_microsecond,

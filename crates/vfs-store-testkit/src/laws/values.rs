@@ -8,7 +8,7 @@ use vfs_store::{ListRequest, Precondition, TransactionSupport};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
+use super::law_helpers::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
 use crate::target::MAX_SMALL_VALUE;
 
 store_laws! { "values":

@@ -6,7 +6,7 @@ use vfs_store::{Key, Precondition};
 use vfs_testkit::LawResult;
 
 use super::StoreTarget;
-use super::steps::{done, key, namespace, noise, path, value};
+use super::law_helpers::{done, key, namespace, noise, path, value};
 
 store_laws! { "versions":
     "SX1" Nothing other_content_has_another_version,
@@ -39,7 +39,7 @@ async fn equal_content_has_an_equal_version(t: &StoreTarget) -> LawResult {
         t.put("/a", "something else").await?;
         assert_eq!(t.put("/a", content.clone()).await?.version, first);
         done(t.store.delete(&key("/a"), &Precondition::Any).await?);
-        let later = vfs_store::NewValue::new(content.clone(), super::steps::moment(999));
+        let later = vfs_store::NewValue::new(content.clone(), super::law_helpers::moment(999));
         assert_eq!(done(t.handle(1).put(&key("/a"), later, &Precondition::Absent).await?).version, first);
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::visit::visit_values;
+use super::value_traversal::visit_values;
 use crate::store::{CheckReport, Store, StoredValue};
 
 /// Verifies every value of `store`, and the indexes and counts that the store can verify itself.

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use serde::Serialize;
 use vfs_core::{Error, ErrorKind, Problem, Result, Version};
 
-use super::visit::visit_values;
-use crate::parts::{discard, hash_value, stage_value};
+use super::value_traversal::visit_values;
 use crate::store::{
     Key, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, StagingToken, Store, StoredMeta,
     StoredValue, WriteId, has_below,
 };
+use crate::value_parts::{discard, hash_value, stage_value};
 
 /// Treatment of a value that exists in the target with different content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub struct CopyReport {
 }
 
 /// Outcome of the copy of a single value.
-enum ValueOutcome {
+enum ValueCopyOutcome {
     /// The value was copied; its number of bytes.
     Copied(u64),
     /// The target has the same value.
@@ -107,12 +107,12 @@ pub async fn copy(
     let visit = |key, listed| async move { copy_value(from, to, &key, &listed, policy).await };
     visit_values(from, &namespaces, visit, |outcome| {
         match outcome {
-            Ok(ValueOutcome::Copied(bytes)) => {
+            Ok(ValueCopyOutcome::Copied(bytes)) => {
                 report.files += 1;
                 report.bytes += bytes;
             }
-            Ok(ValueOutcome::Present) => report.present += 1,
-            Ok(ValueOutcome::Removed) => {}
+            Ok(ValueCopyOutcome::Present) => report.present += 1,
+            Ok(ValueCopyOutcome::Removed) => {}
             Err(problem) => report.problems.push(problem),
         }
         progress(&report);
@@ -133,21 +133,21 @@ async fn copy_value(
     key: &Key,
     listed: &StoredMeta,
     policy: ConflictPolicy,
-) -> Result<ValueOutcome> {
+) -> Result<ValueCopyOutcome> {
     let existing = to.head(key).await?;
     if existing.as_ref().is_some_and(|existing| has_same_version(listed, existing)) {
-        return Ok(ValueOutcome::Present);
+        return Ok(ValueCopyOutcome::Present);
     }
     if listed.size > STAGED_PART_BYTES as u64
         && let Some(staging) = to.as_staging()
     {
         return copy_large(from, to, staging, key, existing, policy).await;
     }
-    let Some(value) = from.get(key, None).await? else { return Ok(ValueOutcome::Removed) };
+    let Some(value) = from.get(key, None).await? else { return Ok(ValueCopyOutcome::Removed) };
     if let Some(existing) = &existing
         && has_content(to, key, existing, &value.content).await?
     {
-        return Ok(ValueOutcome::Present);
+        return Ok(ValueCopyOutcome::Present);
     }
     let expected = precondition(to, key, existing, policy).await?;
     write(to, key, value, &expected).await
@@ -161,12 +161,12 @@ async fn copy_large(
     key: &Key,
     existing: Option<StoredMeta>,
     policy: ConflictPolicy,
-) -> Result<ValueOutcome> {
-    let Some(stored) = from.head(key).await? else { return Ok(ValueOutcome::Removed) };
+) -> Result<ValueCopyOutcome> {
+    let Some(stored) = from.head(key).await? else { return Ok(ValueCopyOutcome::Removed) };
     if let Some(existing) = existing.as_ref().filter(|existing| existing.size == stored.size)
         && hash_value(from, key, &stored).await? == hash_value(to, key, existing).await?
     {
-        return Ok(ValueOutcome::Present);
+        return Ok(ValueCopyOutcome::Present);
     }
     let expected = precondition(to, key, existing, policy).await?;
     let token = staging.begin(key, stored.creation_time(), stored.modified_at).await?;
@@ -181,7 +181,7 @@ async fn copy_large(
         Ok(found) if found != version => Err(damaged()),
         // Another writer replaced or removed the value after it was copied.
         Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
-        _ => Ok(ValueOutcome::Copied(stored.size)),
+        _ => Ok(ValueCopyOutcome::Copied(stored.size)),
     }
 }
 
@@ -261,7 +261,7 @@ async fn has_content(store: &dyn Store, key: &Key, stored: &StoredMeta, content:
     Ok(store.get(key, None).await?.is_some_and(|value| value.content == content))
 }
 
-async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precondition) -> Result<ValueOutcome> {
+async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precondition) -> Result<ValueCopyOutcome> {
     let StoredValue { stored, content } = value;
     let new = NewValue {
         content: content.clone().into(),
@@ -274,11 +274,11 @@ async fn write(to: &dyn Store, key: &Key, value: StoredValue, expected: &Precond
         PutOutcome::PreconditionFailed(_) => return Err(changed()),
     };
     match to.get(key, None).await? {
-        Some(read_back) if read_back.content == content => Ok(ValueOutcome::Copied(content.len() as u64)),
+        Some(read_back) if read_back.content == content => Ok(ValueCopyOutcome::Copied(content.len() as u64)),
         // Another writer replaced or removed the value after it was copied.
-        None => Ok(ValueOutcome::Copied(content.len() as u64)),
+        None => Ok(ValueCopyOutcome::Copied(content.len() as u64)),
         Some(read_back) if read_back.stored.version != written.version => {
-            Ok(ValueOutcome::Copied(content.len() as u64))
+            Ok(ValueCopyOutcome::Copied(content.len() as u64))
         }
         Some(_) => Err(damaged()),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfs_core::{Error, Result};
 
-use super::url::StoreUrl;
+use super::store_url::StoreUrl;
 use crate::memory::MemoryStore;
 use crate::store::Store;
 

@@ -4,4 +4,4 @@ pub(super) mod backoff;
 pub(super) mod completion;
 pub(super) mod feed_barrier;
 pub(super) mod key_locks;
-pub(super) mod runtime;
+pub(super) mod runtime_handle;

@@ -57,7 +57,7 @@ impl NamespaceSource {
     /// # Ok::<(), vfs_core::Error>(())
     /// ```
     pub fn template(text: &str) -> Result<Self> {
-        let components = text.split('/').map(Component::parse).collect::<Result<Vec<_>>>()?;
+        let components = text.split('/').map(TemplateComponent::parse).collect::<Result<Vec<_>>>()?;
         let plain = fill(&components, |_| Ok("x"))?;
         if components.iter().all(|component| component.placeholder.is_none()) {
             return Ok(Self::Fixed(plain));
@@ -101,20 +101,21 @@ impl fmt::Debug for NamespaceSource {
 }
 
 /// Component of a template: literal text before and after an optional placeholder.
-struct Component {
+struct TemplateComponent {
     before: String,
-    placeholder: Option<Placeholder>,
+    placeholder: Option<TemplatePlaceholder>,
     after: String,
 }
 
+/// Placeholder of a template, which stands for a value of the caller.
 #[derive(Clone, Copy)]
-enum Placeholder {
+enum TemplatePlaceholder {
     Actor,
     Session,
 }
 
-impl Placeholder {
-    const ALL: [Placeholder; 2] = [Self::Actor, Self::Session];
+impl TemplatePlaceholder {
+    const ALL: [TemplatePlaceholder; 2] = [Self::Actor, Self::Session];
 
     fn name(self) -> &'static str {
         match self {
@@ -143,9 +144,9 @@ impl Placeholder {
     }
 }
 
-impl Component {
+impl TemplateComponent {
     fn parse(text: &str) -> Result<Self> {
-        let found = Placeholder::ALL.into_iter().find_map(|placeholder| {
+        let found = TemplatePlaceholder::ALL.into_iter().find_map(|placeholder| {
             let (before, after) = text.split_once(&format!("{{{}}}", placeholder.name()))?;
             Some((before, placeholder, after))
         });
@@ -160,9 +161,12 @@ impl Component {
     }
 }
 
-fn fill<'a>(components: &[Component], value: impl Fn(Placeholder) -> Result<&'a str>) -> Result<Namespace> {
+fn fill<'a>(
+    components: &[TemplateComponent],
+    value: impl Fn(TemplatePlaceholder) -> Result<&'a str>,
+) -> Result<Namespace> {
     let mut text = String::new();
-    for (index, Component { before, placeholder, after }) in components.iter().enumerate() {
+    for (index, TemplateComponent { before, placeholder, after }) in components.iter().enumerate() {
         if index > 0 {
             text.push('/');
         }

@@ -16,12 +16,12 @@ use futures::stream::{self, StreamExt as _};
 use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::compensation::{SentValue, SourceState, TransferredFile};
+use self::compensation::{SentValue, TransferSourceState, TransferredFile};
 use self::load::{discard_loaded, load, load_current};
 use self::transfer_error::TransferError;
 use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::within;
-use super::transfer::plan::{FileTransfer, TransferKind, TransferPlan};
+use super::transfer::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta};
 
@@ -35,7 +35,7 @@ const MAX_CONSECUTIVE_FAILURES: usize = 3;
 
 /// Outcome of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rollback {
+enum RollbackOutcome {
     /// Everything was rolled back.
     Complete,
     /// Other writers changed transferred files, whose changes are kept.
@@ -131,8 +131,8 @@ async fn transfer_or_roll_back<S: Store>(
     };
     let rollback = roll_back(&for_cleanup(view), &transferred, replaced).await;
     let error = match (failure, &rollback) {
-        (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
-        (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
+        (TransferError::Conflict, Ok(RollbackOutcome::Complete)) => return Ok(None),
+        (TransferError::Failed(error), Ok(RollbackOutcome::Complete)) => return Err(error),
         (TransferError::Failed(error), _) => error.or_path(&plan.to),
         // Not `busy`, after which a caller may assume that nothing was changed.
         (TransferError::Conflict, _) => {
@@ -256,10 +256,12 @@ async fn remove_sources<S: Store>(
         remove_source(view, file).await?;
     }
     let cleanup = for_cleanup(view);
-    for removed in transferred.iter().filter(|transferred| transferred.source_state == SourceState::RemovedByOther) {
+    for removed in
+        transferred.iter().filter(|transferred| transferred.source_state == TransferSourceState::RemovedByOther)
+    {
         removed.clear_target(&cleanup, replaced).await?;
     }
-    transferred.retain(|transferred| transferred.source_state == SourceState::Removed);
+    transferred.retain(|transferred| transferred.source_state == TransferSourceState::Removed);
     Ok(())
 }
 
@@ -272,15 +274,15 @@ async fn remove_source<S: Store>(
     for attempt in 0..view.shared.config.edit_attempts {
         let steady = steady(view, &from)?;
         // If the answer is lost, the source may have been removed.
-        transferred.source_state = SourceState::Removed;
+        transferred.source_state = TransferSourceState::Removed;
         match steady.delete(&from, &Precondition::Version(transferred.source.version.clone())).await? {
             PutOutcome::Applied(_) => return Ok(()),
             PutOutcome::PreconditionFailed(None) => {
-                transferred.source_state = SourceState::RemovedByOther;
+                transferred.source_state = TransferSourceState::RemovedByOther;
                 return Ok(());
             }
             PutOutcome::PreconditionFailed(Some(current)) => {
-                transferred.source_state = SourceState::Present;
+                transferred.source_state = TransferSourceState::Present;
                 copy_again(view, transferred, current).await?;
             }
         }
@@ -310,8 +312,8 @@ async fn roll_back<S: Store>(
     view: &NamespaceView<S>,
     transferred: &[TransferredFile],
     replaced: Option<&NewValue>,
-) -> Result<Rollback> {
-    let mut outcome = Ok(Rollback::Complete);
+) -> Result<RollbackOutcome> {
+    let mut outcome = Ok(RollbackOutcome::Complete);
     let mut failures = 0;
     for file in transferred {
         if failures == MAX_CONSECUTIVE_FAILURES {
@@ -324,8 +326,8 @@ async fn roll_back<S: Store>(
         };
         outcome = match (outcome, rolled_back) {
             (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-            (Ok(Rollback::Complete), Ok(Rollback::Complete)) => Ok(Rollback::Complete),
-            (Ok(_), Ok(_)) => Ok(Rollback::Partial),
+            (Ok(RollbackOutcome::Complete), Ok(RollbackOutcome::Complete)) => Ok(RollbackOutcome::Complete),
+            (Ok(_), Ok(_)) => Ok(RollbackOutcome::Partial),
         };
     }
     outcome

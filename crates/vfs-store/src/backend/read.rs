@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window::ByteRange;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath, window};
 
-use super::concurrency::runtime::Runtime;
+use super::concurrency::runtime_handle::RuntimeHandle;
 use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
 use crate::store::{Store, StoredMeta, StoredValue};
 
@@ -34,7 +34,7 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
             return window::read_bytes(&content, request, stored.version);
         }
         let (cx, _guard) = view.cx.cancel_on_drop();
-        let source = BlockSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
+        let source = StoreFileSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(view, request, source).await? {
             return Ok(result);
         }
@@ -58,7 +58,7 @@ fn first_range(request: &ReadRequest, range: ByteRange) -> std::ops::Range<u64> 
 async fn read_large<S: Store>(
     view: &NamespaceView<S>,
     request: &ReadRequest,
-    mut source: BlockSource<S>,
+    mut source: StoreFileSource<S>,
 ) -> Result<Option<ReadResult>> {
     let (key, version) = (view.key(&request.path), source.stored.version.clone());
     let lines = &view.shared.line_indexes;
@@ -89,9 +89,9 @@ async fn read_large<S: Store>(
 }
 
 /// Source of a window of a large file, which fetches blocks of the file from the store and blocks the thread meanwhile.
-struct BlockSource<S> {
+struct StoreFileSource<S> {
     view: NamespaceView<S>,
-    runtime: Runtime,
+    runtime: RuntimeHandle,
     path: VfsPath,
     stored: StoredMeta,
     /// The first block and the last one that was fetched, each with its offset in the file.
@@ -99,9 +99,9 @@ struct BlockSource<S> {
     has_changed: bool,
 }
 
-impl<S: Store> BlockSource<S> {
+impl<S: Store> StoreFileSource<S> {
     fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
-        let runtime = Runtime::current()
+        let runtime = RuntimeHandle::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the read of a large file needs a tokio runtime"))?;
         Ok(Self { view, runtime, path, stored, blocks: [first, (0, Bytes::new())], has_changed: false })
     }
@@ -115,7 +115,7 @@ impl<S: Store> BlockSource<S> {
     }
 }
 
-impl<S: Store> window::Source for BlockSource<S> {
+impl<S: Store> window::Source for StoreFileSource<S> {
     fn size(&self) -> u64 {
         self.stored.size
     }

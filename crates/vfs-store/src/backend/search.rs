@@ -14,8 +14,8 @@ use super::view::candidate_names::lookup_candidates;
 use super::view::indexed_names::SearchExtent;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above, file_info};
+use super::view::store_tree::{ListedNames, SearchCandidates, StoreTree};
 use super::view::text_query::{MAX_SKIPPED_BYTES, max_skipped_size, text_query};
-use super::view::tree::{ListedNames, SearchCandidates, StoreTree};
 use crate::store::{PathStat, Store, TextQuery};
 
 /// Names of entries of a directory that decide which of its entries a walk shows.

@@ -1,12 +1,12 @@
 //! Renames and copies of files and directories.
 
-pub(super) mod plan;
+pub(super) mod transfer_plan;
 
 use chrono::Utc;
 use vfs_core::transfer::{TransferMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, VfsPath};
 
-use self::plan::{FileTransfer, TransferKind, TransferPlan};
+use self::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
 use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::run_to_completion;
 use super::nontransactional;

@@ -141,14 +141,15 @@ fn is_undecided(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled)
 }
 
-struct BatchPlan {
+/// Conditions and writes of a batch that uploads several files.
+struct UploadBatch {
     conditions: Vec<Condition>,
     writes: Vec<Write>,
 }
 
 /// Plans the batch that writes `files`, or returns `None` if one of them is refused or cannot be looked up, or there
 /// are fewer than two.
-async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) -> Option<BatchPlan> {
+async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) -> Option<UploadBatch> {
     if files.len() < 2 {
         return None;
     }
@@ -169,7 +170,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) 
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
     let writes = files.iter().zip(&found).map(write).collect();
-    Some(BatchPlan { conditions: require_unchanged(files, &found), writes })
+    Some(UploadBatch { conditions: require_unchanged(files, &found), writes })
 }
 
 /// Returns the conditions that each file is unchanged since it was `found`, and that a new file has no file above or

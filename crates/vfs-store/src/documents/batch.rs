@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::{Documents, MAX_CONCURRENT_FETCHES, unsupported};
+use super::{DocumentStore, MAX_CONCURRENT_FETCHES, unsupported};
 use crate::store::{Batch, BatchOutcome, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write};
 
 /// Number of attempts of a batch with copies whose sources change meanwhile.
 const COPY_ATTEMPTS: usize = 8;
 
-impl<S: Store> Documents<S> {
+impl<S: Store> DocumentStore<S> {
     /// Returns `write` with a document in place of a file. A copy becomes a put of a new document, with the condition
     /// that its source is unchanged.
     async fn translate(&self, namespace: &Namespace, write: Write) -> Result<(Write, Option<Condition>)> {
@@ -31,7 +31,7 @@ impl<S: Store> Documents<S> {
 }
 
 #[async_trait]
-impl<S: Store> Batch for Documents<S> {
+impl<S: Store> Batch for DocumentStore<S> {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         let inner = self.store.as_batch().ok_or_else(unsupported)?;
         for _ in 0..COPY_ATTEMPTS {

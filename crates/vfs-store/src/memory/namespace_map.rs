@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, Result, VfsPath};
 
-use super::log::MemoryLog;
-use super::operations::OperationRecords;
+use super::change_log::MemoryChangeLog;
+use super::operation_records::OperationRecords;
 use super::staging::StagedContents;
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, OperationRecord, Page, PageToken,
@@ -38,7 +38,7 @@ impl MemoryValue {
 #[derive(Debug, Default)]
 pub(super) struct NamespaceMap {
     values: BTreeMap<VfsPath, MemoryValue>,
-    pub(super) log: MemoryLog,
+    pub(super) log: MemoryChangeLog,
     pub(super) operations: OperationRecords,
     /// Contents that are not put yet.
     pub(super) staged: StagedContents,

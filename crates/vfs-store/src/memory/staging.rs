@@ -15,6 +15,7 @@ const MAX_IDLE_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug, Default)]
 pub(super) struct StagedContents(HashMap<StagingToken, PartialContent>);
 
+/// The parts of a content that were staged so far.
 #[derive(Debug)]
 struct PartialContent {
     bytes: BytesMut,

@@ -12,7 +12,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
 use super::error::BucketError;
-use super::http::{ChangeAttempts, ObjectCondition};
+use super::http_transport::{ChangeAttempts, ObjectCondition};
 use super::read::{ConditionKind, FoundObject, tag, version};
 use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, StoredMeta, ValueContent};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use super::names::KeyLayout;
-use crate::admin::url::{Parameters, StoreUrl, percent_decoded};
+use super::key_layout::KeyLayout;
+use crate::admin::store_url::{StoreUrl, StoreUrlParameters, percent_decoded};
 
 /// Object storage service of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -222,7 +222,7 @@ impl fmt::Debug for BucketConfig {
     }
 }
 
-fn options(service: BucketService, mut parameters: Parameters) -> Result<Vec<(&'static str, String)>> {
+fn options(service: BucketService, mut parameters: StoreUrlParameters) -> Result<Vec<(&'static str, String)>> {
     let supported = service.parameters();
     let mut options = Vec::new();
     for (name, option) in supported {

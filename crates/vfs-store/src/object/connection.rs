@@ -11,7 +11,7 @@ use vfs_core::{Error, Result};
 
 use super::config::{BucketConfig, BucketService};
 use super::error::BucketError;
-use super::http::{HttpConnectionFactory, OperationTimeout, UnsignedHeaders};
+use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaders};
 use super::list::{KeyParsing, ListSource};
 use super::read::{ConditionKind, MetadataNames, ObjectService};
 

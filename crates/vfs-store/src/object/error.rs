@@ -16,6 +16,7 @@ pub(super) struct BucketError {
     status: Option<u16>,
 }
 
+/// Cause of a failure, without the original error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum BucketErrorCause {
     /// There is no such object.

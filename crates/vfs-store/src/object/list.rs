@@ -12,9 +12,9 @@ use vfs_core::{Error, Result, VfsPath};
 
 use super::BucketStore;
 use super::error::BucketError;
-use super::http::OperationTimeout;
-use super::list_xml::{ListedObject, ObjectListing, RawKeys};
-use super::names::{KeyName, foreign_object_problem};
+use super::http_transport::OperationTimeout;
+use super::key_layout::{ParsedKey, foreign_object_problem};
+use super::list_xml::{ListedObject, ObjectListing, RawKeysRequest};
 use super::read::version;
 use crate::store::{Entry, LevelOrder, ListDepth, ListRequest, Namespace, Page, PageToken, StoredMeta};
 
@@ -93,7 +93,7 @@ impl ListSource {
                     ListStart::After(key) => options.offset = Some(key.clone()),
                 }
                 if *keys == KeyParsing::Raw {
-                    options.extensions.insert(RawKeys);
+                    options.extensions.insert(RawKeysRequest);
                 }
                 let request = store.list_paginated((!prefix.is_empty()).then_some(prefix), options);
                 let mut page = limit.of(request).await?;
@@ -138,7 +138,7 @@ impl ListItem {
 
 /// Start of a page of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Bookmark {
+struct PageBookmark {
     start: ListStart,
     returned: Option<ReturnedItems>,
 }
@@ -153,7 +153,7 @@ struct ReturnedItems {
     last: (String, u8),
 }
 
-impl Bookmark {
+impl PageBookmark {
     fn from_token(token: Option<&PageToken>) -> Result<Self> {
         let Some(token) = token else { return Ok(Self { start: ListStart::First, returned: None }) };
         Self::parse(token.as_str())
@@ -200,7 +200,7 @@ impl BucketStore {
     /// Returns a page of values.
     pub(super) async fn list_page(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let limit = request.limit.max(1);
-        let Bookmark { start, returned } = Bookmark::from_token(request.from.as_ref())?;
+        let PageBookmark { start, returned } = PageBookmark::from_token(request.from.as_ref())?;
         let reader = PageReader { store: self, namespace, request };
         let listing = match &returned {
             Some(returned) => reader.list_again(&start, returned).await?,
@@ -221,9 +221,9 @@ impl BucketStore {
             items.truncate(limit);
             let last = items.last().map(|item| (item.sort_key().0.to_owned(), item.sort_key().1));
             let until = returned.map_or(until, |returned| returned.until);
-            last.map(|last| Bookmark { start, returned: Some(ReturnedItems { until, last }) })
+            last.map(|last| PageBookmark { start, returned: Some(ReturnedItems { until, last }) })
         } else {
-            next.map(|start| Bookmark { start, returned: None })
+            next.map(|start| PageBookmark { start, returned: None })
         };
         self.build_page(items, next.map(|bookmark| bookmark.token())).await
     }
@@ -356,15 +356,15 @@ impl PageReader<'_> {
 
     fn entry(&self, object: ListedObject) -> Option<ListItem> {
         match self.store.inner.layout.parse_key(&object.key) {
-            KeyName::Folder => None,
-            KeyName::File(namespace, path) if namespace == *self.namespace => Some(ListItem::Value(path, object)),
-            KeyName::File(..) | KeyName::Foreign => Some(self.problem(&object.key)),
+            ParsedKey::Folder => None,
+            ParsedKey::File(namespace, path) if namespace == *self.namespace => Some(ListItem::Value(path, object)),
+            ParsedKey::File(..) | ParsedKey::Foreign => Some(self.problem(&object.key)),
         }
     }
 
     fn directory(&self, prefix: &str) -> ListItem {
         match self.store.inner.layout.parse_key(prefix.strip_suffix('/').unwrap_or(prefix)) {
-            KeyName::File(namespace, path) if namespace == *self.namespace => ListItem::Directory(path),
+            ParsedKey::File(namespace, path) if namespace == *self.namespace => ListItem::Directory(path),
             _ => self.problem(prefix),
         }
     }

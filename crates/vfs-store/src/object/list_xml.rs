@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// Marker of a request for a listing with keys exactly as they are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RawKeys;
+pub(super) struct RawKeysRequest;
 
 /// Page of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub(super) struct ListedObject {
     pub(super) e_tag: Option<String>,
 }
 
+/// Response to a request for a listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ListBucketResult {
@@ -43,6 +44,7 @@ struct ListBucketResult {
     next_continuation_token: Option<String>,
 }
 
+/// Prefix of several keys, up to a delimiter.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CommonPrefix {

@@ -13,7 +13,7 @@ use vfs_core::{Error, Version};
 use vfs_search::run_blocking;
 
 use super::error::BucketError;
-use super::http::{ObjectCondition, OperationTimeout};
+use super::http_transport::{ObjectCondition, OperationTimeout};
 use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
 
 /// Maximum size of a value in bytes, which every service supports.
@@ -127,7 +127,7 @@ pub(super) struct FoundObject {
 
 /// Object with its content, or the requested part of it.
 #[derive(Debug, Clone)]
-pub(super) struct ReadObject {
+pub(super) struct FetchedObject {
     pub(super) found: FoundObject,
     pub(super) content: Bytes,
 }
@@ -149,8 +149,8 @@ impl ObjectDigest {
     }
 }
 
-impl From<ReadObject> for StoredValue {
-    fn from(ReadObject { found, content }: ReadObject) -> Self {
+impl From<FetchedObject> for StoredValue {
+    fn from(FetchedObject { found, content }: FetchedObject) -> Self {
         Self::new(found.stored, content)
     }
 }
@@ -226,7 +226,7 @@ impl ObjectService {
         &self,
         location: &Path,
         range: Option<Range<u64>>,
-    ) -> Result<Option<ReadObject>, BucketError> {
+    ) -> Result<Option<FetchedObject>, BucketError> {
         let range = range.map_or(0..MAX_RANGE_END, |range| range.start..range.end.min(MAX_RANGE_END));
         for _ in 0..MAX_READ_ATTEMPTS {
             let Some(first) = self.read_piece(location, piece_range(&range, range.start), None).await? else {
@@ -247,9 +247,9 @@ impl ObjectService {
     async fn read_rest(
         &self,
         location: &Path,
-        first: ReadObject,
+        first: FetchedObject,
         rest: Range<u64>,
-    ) -> Result<Option<ReadObject>, BucketError> {
+    ) -> Result<Option<FetchedObject>, BucketError> {
         let tag = strong_tag(&first.found.stored.version);
         let starts = (0..).map(|number| rest.start + number * PIECE_BYTES).take_while(|start| *start < rest.end);
         let pieces: Vec<_> =
@@ -268,13 +268,13 @@ impl ObjectService {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(Some(ReadObject { found: first.found, content: content.freeze() }))
+        Ok(Some(FetchedObject { found: first.found, content: content.freeze() }))
     }
 
     /// Reads the object at a key piece by piece, without holding it in memory; `None` if there is none.
     pub(super) async fn digest(&self, location: &Path) -> Result<Option<ObjectDigest>, BucketError> {
         for _ in 0..MAX_READ_ATTEMPTS {
-            let Some(ReadObject { found, content }) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
+            let Some(FetchedObject { found, content }) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
                 return Ok(None);
             };
             let tag = strong_tag(&found.stored.version);
@@ -307,7 +307,7 @@ impl ObjectService {
         location: &Path,
         range: Range<u64>,
         if_match: Option<String>,
-    ) -> Result<Option<ReadObject>, BucketError> {
+    ) -> Result<Option<FetchedObject>, BucketError> {
         if range.is_empty() {
             return self.read_meta(location).await;
         }
@@ -331,14 +331,14 @@ impl ObjectService {
         Err(BucketError::changing())
     }
 
-    async fn read_content(&self, location: &Path, options: GetOptions) -> object_store::Result<ReadObject> {
+    async fn read_content(&self, location: &Path, options: GetOptions) -> object_store::Result<FetchedObject> {
         let response = self.objects.get_opts(location, options).await?;
         let found = FoundObject::from_meta(&response.meta, &response.attributes, self.labels);
-        Ok(ReadObject { found, content: response.bytes().await? })
+        Ok(FetchedObject { found, content: response.bytes().await? })
     }
 
-    async fn read_meta(&self, location: &Path) -> Result<Option<ReadObject>, BucketError> {
-        Ok(self.look(location).await?.map(|found| ReadObject { found, content: Bytes::new() }))
+    async fn read_meta(&self, location: &Path) -> Result<Option<FetchedObject>, BucketError> {
+        Ok(self.look(location).await?.map(|found| FetchedObject { found, content: Bytes::new() }))
     }
 
     /// Removes the object at a key. Most services report success if there is none.

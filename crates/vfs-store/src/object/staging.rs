@@ -9,8 +9,8 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
 use super::change::AttemptOutcome;
-use super::http::ChangeAttempts;
-use super::uploads::OpenUpload;
+use super::http_transport::ChangeAttempts;
+use super::open_uploads::OpenUpload;
 use crate::store::{Key, NewValue, Precondition, PutOutcome, StagedContent, Staging, StagingToken, WriteId};
 
 /// Maximum size of a value that is uploaded in parts, 64 GiB: services take 10,000 parts.

@@ -5,10 +5,10 @@ use futures::{StreamExt, stream};
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
 use super::BucketStore;
+use super::key_layout::{KeyLayout, ParsedKey, foreign_object_problem};
 use super::list::ObjectScan;
 use super::list_xml::ListedObject;
-use super::names::{KeyLayout, KeyName, foreign_object_problem};
-use crate::admin::problem::operator_problem;
+use crate::admin::report_problems::operator_problem;
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, Key, StoreStats};
 
@@ -67,7 +67,7 @@ impl EnclosingFiles {
     /// directly.
     fn enter(&mut self, layout: &KeyLayout, key: &str) -> Option<Problem> {
         while self.0.pop_if(|file| !key.starts_with(file.as_str())).is_some() {}
-        if !matches!(layout.parse_key(key), KeyName::File(..)) {
+        if !matches!(layout.parse_key(key), ParsedKey::File(..)) {
             return None;
         }
         let file = self.0.iter().find(|file| key[file.len()..].starts_with('/'));
@@ -84,9 +84,9 @@ impl BucketStore {
     /// Verifies an object and returns the size of its file in bytes, or `None` if it is not a file or no longer exists.
     async fn verify_object(&self, object: ListedObject) -> Result<Option<u64>, ReadFailure> {
         let location = match self.inner.layout.parse_key(&object.key) {
-            KeyName::Folder => return Ok(None),
-            KeyName::Foreign => return Err(ReadFailure::Problem(foreign_object_problem(&object.key))),
-            KeyName::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
+            ParsedKey::Folder => return Ok(None),
+            ParsedKey::Foreign => return Err(ReadFailure::Problem(foreign_object_problem(&object.key))),
+            ParsedKey::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
         let problem = |error: Error| ReadFailure::Problem(operator_problem(&object.key, &error));
         let digest = self.inner.service.digest(&location.map_err(problem)?).await;

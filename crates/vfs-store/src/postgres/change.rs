@@ -8,14 +8,14 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
+use super::change_parameters::{ConditionParameters, LargeContent, WriteParameters};
 use super::error::{PostgresError, PostgresResult};
-use super::plan::{ConditionParameters, LargeContent, WriteParameters};
+use super::postgres_server::PostgresServer;
 use super::read::CHUNK_BYTES;
 use super::retry::RetryPolicy;
-use super::row;
-use super::server::Server;
+use super::row_conversion;
 use super::staging;
-use super::statement::{Parameter, single_row};
+use super::statement::{ParameterRef, single_row};
 use crate::store::{BatchOutcome, Condition, Namespace, OperationRecord, StoredMeta, Write, WriteId};
 
 const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -79,7 +79,7 @@ enum TransactionOutcome {
 /// Applies all the `writes` if all the `conditions` hold. Returns `None` if the operation of `record` was applied
 /// before.
 pub(super) async fn change(
-    server: &Server,
+    server: &PostgresServer,
     channel: &str,
     namespace: &Namespace,
     conditions: &[Condition],
@@ -108,8 +108,9 @@ pub(super) async fn change(
     }
 }
 
+/// Change as it is sent to the server at each attempt.
 struct PostgresChange<'a> {
-    server: &'a Server,
+    server: &'a PostgresServer,
     channel: &'a str,
     name: &'a str,
     /// Bytes of the [`WriteId`] that all attempts share.
@@ -220,7 +221,7 @@ impl PostgresChange<'_> {
         }
     }
 
-    fn parameters<'b>(&'b self, contents: &'b Vec<Option<i64>>) -> [Parameter<'b>; 17] {
+    fn parameters<'b>(&'b self, contents: &'b Vec<Option<i64>>) -> [ParameterRef<'b>; 17] {
         let (conditions, steps) = (&self.conditions, &self.steps);
         [
             &self.name,
@@ -246,7 +247,7 @@ impl PostgresChange<'_> {
     /// Records the operation, if there is one.
     async fn record(&self, connection: &Object) -> Result<(), AttemptError> {
         let Some(OperationRecord { key, request, result }) = self.record else { return Ok(()) };
-        let parameters: [Parameter<'_>; 4] = [&self.name, key, request, result];
+        let parameters: [ParameterRef<'_>; 4] = [&self.name, key, request, result];
         let rows = self.server.with_timeout(self.server.sending.query(connection, RECORD, &parameters)).await?;
         if rows.is_empty() { Err(AttemptError::Recorded) } else { Ok(()) }
     }
@@ -261,7 +262,7 @@ impl PostgresChange<'_> {
             let rows =
                 sending.query_autocommit(connection, FAILED_CONDITION, &[&self.name, kinds, paths, versions]).await?;
             let Some(row) = rows.first() else { return Ok::<_, PostgresError>(None) };
-            Ok(Some(BatchOutcome::PreconditionFailed(read_path(row, 4)?, row::read_meta(row, 0)?)))
+            Ok(Some(BatchOutcome::PreconditionFailed(read_path(row, 4)?, row_conversion::read_meta(row, 0)?)))
         };
         self.server.with_timeout(work).await
     }
@@ -289,23 +290,24 @@ impl PostgresChange<'_> {
                 if in_flight.len() == MAX_CONCURRENT_CHUNKS {
                     in_flight.next().await.transpose()?;
                 }
-                in_flight.push(self.send(connection, Chunk { namespace, number, part, is_text: *is_text, data }));
+                in_flight
+                    .push(self.send(connection, ContentChunk { namespace, number, part, is_text: *is_text, data }));
             }
         }
         while in_flight.next().await.transpose()?.is_some() {}
         Ok(contents)
     }
 
-    async fn send(&self, connection: &Object, chunk: Chunk<'_>) -> PostgresResult<()> {
-        let Chunk { namespace, number, part, is_text, data } = chunk;
-        let parameters: [Parameter<'_>; 5] = [&namespace, &number, &part, &is_text, &data];
+    async fn send(&self, connection: &Object, chunk: ContentChunk<'_>) -> PostgresResult<()> {
+        let ContentChunk { namespace, number, part, is_text, data } = chunk;
+        let parameters: [ParameterRef<'_>; 5] = [&namespace, &number, &part, &is_text, &data];
         self.server.with_timeout(self.server.sending.query(connection, STAGE, &parameters)).await?;
         Ok(())
     }
 }
 
 /// Part of a content that is sent to the server.
-struct Chunk<'a> {
+struct ContentChunk<'a> {
     namespace: i64,
     number: i64,
     part: i32,
@@ -317,10 +319,10 @@ struct Chunk<'a> {
 fn read_outcome(rows: &[Row]) -> PostgresResult<(BatchOutcome, Option<String>)> {
     let Some(last) = rows.last() else { return Ok((BatchOutcome::Applied(Vec::new()), None)) };
     if !last.try_get::<_, bool>(0)? {
-        return Ok((BatchOutcome::PreconditionFailed(read_path(last, 5)?, row::read_meta(last, 1)?), None));
+        return Ok((BatchOutcome::PreconditionFailed(read_path(last, 5)?, row_conversion::read_meta(last, 1)?), None));
     }
     let stored = |row: &Row| -> PostgresResult<StoredMeta> {
-        row::read_meta(row, 1)?
+        row_conversion::read_meta(row, 1)?
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no result; report it").into())
     };
     let applied = rows.iter().map(stored).collect::<PostgresResult<_>>()?;

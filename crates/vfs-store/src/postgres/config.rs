@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::config::Host;
 use vfs_core::{Error, Result};
 
-use crate::admin::url::{Parameters, StoreUrl};
+use crate::admin::store_url::{StoreUrl, StoreUrlParameters};
 
 /// Allowed numbers of connections of a store.
 const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;
@@ -151,7 +151,7 @@ impl PostgresConfig {
         Ok(config)
     }
 
-    fn apply(&mut self, parameters: &mut Parameters) -> Result<()> {
+    fn apply(&mut self, parameters: &mut StoreUrlParameters) -> Result<()> {
         if let Some(schema) = parameters.take("schema") {
             self.schema = schema;
         }

@@ -4,8 +4,8 @@ use tokio_postgres::Row;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::error::PostgresResult;
-use super::row;
-use super::server::Server;
+use super::postgres_server::PostgresServer;
+use super::row_conversion;
 use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
 const NAMESPACES: &str = "SELECT name FROM namespaces \
@@ -45,18 +45,18 @@ impl<'a> PageStart<'a> {
     }
 }
 
-pub(super) async fn namespaces(server: &Server) -> Result<Vec<Namespace>> {
+pub(super) async fn namespaces(server: &PostgresServer) -> Result<Vec<Namespace>> {
     let rows = server.rows(NAMESPACES, &[]).await?;
     let read = |row: &Row| -> PostgresResult<Namespace> { Ok(Namespace::parse(row.try_get(0)?)?) };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
-pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+pub(super) async fn list(server: &PostgresServer, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
     let from = PageStart::parse(request)?;
     let limit = request.limit.clamp(1, MAX_PAGE_SIZE);
     // One row more than the limit shows whether there is another page.
     let row_limit = limit as i64 + 1;
-    let (start, end) = row::range_below(&request.below);
+    let (start, end) = row_conversion::range_below(&request.below);
     let rows = match request.depth {
         ListDepth::All => {
             let after = if let PageStart::Path(path) = from { path.max(start.as_str()) } else { &start };
@@ -84,7 +84,7 @@ fn read_page(rows: &[Row], limit: usize, request: &ListRequest) -> PostgresResul
         };
         match path {
             Ok(path) if is_directory => page.directories.push(path),
-            Ok(path) => page.entries.extend(row::read_meta(row, 1)?.map(|stored| Entry { path, stored })),
+            Ok(path) => page.entries.extend(row_conversion::read_meta(row, 1)?.map(|stored| Entry { path, stored })),
             Err(error) => page.problems.push(Problem::new(name, &error)),
         }
         let kind = match (request.depth, is_directory) {

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::error::PostgresResult;
-use super::row;
-use super::server::Server;
+use super::postgres_server::PostgresServer;
+use super::row_conversion;
 use crate::store::{Key, Namespace, PathStat, StoredMeta, StoredValue};
 
 /// Size in bytes of the content in a row of `chunks`.
@@ -42,38 +42,44 @@ const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, dat
                         WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = ANY ($2::text[]) \
                         AND size <= $3";
 
-pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<StoredMeta>> {
+pub(super) async fn head(server: &PostgresServer, key: &Key) -> Result<Option<StoredMeta>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
     let Some(row) = found else { return Ok(None) };
-    row::read_meta(&row, 0).map_err(|fault| fault.describe(&server.config))
+    row_conversion::read_meta(&row, 0).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
+pub(super) async fn get(server: &PostgresServer, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
     // This bound is larger than any value, and small enough that no sum in the query overflows.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
-    let parameters: [super::statement::Parameter<'_>; 4] =
+    let parameters: [super::statement::ParameterRef<'_>; 4] =
         [&key.namespace.as_str(), &key.path.as_str(), &range.start, &range.end];
     let rows = server.rows(GET, &parameters).await?;
     let describe = |fault: super::error::PostgresError| fault.describe(&server.config).or_path(&key.path);
     let Some(first) = rows.first() else { return Ok(None) };
-    let Some(stored) = row::read_meta(first, 0).map_err(describe)? else { return Ok(None) };
+    let Some(stored) = row_conversion::read_meta(first, 0).map_err(describe)? else { return Ok(None) };
     let cut = |at: i64| at.unsigned_abs().min(stored.size);
     let (start, end) = (cut(range.start), cut(range.end));
     let content = assemble(&rows, start, end.max(start)).map_err(describe)?;
     Ok(Some(StoredValue::new(stored, content)))
 }
 
-pub(super) async fn stat_many(server: &Server, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+pub(super) async fn stat_many(
+    server: &PostgresServer,
+    namespace: &Namespace,
+    paths: &[VfsPath],
+) -> Result<Vec<PathStat>> {
     let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
     let rows = server.rows(STAT_MANY, &[&namespace.as_str(), &texts]).await?;
-    let read = |row: &Row| -> PostgresResult<PathStat> { Ok(PathStat::new(row::read_meta(row, 0)?, row.try_get(4)?)) };
+    let read = |row: &Row| -> PostgresResult<PathStat> {
+        Ok(PathStat::new(row_conversion::read_meta(row, 0)?, row.try_get(4)?))
+    };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
 /// Returns the values of at most one chunk; the caller reads larger ones individually.
 pub(super) async fn get_many(
-    server: &Server,
+    server: &PostgresServer,
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,
@@ -82,7 +88,7 @@ pub(super) async fn get_many(
     let max = max_size.min(CHUNK_BYTES as u64) as i64;
     let rows = server.rows(GET_MANY, &[&namespace.as_str(), &texts, &max]).await?;
     let read = |row: &Row| -> PostgresResult<Option<(String, StoredValue)>> {
-        let Some(stored) = row::read_meta(row, 1)? else { return Ok(None) };
+        let Some(stored) = row_conversion::read_meta(row, 1)? else { return Ok(None) };
         let data = row.try_get::<_, Option<&[u8]>>(5)?.unwrap_or_default();
         // Reading a damaged value individually reports the damage.
         if data.len() as u64 != stored.size {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use vfs_core::{CaseMode, Result, VfsPath};
 
 use super::error::PostgresError;
-use super::row;
-use super::server::Server;
-use super::statement::Parameter;
+use super::postgres_server::PostgresServer;
+use super::row_conversion;
+use super::statement::ParameterRef;
 use crate::store::{CandidateKeys, Namespace, TextQuery};
 
 /// Minimum length of a text that the index can find, in characters.
@@ -27,7 +27,7 @@ const COMMON_THRESHOLD: i64 = 8;
 const MAX_SCANNED_TEXTS: usize = 8;
 
 pub(super) async fn candidates(
-    server: &Server,
+    server: &PostgresServer,
     namespace: &Namespace,
     prefix: &VfsPath,
     query: &TextQuery,
@@ -37,15 +37,15 @@ pub(super) async fn candidates(
     if texts.is_empty() || texts.len() > MAX_TEXTS || texts.iter().any(String::is_empty) {
         return Ok(None);
     }
-    let lookup = Lookup { server, namespace, prefix, max_candidates: query.max_candidates };
+    let lookup = CandidateLookup { server, namespace, prefix, max_candidates: query.max_candidates };
     let is_sensitive = query.case == CaseMode::Sensitive;
     let can_scan = is_sensitive && texts.len() <= MAX_SCANNED_TEXTS;
     let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
-    let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as Parameter<'_>).collect();
+    let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as ParameterRef<'_>).collect();
     let patterns = patterns(query);
     let is_common = can_scan && patterns.is_some() && lookup.is_common(&bytes).await?;
     if let Some(patterns) = patterns.filter(|_| !is_common) {
-        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as Parameter<'_>).collect();
+        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as ParameterRef<'_>).collect();
         let max_contents = if is_sensitive { query.max_candidates.min(MAX_RECHECKS) } else { query.max_candidates };
         match lookup.find(TextPredicate::Like, &patterns, max_contents).await? {
             LookupOutcome::Files(files) => return Ok(Some(files)),
@@ -89,21 +89,21 @@ enum LookupOutcome {
 }
 
 /// Lookup of at most `max_candidates` files at and below `prefix`.
-struct Lookup<'a> {
-    server: &'a Server,
+struct CandidateLookup<'a> {
+    server: &'a PostgresServer,
     namespace: &'a Namespace,
     prefix: &'a VfsPath,
     max_candidates: usize,
 }
 
-impl Lookup<'_> {
+impl CandidateLookup<'_> {
     /// Estimates from a sample whether many contents of the namespace contain one of `texts`.
     ///
     /// The sample is spread evenly over the numbers of the contents, which ascend with the time of creation. It covers
     /// the first 4 KiB of each content.
-    async fn is_common(&self, texts: &[Parameter<'_>]) -> Result<bool> {
+    async fn is_common(&self, texts: &[ParameterRef<'_>]) -> Result<bool> {
         let name = self.namespace.as_str();
-        let mut parameters: Vec<Parameter<'_>> = vec![&name];
+        let mut parameters: Vec<ParameterRef<'_>> = vec![&name];
         parameters.extend(texts);
         let any: Vec<String> =
             (2..2 + texts.len()).map(|number| format!("position(${number} in beginning) > 0")).collect();
@@ -136,12 +136,12 @@ impl Lookup<'_> {
     async fn find(
         &self,
         predicate: TextPredicate,
-        texts: &[Parameter<'_>],
+        texts: &[ParameterRef<'_>],
         max_contents: usize,
     ) -> Result<LookupOutcome> {
         let (name, at) = (self.namespace.as_str(), self.prefix.as_str());
-        let (start, end) = row::range_below(self.prefix);
-        let mut parameters: Vec<Parameter<'_>> = vec![&name, &at, &start, &end];
+        let (start, end) = row_conversion::range_below(self.prefix);
+        let mut parameters: Vec<ParameterRef<'_>> = vec![&name, &at, &start, &end];
         parameters.extend(texts);
         let rows = self.server.rows_planned(&self.query(predicate, texts.len(), max_contents), &parameters).await?;
         if rows.len() > self.max_candidates {

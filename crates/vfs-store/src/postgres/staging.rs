@@ -9,9 +9,9 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::PostgresStore;
 use super::change::MAKE_NAMESPACE;
 use super::error::PostgresResult;
+use super::postgres_server::PostgresServer;
 use super::read::CHUNK_BYTES;
-use super::server::Server;
-use super::statement::Parameter;
+use super::statement::ParameterRef;
 use crate::store::{Key, StagedContent, Staging, StagingToken};
 
 /// Maximum size of a value that is staged in parts, 1 TiB.
@@ -66,12 +66,12 @@ const CLAIM: &str = "WITH found AS ( \
 
 /// Takes a content out of the staged ones, and returns its number for the file.
 pub(super) async fn claim(
-    server: &Server,
+    server: &PostgresServer,
     connection: &Object,
     namespace: i64,
     staged: &StagedContent,
 ) -> PostgresResult<i64> {
-    let parameters: [Parameter<'_>; 2] = [&staged.token.as_str(), &namespace];
+    let parameters: [ParameterRef<'_>; 2] = [&staged.token.as_str(), &namespace];
     let rows = server.sending.query(connection, CLAIM, &parameters).await?;
     let row = rows.first().ok_or_else(StagingToken::unknown)?;
     if row.try_get::<_, i64>(1)?.unsigned_abs() != staged.size {

@@ -15,7 +15,8 @@ pub(super) trait TypedParameter: ToSql + Sync {
     fn sql_type(&self) -> Type;
 }
 
-pub(super) type Parameter<'a> = &'a dyn TypedParameter;
+/// Reference to a parameter of any type.
+pub(super) type ParameterRef<'a> = &'a dyn TypedParameter;
 
 macro_rules! typed {
     ($($rust:ty => $sql:ident),+ $(,)?) => {
@@ -63,7 +64,7 @@ impl StatementMode {
         &self,
         connection: &Object,
         sql: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[ParameterRef<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self {
             Self::Session => {
@@ -80,7 +81,7 @@ impl StatementMode {
         &self,
         connection: &Object,
         sql: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[ParameterRef<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self {
             Self::Session => self.query(connection, sql, parameters).await,
@@ -95,7 +96,7 @@ impl StatementMode {
         &self,
         connection: &Object,
         sql: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[ParameterRef<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self {
             Self::Session => query_unprepared(connection, sql, parameters).await,
@@ -140,7 +141,7 @@ pub(super) fn single_row(rows: Vec<Row>) -> PostgresResult<Row> {
 async fn query_unprepared(
     connection: &Object,
     sql: &str,
-    parameters: &[Parameter<'_>],
+    parameters: &[ParameterRef<'_>],
 ) -> Result<Vec<Row>, tokio_postgres::Error> {
     let parameters: Vec<_> = parameters.iter().map(|value| (*value as &(dyn ToSql + Sync), value.sql_type())).collect();
     connection.query_typed(sql, &parameters).await

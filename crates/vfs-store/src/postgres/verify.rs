@@ -7,10 +7,10 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{IsolationLevel, Row};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
+use super::change_parameters::is_searchable;
 use super::error::{PostgresError, PostgresResult};
-use super::plan::is_searchable;
+use super::postgres_server::PostgresServer;
 use super::read::CHUNK_BYTES;
-use super::server::Server;
 use super::statement::{StatementMode, single_row};
 use crate::store::{CheckReport, Namespace, StoreStats};
 
@@ -35,7 +35,7 @@ const LOGS: &str = "SELECT name FROM namespaces LEFT JOIN ( \
                     WHERE coalesce(last, 0) <> sequence OR coalesce(last - first + 1, 0) <> coalesce(number, 0) \
                         OR coalesce(number, 0) < least(sequence, 4096)";
 
-pub(super) async fn stats(server: &Server) -> Result<StoreStats> {
+pub(super) async fn stats(server: &PostgresServer) -> Result<StoreStats> {
     let Some(row) = server.row(STATS, &[]).await? else { return Ok(StoreStats::default()) };
     let number = |column| -> PostgresResult<u64> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs()) };
     let stats = || -> PostgresResult<StoreStats> {
@@ -46,7 +46,7 @@ pub(super) async fn stats(server: &Server) -> Result<StoreStats> {
     stats().map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn verify(server: &Server) -> Result<CheckReport> {
+pub(super) async fn verify(server: &PostgresServer) -> Result<CheckReport> {
     let verification = async {
         let mut connection = server.connection().await?;
         let result = verify_snapshot(&mut connection, &server.sending).await;
@@ -79,6 +79,7 @@ async fn verify_snapshot(connection: &mut Object, sending: &StatementMode) -> Po
     Ok(check.into_report())
 }
 
+/// State of the verification of one snapshot.
 #[derive(Default)]
 struct SnapshotVerifier {
     report: CheckReport,

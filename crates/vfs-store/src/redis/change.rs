@@ -6,11 +6,11 @@ use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{Attempt, Request, start};
-use super::head::{self, EncodedFile};
+use super::connection::{RedisRequest, RequestAttempt, start};
 use super::limits::{MAX_VALUE, RECEIPT_TTL, RECORD_TTL};
-use super::operations;
+use super::operation_records;
 use super::reply::{self, ReplyParts};
+use super::value_header::{self, EncodedFile};
 use crate::store::{
     BatchOutcome, Condition, Namespace, OperationRecord, Precondition, StagingToken, ValueContent, Write, WriteId,
     check_staged,
@@ -42,7 +42,7 @@ impl<'a> EncodedWrite<'a> {
             },
             Write::Delete(path) => EncodedWrite::Delete(path),
             Write::Move { from, to } => EncodedWrite::Move(from, to),
-            Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, head::encode_times(*at, *at)),
+            Write::Copy { from, to, at } => EncodedWrite::Copy(from, to, value_header::encode_times(*at, *at)),
         }
     }
 
@@ -80,21 +80,23 @@ struct RedisChange<'a> {
 }
 
 impl RedisChange<'_> {
-    fn request(&self, attempt: Attempt, is_registered: bool) -> Request<'static> {
+    fn request(&self, attempt: RequestAttempt, is_registered: bool) -> RedisRequest<'static> {
         let is_sent = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
-        cmd.arg(flag(attempt == Attempt::Repeated)).arg(flag(is_registered)).arg(self.ttl);
+        cmd.arg(flag(attempt == RequestAttempt::Repeated)).arg(flag(is_registered)).arg(self.ttl);
         cmd.arg(RECEIPT_TTL.as_secs() * 1000);
         match self.record {
-            Some(record) => cmd.arg(&record.key).arg(operations::encode(record)).arg(RECORD_TTL.as_secs() * 1000),
+            Some(record) => {
+                cmd.arg(&record.key).arg(operation_records::encode(record)).arg(RECORD_TTL.as_secs() * 1000)
+            }
             None => cmd.arg("").arg("").arg(""),
         };
         cmd.arg(self.conditions.iter().filter(is_sent).count());
         self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
         self.steps.iter().for_each(|step| step.add_to(&mut cmd));
-        Request::Script(&CHANGE, cmd)
+        RedisRequest::Script(&CHANGE, cmd)
     }
 }
 
@@ -125,7 +127,7 @@ impl RedisStore {
             ChangeReply::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy of the request may still arrive at the server, and now finds the namespace.
-                match read_reply(self.link().ask(|_| change.request(Attempt::Repeated, true)).await?)? {
+                match read_reply(self.link().ask(|_| change.request(RequestAttempt::Repeated, true)).await?)? {
                     ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
                     ChangeReply::Recorded => Ok(None),
                     ChangeReply::Unregistered => Err(reply::unexpected()),
@@ -140,7 +142,7 @@ impl RedisStore {
         let request = |_| {
             let mut cmd = ::redis::cmd("SADD");
             cmd.arg(self.names().namespaces()).arg(namespace.as_str());
-            Request::Command(cmd)
+            RedisRequest::Command(cmd)
         };
         self.link().ask(request).await.map(|_| ())
     }
@@ -172,6 +174,7 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
     Ok(())
 }
 
+/// Reply of the script that applies a change.
 enum ChangeReply {
     PutOutcome(BatchOutcome),
     Unregistered,

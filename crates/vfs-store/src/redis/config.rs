@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use super::names::KeyNames;
-use crate::admin::url::StoreUrl;
+use super::key_names::KeyNames;
+use crate::admin::store_url::StoreUrl;
 
 const PARAMETER_NAMES: &str = "prefix, ttl, connections, connect_timeout, timeout and patience";
 

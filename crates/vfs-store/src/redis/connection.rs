@@ -24,16 +24,16 @@ const MAX_REPEAT_TIME: Duration = Duration::from_secs(RECEIPT_TTL.as_secs() / 2)
 const MIN_BYTES_PER_SECOND: u64 = 4 << 20;
 
 /// Request to the server.
-pub(super) enum Request<'a> {
+pub(super) enum RedisRequest<'a> {
     /// One command.
     Command(Cmd),
     /// A script, with the keys and arguments of [`start`].
     Script(&'a Script, Cmd),
 }
 
-impl Request<'_> {
+impl RedisRequest<'_> {
     fn bytes(&self) -> u64 {
-        let (Request::Command(cmd) | Request::Script(_, cmd)) = self;
+        let (RedisRequest::Command(cmd) | RedisRequest::Script(_, cmd)) = self;
         let sizes = cmd.args_iter().map(|argument| match argument {
             ::redis::Arg::Simple(bytes) => bytes.len() as u64,
             _ => 0,
@@ -51,7 +51,7 @@ pub(super) fn start(script: &Script, key: &str) -> Cmd {
 
 /// Whether a request may already have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum RequestAttempt {
     /// The request was not sent before.
     First,
     /// The request is repeated, because a connection was lost after it may have been sent.
@@ -112,18 +112,23 @@ impl RedisClient {
     ///
     /// If the server may have received the request, it is repeated at least once to find out, however short the retry
     /// time is.
-    pub(super) async fn ask<'a>(&self, request: impl Fn(Attempt) -> Request<'a> + Send + Sync) -> Result<Value> {
+    pub(super) async fn ask<'a>(
+        &self,
+        request: impl Fn(RequestAttempt) -> RedisRequest<'a> + Send + Sync,
+    ) -> Result<Value> {
         let start = Instant::now();
         let mut first_sent = None;
         let mut pause = MIN_BACKOFF;
         loop {
-            let (attempt_start, attempt) = (Instant::now(), first_sent.map_or(Attempt::First, |_| Attempt::Repeated));
+            let (attempt_start, attempt) =
+                (Instant::now(), first_sent.map_or(RequestAttempt::First, |_| RequestAttempt::Repeated));
             let fault = match self.attempt(&request(attempt)).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
             let is_in_doubt = fault.may_have_been_sent();
-            let has_time = start.elapsed() + pause < self.retry_time || (is_in_doubt && attempt == Attempt::First);
+            let has_time =
+                start.elapsed() + pause < self.retry_time || (is_in_doubt && attempt == RequestAttempt::First);
             if is_in_doubt {
                 first_sent.get_or_insert(attempt_start);
             }
@@ -140,11 +145,11 @@ impl RedisClient {
 
     /// Sends a request once, without retries. The first request of a new handle uses this, so that its errors are
     /// reported at once.
-    pub(super) async fn ask_once(&self, request: Request<'_>) -> Result<Value> {
+    pub(super) async fn ask_once(&self, request: RedisRequest<'_>) -> Result<Value> {
         self.attempt(&request).await.map_err(|fault| fault.into_error(&self.address))
     }
 
-    async fn attempt(&self, request: &Request<'_>) -> Result<Value, RequestError> {
+    async fn attempt(&self, request: &RedisRequest<'_>) -> Result<Value, RequestError> {
         let slot = &self.slots[self.next_slot.fetch_add(1, Ordering::Relaxed) % self.slots.len()];
         let cell = slot.current();
         // Requests wait for the one that connects, each no longer than its own timeout.
@@ -190,10 +195,10 @@ fn client(config: &RedisConfig) -> Result<Client> {
     Client::build_with_tls(url, certificates).map_err(|_| Error::invalid_argument(advice))
 }
 
-async fn send(request: &Request<'_>, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+async fn send(request: &RedisRequest<'_>, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
     match request {
-        Request::Command(cmd) => cmd.query_async(connection).await,
-        Request::Script(script, cmd) => match cmd.query_async(connection).await {
+        RedisRequest::Command(cmd) => cmd.query_async(connection).await,
+        RedisRequest::Script(script, cmd) => match cmd.query_async(connection).await {
             Err(error) if error.kind() == ::redis::ErrorKind::Server(ServerErrorKind::NoScript) => {
                 script.prepare_invoke().load_async(connection).await?;
                 cmd.query_async(connection).await

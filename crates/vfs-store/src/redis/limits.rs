@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::head::HEAD;
+use super::value_header::HEAD;
 
 /// Maximum size of the content of one file: a string of Redis has at most 512 MiB, including the head of the file.
 pub(super) const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;

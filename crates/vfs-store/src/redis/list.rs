@@ -6,7 +6,7 @@ use ::redis::Script;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{Request, start};
+use super::connection::{RedisRequest, start};
 use super::reply::{self, ReplyParts};
 use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
@@ -74,7 +74,7 @@ impl RedisStore {
         let list = |_| {
             let mut cmd = start(&LIST, &base);
             cmd.arg(&prefix).arg(from).arg(&end).arg(depth).arg(request.limit.clamp(1, MAX_PAGE_SIZE));
-            Request::Script(&LIST, cmd)
+            RedisRequest::Script(&LIST, cmd)
         };
         let mut parts = ReplyParts::new(self.link().ask(list).await?)?;
         let (files, directories, mut stale_parts) = (parts.parts()?, parts.parts()?, parts.parts()?);
@@ -94,7 +94,7 @@ impl RedisStore {
         paths.iter().for_each(|path| {
             cmd.arg(path.as_slice());
         });
-        if let Err(error) = self.link().ask_once(Request::Script(&SWEEP, cmd)).await {
+        if let Err(error) = self.link().ask_once(RedisRequest::Script(&SWEEP, cmd)).await {
             tracing::warn!(%error, %namespace, "paths of expired files remain in the index for now");
         }
     }

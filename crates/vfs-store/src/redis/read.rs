@@ -7,7 +7,7 @@ use ::redis::Script;
 use vfs_core::{Result, buffer};
 
 use super::RedisStore;
-use super::connection::{Request, start};
+use super::connection::{RedisRequest, start};
 use super::limits::MAX_VALUE;
 use super::reply::{self, ReplyParts};
 use crate::store::{Key, StoredValue};
@@ -58,7 +58,7 @@ impl RedisStore {
             if !range.is_empty() {
                 cmd.arg(range.start).arg(range.end - 1);
             }
-            Request::Script(&READ, cmd)
+            RedisRequest::Script(&READ, cmd)
         };
         let reply = self.link().ask(read).await.map_err(|error| error.or_path(&key.path))?;
         let mut parts = ReplyParts::new(reply)?;

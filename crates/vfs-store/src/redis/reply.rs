@@ -3,7 +3,7 @@
 use ::redis::Value;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::head;
+use super::value_header;
 use crate::store::StoredMeta;
 
 /// Parts of a reply, in order.
@@ -44,7 +44,7 @@ impl ReplyParts {
     /// Returns the metadata in the next two parts, head and size, or `None` if another program wrote them.
     pub(super) fn meta(&mut self) -> Result<Option<StoredMeta>> {
         let head = self.bytes()?;
-        Ok(head::parse(&head, self.number()?))
+        Ok(value_header::parse(&head, self.number()?))
     }
 }
 

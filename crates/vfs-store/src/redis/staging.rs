@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::RedisStore;
-use super::connection::{Request, start};
+use super::connection::{RedisRequest, start};
 use super::limits::MAX_VALUE;
 use crate::store::{Key, Staging, StagingToken};
 
@@ -40,7 +40,7 @@ impl Staging for RedisStore {
         let request = |_| {
             let mut cmd = start(&STAGE, &base);
             cmd.arg(token.id()).arg(offset).arg(&part[..]).arg(MAX_IDLE_TIME.as_secs() * 1000);
-            Request::Script(&STAGE, cmd)
+            RedisRequest::Script(&STAGE, cmd)
         };
         match self.link().ask(request).await? {
             Value::Int(1) => Ok(()),
@@ -53,7 +53,7 @@ impl Staging for RedisStore {
         let request = |_| {
             let mut cmd = ::redis::cmd("UNLINK");
             cmd.arg(&key);
-            Request::Command(cmd)
+            RedisRequest::Command(cmd)
         };
         self.link().ask(request).await.map(|_| ())
     }

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{Request, start};
+use super::connection::{RedisRequest, start};
 use super::reply::{self, ReplyParts};
 use crate::admin::check::check_values;
-use crate::admin::problem::{operator_problem, place};
+use crate::admin::report_problems::{operator_problem, place};
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, ListRequest, Namespace, StoreStats, version_of};
 
@@ -90,7 +90,7 @@ impl RedisStore {
             let request = |_| {
                 let mut cmd = ::redis::cmd("SCAN");
                 cmd.arg(cursor.as_slice()).arg("MATCH").arg(self.names().all_files()).arg("COUNT").arg(SCAN_COUNT);
-                Request::Command(cmd)
+                RedisRequest::Command(cmd)
             };
             let mut reply = ReplyParts::new(self.link().ask(request).await?)?;
             cursor = reply.bytes()?;
@@ -122,7 +122,7 @@ impl RedisStore {
         let unlisted = |_| {
             let mut cmd = start(&UNLISTED, &base);
             cmd.arg(paths);
-            Request::Script(&UNLISTED, cmd)
+            RedisRequest::Script(&UNLISTED, cmd)
         };
         let mut unlisted = ReplyParts::new(self.link().ask(unlisted).await?)?;
         while !unlisted.is_empty() {
@@ -135,7 +135,7 @@ impl RedisStore {
         let registered = |_| {
             let mut cmd = ::redis::cmd("SISMEMBER");
             cmd.arg(self.names().namespaces()).arg(name);
-            Request::Command(cmd)
+            RedisRequest::Command(cmd)
         };
         if self.link().ask(registered).await? == ::redis::Value::Int(0) {
             let error = Error::invalid_argument("this namespace has files, but is not in the set of namespaces");

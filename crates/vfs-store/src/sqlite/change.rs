@@ -6,9 +6,9 @@ use vfs_core::VfsPath;
 
 use super::config::SqliteSearchIndex;
 use super::error::{SqliteError, SqliteResult};
-use super::index::{self, IndexTiming};
-use super::rows::{self, FileRow, IndexState};
-use super::{content, log, staging};
+use super::file_rows::{self, FileRow, IndexState};
+use super::trigram_index::{self, IndexTiming};
+use super::{change_log, content, staging};
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StagedContent, StoredMeta, ValueContent, Write, WriteId,
 };
@@ -55,7 +55,7 @@ pub(super) fn batch(
     conditions: &[Condition],
     writes: &[Write],
 ) -> SqliteResult<BatchOutcome> {
-    let id = rows::namespace_id(connection, namespace)?;
+    let id = file_rows::namespace_id(connection, namespace)?;
     for condition in conditions {
         if let Some(failure) = check_condition(connection, id, condition)? {
             return Ok(failure);
@@ -82,12 +82,12 @@ fn check_condition(
 ) -> SqliteResult<Option<BatchOutcome>> {
     let (Condition::At(path, _) | Condition::NothingBelow(path)) = condition;
     let found = match namespace {
-        Some(namespace) => rows::find(connection, namespace, path.as_str())?.map(|found| found.stored),
+        Some(namespace) => file_rows::find(connection, namespace, path.as_str())?.map(|found| found.stored),
         None => None,
     };
     let holds = match (condition, namespace) {
         (Condition::At(_, expected), _) => expected.holds(found.as_ref()),
-        (Condition::NothingBelow(_), Some(namespace)) => !rows::has_below(connection, namespace, path)?,
+        (Condition::NothingBelow(_), Some(namespace)) => !file_rows::has_below(connection, namespace, path)?,
         (Condition::NothingBelow(_), None) => true,
     };
     Ok((!holds).then(|| BatchOutcome::PreconditionFailed(path.clone(), found)))
@@ -123,12 +123,12 @@ impl<'a> BatchWriter<'a> {
 
     fn finish(self) -> SqliteResult<()> {
         if self.has_pending_files {
-            index::catch_up(self.connection)?;
+            trigram_index::catch_up(self.connection)?;
         }
         let sql = "UPDATE namespaces SET sequence = ?2, files = files + ?3, bytes = bytes + ?4 WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.execute((self.namespace, self.sequence, self.files, self.bytes))?;
-        log::trim(self.connection, self.namespace, self.before, self.sequence)
+        change_log::trim(self.connection, self.namespace, self.before, self.sequence)
     }
 
     /// Applies one `write`. Returns the metadata of the resulting file, or of the removed file.
@@ -155,13 +155,13 @@ impl<'a> BatchWriter<'a> {
     }
 
     fn find(&self, path: &VfsPath) -> SqliteResult<Option<FileRow>> {
-        rows::find(self.connection, self.namespace, path.as_str())
+        file_rows::find(self.connection, self.namespace, path.as_str())
     }
 
     fn put(&mut self, path: VfsPath, value: &NewValue) -> SqliteResult<StoredMeta> {
         let stored =
-            StoredMeta::new(value.content.size(), value.content.version(), rows::truncate_time(value.modified_at))
-                .created_at(rows::truncate_time(value.created_at));
+            StoredMeta::new(value.content.size(), value.content.version(), file_rows::truncate_time(value.modified_at))
+                .created_at(file_rows::truncate_time(value.created_at));
         let before = self.find(&path)?;
         let content = match &value.content {
             ValueContent::Bytes(content) => content,
@@ -175,9 +175,9 @@ impl<'a> BatchWriter<'a> {
         let is_indexed = self.search_index == SqliteSearchIndex::On;
         let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
             let indexed = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
-            index::write(self.connection, self.namespace, id, indexed, content)?
+            trigram_index::write(self.connection, self.namespace, id, indexed, content)?
         } else {
-            self.update_index(before.as_ref(), is_same, is_indexed && index::is_text(content))?
+            self.update_index(before.as_ref(), is_same, is_indexed && trigram_index::is_text(content))?
         };
         self.write_row(path, FileRow { id, stored, indexed }, before.as_ref(), value.id)
     }
@@ -195,14 +195,14 @@ impl<'a> BatchWriter<'a> {
         if let Some(found) = before {
             content::remove(self.connection, found.id)?;
             if found.indexed.has_row() {
-                index::remove(self.connection, found.id)?;
+                trigram_index::remove(self.connection, found.id)?;
             }
         }
         self.write_row(path, FileRow { id, stored, indexed: IndexState::Never }, before, write)
     }
 
     fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
-        let at = rows::truncate_time(at);
+        let at = file_rows::truncate_time(at);
         let stored = StoredMeta::new(source.stored.size, source.stored.version.clone(), at).created_at(at);
         let before = self.find(&to)?;
         let is_same = before.as_ref().is_some_and(|found| found.stored.version == stored.version);
@@ -234,7 +234,7 @@ impl<'a> BatchWriter<'a> {
         Ok(id)
     }
 
-    /// Updates the index entry of a file that replaces `before`, unless that is left to [`index::catch_up`]. Returns
+    /// Updates the index entry of a file that replaces `before`, unless that is left to [`trigram_index::catch_up`]. Returns
     /// the new state of the entry.
     fn update_index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
         let indexed = before.map_or(IndexState::Never, |found| found.indexed);
@@ -246,7 +246,7 @@ impl<'a> BatchWriter<'a> {
             return Ok(if indexed.has_row() { IndexState::Stale } else { IndexState::Waiting });
         }
         if let Some(found) = before.filter(|found| found.indexed.has_row()) {
-            index::remove(self.connection, found.id)?;
+            trigram_index::remove(self.connection, found.id)?;
         }
         Ok(IndexState::Never)
     }
@@ -283,7 +283,7 @@ impl<'a> BatchWriter<'a> {
             path.as_str(),
             id,
             stored.size.cast_signed(),
-            rows::version_bytes(&stored)?,
+            file_rows::version_bytes(&stored)?,
             stored.created_at.map_or(modified, |time| time.timestamp_micros()),
             modified,
             write.get().to_be_bytes(),
@@ -299,7 +299,7 @@ impl<'a> BatchWriter<'a> {
     fn remove(&mut self, path: &VfsPath, found: &FileRow) -> SqliteResult<()> {
         content::remove(self.connection, found.id)?;
         if found.indexed.has_row() {
-            let remove = if self.timing.purge_passes > 0 { index::remove_later } else { index::remove };
+            let remove = if self.timing.purge_passes > 0 { trigram_index::remove_later } else { trigram_index::remove };
             remove(self.connection, found.id)?;
         }
         let mut statement = self.connection.prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?;
@@ -311,9 +311,9 @@ impl<'a> BatchWriter<'a> {
 
     fn log_change(&mut self, record: &ChangeRecord) -> SqliteResult<()> {
         self.sequence += 1;
-        if log::is_trimmed_at(self.sequence, self.last) {
+        if change_log::is_trimmed_at(self.sequence, self.last) {
             return Ok(());
         }
-        log::append(self.connection, self.namespace, self.sequence, record)
+        change_log::append(self.connection, self.namespace, self.sequence, record)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use crate::admin::url::{StoreUrl, percent_decoded};
+use crate::admin::store_url::{StoreUrl, percent_decoded};
 
 /// Maximum [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);

@@ -16,6 +16,7 @@ pub(super) struct InterruptGuard(Arc<InterruptState>);
 #[derive(Debug)]
 pub(super) struct InterruptToken(Arc<InterruptState>);
 
+/// State that the guard and the token of one piece of work share.
 #[derive(Default)]
 struct InterruptState {
     is_interrupted: AtomicBool,
@@ -63,16 +64,16 @@ impl InterruptToken {
         work: impl FnOnce(&mut Connection) -> SqliteResult<T>,
     ) -> SqliteResult<T> {
         *self.0.running() = Some(connection.get_interrupt_handle());
-        let _running = RunningWork(&self.0);
+        let _running = RunningWorkGuard(&self.0);
         self.check()?;
         work(connection)
     }
 }
 
 /// Clears the handle when the work ends, also if it panics.
-struct RunningWork<'a>(&'a InterruptState);
+struct RunningWorkGuard<'a>(&'a InterruptState);
 
-impl Drop for RunningWork<'_> {
+impl Drop for RunningWorkGuard<'_> {
     fn drop(&mut self) {
         *self.0.running() = None;
     }

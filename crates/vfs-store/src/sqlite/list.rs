@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use super::error::{SqliteError, SqliteResult};
-use super::rows::{self, columns};
+use super::file_rows::{self, columns};
 use crate::store::{Entry, ListDepth, ListRequest, Page, PageToken};
 
 /// Position that a listing has reached.
@@ -50,7 +50,7 @@ impl ListPosition {
 /// A listing of one level follows the index of paths and skips each directory in one step, however many files are below
 /// it.
 pub(super) fn list(connection: &Connection, namespace: i64, request: &ListRequest) -> SqliteResult<Page> {
-    let (prefix, end) = rows::range_below(&request.below);
+    let (prefix, end) = file_rows::range_below(&request.below);
     let mut position = request.from.as_ref().map_or(Ok(ListPosition::Start), ListPosition::parse)?;
     let mut page = Page::default();
     let sql = concat!(
@@ -79,7 +79,7 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
                 position = ListPosition::Directory(format!("{prefix}{directory}"));
                 continue 'steps;
             }
-            match entry(text, rows::read_file_row(row, 1)) {
+            match entry(text, file_rows::read_file_row(row, 1)) {
                 Ok(entry) => page.entries.push(entry),
                 Err(error) => page.problems.push(Problem::new(text, &error)),
             }
@@ -92,7 +92,7 @@ pub(super) fn list(connection: &Connection, namespace: i64, request: &ListReques
     Ok(page)
 }
 
-fn entry(text: &str, found: SqliteResult<rows::FileRow>) -> Result<Entry> {
+fn entry(text: &str, found: SqliteResult<file_rows::FileRow>) -> Result<Entry> {
     let path = VfsPath::parse(text)?;
     if path.as_str() != text {
         return Err(Error::of(ErrorKind::InvalidPath));

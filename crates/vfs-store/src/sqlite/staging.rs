@@ -9,10 +9,10 @@ use rusqlite::{Connection, OptionalExtension as _};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::SqliteStore;
+use super::connection_pool::TransactionEnd;
 use super::content::{self, MAX_STAGED, PIECE_BYTES};
+use super::disk_reserve::DiskReserve;
 use super::error::SqliteResult;
-use super::pool::TransactionEnd;
-use super::reserve::DiskReserve;
 use crate::store::{Key, StagedContent, Staging, StagingToken};
 
 /// Age after which a content without a new part is removed.

@@ -7,9 +7,9 @@ use vfs_core::{Error, ErrorKind, Problem, Version, VfsPath};
 
 use super::content::{self, PIECE_BYTES};
 use super::error::SqliteResult;
+use super::file_rows::IndexState;
 use super::interrupt::InterruptToken;
-use super::rows::IndexState;
-use super::{index, rows};
+use super::{file_rows, trigram_index};
 use crate::store::{CheckReport, Namespace};
 
 /// Maximum number of problems that are listed; further problems are only counts.
@@ -25,7 +25,8 @@ struct NamespaceCounts {
 /// Number of the trigrams of one file, and the sum of their hashes, which does not depend on their order.
 type TrigramSum = (u64, u64);
 
-struct Verifier<'a> {
+/// State of the verification of a whole store.
+struct StoreVerifier<'a> {
     connection: &'a Transaction<'a>,
     token: &'a InterruptToken,
     report: CheckReport,
@@ -41,7 +42,7 @@ pub(super) fn verify(connection: &mut Connection, token: &InterruptToken) -> Sql
     connection
         .execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.threes USING fts5vocab('main', 'texts', 'instance')")?;
     let transaction = connection.transaction()?;
-    let mut check = Verifier {
+    let mut check = StoreVerifier {
         connection: &transaction,
         token,
         report: CheckReport::default(),
@@ -61,7 +62,7 @@ pub(super) fn verify(connection: &mut Connection, token: &InterruptToken) -> Sql
     Ok(check.finish())
 }
 
-impl Verifier<'_> {
+impl StoreVerifier<'_> {
     fn add_problem(&mut self, namespace: Option<&str>, path: Option<&str>, message: impl Into<String>) {
         if self.report.problems.len() == MAX_PROBLEMS {
             self.more_problems += 1;
@@ -124,7 +125,7 @@ impl Verifier<'_> {
     fn check_files(&mut self) -> SqliteResult<()> {
         let sql = concat!(
             "SELECT (SELECT name FROM namespaces WHERE namespaces.id = namespace), namespace, path, ",
-            rows::columns!(),
+            file_rows::columns!(),
             " FROM files ORDER BY namespace, path"
         );
         let connection = self.connection;
@@ -134,7 +135,7 @@ impl Verifier<'_> {
             self.token.check()?;
             let (name, namespace, path): (Option<String>, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let name = name.unwrap_or_else(|| format!("number {namespace}"));
-            let found = match rows::read_file_row(row, 3) {
+            let found = match file_rows::read_file_row(row, 3) {
                 Ok(found) => found,
                 Err(_) => {
                     self.add_problem(Some(&name), Some(&path), "the metadata of the file cannot be read");
@@ -169,7 +170,7 @@ impl Verifier<'_> {
         name: &str,
         path: &str,
         namespace: i64,
-        found: &rows::FileRow,
+        found: &file_rows::FileRow,
     ) -> SqliteResult<Option<TrigramSum>> {
         let size = found.stored.size;
         let connection = self.connection;
@@ -190,7 +191,7 @@ impl Verifier<'_> {
             expected = number + 1;
             length += piece.len() as u64;
             hasher.update(piece);
-            if text.len() <= index::MAX_INDEXED {
+            if text.len() <= trigram_index::MAX_INDEXED {
                 text.extend_from_slice(piece);
             }
         }
@@ -203,7 +204,7 @@ impl Verifier<'_> {
         if found.indexed != IndexState::Current {
             return Ok(None);
         }
-        Ok(index::fold_text(namespace, &text).map(|text| {
+        Ok(trigram_index::fold_text(namespace, &text).map(|text| {
             let following = text.chars().skip(1).zip(text.chars().skip(2));
             let trigrams: HashSet<_> =
                 text.chars().zip(following).map(|(first, (second, third))| [first, second, third]).collect();

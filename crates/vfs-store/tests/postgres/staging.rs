@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::ErrorKind;
-use vfs_store::{Condition, Inspect, OperationRecord, Operations, Staging, Store, Write};
+use vfs_store::{Condition, IdempotentOperations, Inspect, OperationRecord, Staging, Store, Write};
 
 use crate::lab::{in_lab, key, value};
 

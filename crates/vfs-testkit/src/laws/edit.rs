@@ -6,7 +6,7 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{EditRequest, ErrorKind, Version};
 
 use super::LawResult;
-use super::steps::{cx, ends};
+use super::law_helpers::{cx, ends};
 use crate::target::Target;
 
 laws! { "edit" in Semantics:

@@ -4,7 +4,7 @@ use vfs_core::search::EntryKinds;
 use vfs_core::{ErrorKind, GlobRequest, Truncation};
 
 use super::LawResult;
-use super::steps::ends;
+use super::law_helpers::ends;
 use crate::target::Target;
 
 laws! { "glob" in Semantics:

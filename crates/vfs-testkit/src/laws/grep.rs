@@ -5,7 +5,7 @@ use std::time::Duration;
 use vfs_core::{CaseMode, ErrorKind, GrepRequest, Result};
 
 use super::LawResult;
-use super::steps::{cx, ends};
+use super::law_helpers::{cx, ends};
 use crate::target::Target;
 
 laws! { "grep" in Semantics:

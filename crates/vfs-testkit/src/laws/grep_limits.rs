@@ -3,7 +3,7 @@
 use vfs_core::{ErrorKind, GrepOutput, GrepRequest, Truncation};
 
 use super::LawResult;
-use super::steps::ends;
+use super::law_helpers::ends;
 use crate::target::Target;
 
 laws! { "grep" in Semantics:

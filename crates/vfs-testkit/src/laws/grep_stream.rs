@@ -5,7 +5,7 @@ use vfs_core::search::GrepSummary;
 use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, Result, Truncation};
 
 use super::LawResult;
-use super::steps::{cx, ends};
+use super::law_helpers::{cx, ends};
 use crate::target::Target;
 
 laws! { "grep_stream" in Semantics:

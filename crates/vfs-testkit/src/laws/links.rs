@@ -7,7 +7,7 @@ use vfs_core::{
 };
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::{LinkMaker, Target};
 
 laws! { "links" in Storage:

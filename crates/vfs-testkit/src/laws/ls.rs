@@ -3,7 +3,7 @@
 use vfs_core::{ErrorKind, LsRequest, Truncation, UploadRequest};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "ls" in Storage:

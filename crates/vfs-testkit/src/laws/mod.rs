@@ -59,8 +59,8 @@ macro_rules! laws {
     };
 }
 
-mod chunks;
-mod context;
+mod cancellation;
+mod chunked_files;
 mod copy;
 mod delete;
 mod download;
@@ -74,9 +74,9 @@ mod grep_limits;
 mod grep_matches;
 mod grep_scope;
 mod grep_stream;
+mod law_helpers;
 mod links;
 mod ls;
-mod names;
 mod namespace;
 mod open_tree;
 mod operation_ids;
@@ -85,8 +85,8 @@ mod read;
 mod read_window;
 mod rename;
 mod resolve;
+mod special_names;
 mod stat;
-mod steps;
 mod upload;
 mod watch;
 mod write;
@@ -96,14 +96,14 @@ pub use namespace::{NAMESPACE, NamespaceLaw};
 
 const TABLES: &[&[Law]] = &[
     paths::LAWS,
-    names::LAWS,
+    special_names::LAWS,
     stat::LAWS,
     ls::LAWS,
     read::LAWS,
     read_window::LAWS,
     write::LAWS,
     write_race::LAWS,
-    chunks::LAWS,
+    chunked_files::LAWS,
     operation_ids::LAWS,
     edit::LAWS,
     edit_text::LAWS,
@@ -123,7 +123,7 @@ const TABLES: &[&[Law]] = &[
     resolve::LAWS,
     open_tree::LAWS,
     watch::LAWS,
-    context::LAWS,
+    cancellation::LAWS,
     errors::LAWS,
 ];
 

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::LawResult;
 use crate::harness::{count, flatten};
-use crate::namespaces::NamespaceFactory;
+use crate::namespace_factory::NamespaceFactory;
 
 /// One check of one numbered behaviour of a namespace.
 #[derive(Clone, Copy)]
@@ -37,33 +37,33 @@ macro_rules! namespace_laws {
     };
 }
 
+mod called_mounts;
 mod caller_paths;
-mod fixed;
-mod interrupted;
+mod concurrent_moves;
+mod failed_moves;
+mod failing_mounts;
+mod law_helpers;
 mod limits;
-mod meanwhile;
+mod mount_points;
+mod move_fixture;
 mod moves;
-mod problems;
-mod reach;
 mod routing;
-mod stage;
-mod steps;
-mod updates;
+mod state_updates;
 mod visibility;
 mod without_tree;
 
 const TABLES: &[&[NamespaceLaw]] = &[
     routing::LAWS,
-    fixed::LAWS,
+    mount_points::LAWS,
     caller_paths::LAWS,
-    updates::LAWS,
+    state_updates::LAWS,
     limits::LAWS,
-    reach::LAWS,
+    called_mounts::LAWS,
     visibility::LAWS,
-    problems::LAWS,
+    failing_mounts::LAWS,
     moves::LAWS,
-    interrupted::LAWS,
-    meanwhile::LAWS,
+    failed_moves::LAWS,
+    concurrent_moves::LAWS,
     without_tree::LAWS,
 ];
 

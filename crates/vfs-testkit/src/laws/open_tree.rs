@@ -10,7 +10,7 @@ use vfs_core::tree::{ChildKind, Directory, OpenTreeRequest, Opened, Tree, TreeEn
 use vfs_core::{ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "lend" in Storage:
@@ -36,7 +36,7 @@ async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 's
 
 /// One entry of an open tree.
 #[derive(Debug)]
-struct Entry {
+struct WalkedEntry {
     info: FileInfo,
     real: ResolveResult,
     /// Content of a file.
@@ -59,7 +59,7 @@ fn content(dir: &dyn Directory, name: &str) -> Result<Bytes> {
 }
 
 /// Collects all that is below `dir`.
-fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()> {
+fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<WalkedEntry>) -> Result<()> {
     let listing = dir.list()?;
     assert!(listing.problems.is_empty(), "{:?}", listing.problems);
     for (name, kind) in listing.iter() {
@@ -67,7 +67,7 @@ fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result
         let (info, real) = (dir.stat(name, below.clone())?, dir.resolve(name)?);
         assert_eq!(info.is_dir, kind == ChildKind::Directory, "{below}");
         let content = if info.is_dir { None } else { Some(content(dir, name)?) };
-        entries.push(Entry { info, real, content });
+        entries.push(WalkedEntry { info, real, content });
         if kind == ChildKind::Directory {
             walk(&*dir.open_dir(name, &below)?, &below, entries)?;
         }
@@ -76,7 +76,7 @@ fn walk(dir: &dyn Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result
 }
 
 /// Returns everything below `start` in a tree that is opened there, by path.
-async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Entry>> {
+async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<WalkedEntry>> {
     let (tree, at) = (open_tree(t, start, purpose).await?, t.path(start));
     looking(move || {
         let mut entries = Vec::new();
@@ -87,7 +87,7 @@ async fn everything(t: &Target, start: &str, purpose: TreeUse) -> Result<Vec<Ent
     .await
 }
 
-fn infos(entries: Vec<Entry>) -> Vec<FileInfo> {
+fn infos(entries: Vec<WalkedEntry>) -> Vec<FileInfo> {
     entries.into_iter().map(|entry| entry.info).collect()
 }
 

@@ -6,7 +6,7 @@ use vfs_core::{
 };
 
 use super::LawResult;
-use super::steps::ends;
+use super::law_helpers::ends;
 use crate::target::Target;
 
 laws! { "paths" in Semantics:

@@ -5,7 +5,7 @@ use vfs_core::text::Encoding;
 use vfs_core::{Content, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
 
 use super::LawResult;
-use super::steps::ends;
+use super::law_helpers::ends;
 use crate::target::Target;
 
 laws! { "read" in Storage:

@@ -3,7 +3,7 @@
 use vfs_core::{DeleteRequest, ErrorKind, ResolveRequest, ResolveResult, Result};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "resolve" in Storage:

@@ -8,7 +8,7 @@ use vfs_core::{
 };
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "stat" in Storage:

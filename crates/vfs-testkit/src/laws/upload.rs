@@ -4,7 +4,7 @@ use vfs_core::transfer::FileOperationError;
 use vfs_core::{Error, ErrorKind, FileUploadResponse, UploadRequest};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "upload" in Storage:

@@ -15,7 +15,7 @@ use vfs_core::{
 };
 
 use super::LawResult;
-use super::steps::ends;
+use super::law_helpers::ends;
 use crate::target::Target;
 
 laws! { "watch" in Storage:
@@ -37,24 +37,24 @@ const CHANGE_COUNT: usize = 5_000;
 /// Number of changes that one copy makes.
 const FILES: usize = 250;
 
-/// A subscriber.
-struct Feed<'a> {
+/// A subscriber to the changes of a target.
+struct WatchSubscriber<'a> {
     target: &'a Target,
     events: BoxStream<'static, Result<WatchEvent>>,
     marks: usize,
 }
 
 impl Target {
-    fn watch(&self, request: WatchRequest) -> Feed<'_> {
+    fn watch(&self, request: WatchRequest) -> WatchSubscriber<'_> {
         self.watch_in(OpContext::new(), request)
     }
 
-    fn watch_in(&self, cx: OpContext, request: WatchRequest) -> Feed<'_> {
+    fn watch_in(&self, cx: OpContext, request: WatchRequest) -> WatchSubscriber<'_> {
         let events = self.backend.as_watch().expect("the law needs a feed").watch(cx, request);
-        Feed { target: self, events, marks: 0 }
+        WatchSubscriber { target: self, events, marks: 0 }
     }
 
-    fn watch_path(&self, path: &str) -> Feed<'_> {
+    fn watch_path(&self, path: &str) -> WatchSubscriber<'_> {
         self.watch(WatchRequest::new(self.path(path)))
     }
 
@@ -81,7 +81,7 @@ fn is_of_a_directory(change: &Change) -> bool {
     }
 }
 
-impl Feed<'_> {
+impl WatchSubscriber<'_> {
     async fn event(&mut self) -> Result<WatchEvent> {
         ends("waiting for an event", self.events.next()).await.expect("a feed does not end by itself")
     }

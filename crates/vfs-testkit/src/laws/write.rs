@@ -5,7 +5,7 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{Content, ErrorKind, LsRequest, ReadRequest, UploadRequest, Version, WriteMode, WriteRequest};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "write" in Storage:

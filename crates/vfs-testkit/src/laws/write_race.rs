@@ -4,7 +4,7 @@ use futures::future::join_all;
 use vfs_core::{ErrorKind, ReadRequest, WriteMode, WriteRequest};
 
 use super::LawResult;
-use super::steps::cx;
+use super::law_helpers::cx;
 use crate::target::Target;
 
 laws! { "write" in Storage:

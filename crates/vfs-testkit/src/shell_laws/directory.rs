@@ -3,7 +3,7 @@
 use vfs_core::{ErrorKind, ExecuteRequest, VfsPath};
 
 use super::ShellTarget;
-use super::steps::assert_success;
+use super::law_helpers::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "directory":
@@ -111,7 +111,7 @@ async fn a_link_that_leads_out_is_refused(t: &ShellTarget) -> LawResult {
     assert_success(&t.run("mkdir in; ln -s / out; ln -s .. in/up; ln -s up/.. in/far; ln -s /usr/.. in/round").await?);
     for link in ["/out", "/out/usr", "/in/far", "/in/round"] {
         let request = t.command("pwd -P; ls").cwd(t.files.path(link));
-        let answer = super::steps::patiently(link, t.shell().execute(&super::steps::cx(), request)).await;
+        let answer = super::law_helpers::patiently(link, t.shell().execute(&super::law_helpers::cx(), request)).await;
         let kinds = [ErrorKind::PathEscape, ErrorKind::PermissionDenied, ErrorKind::NotFound];
         t.files.refused_as(answer, &kinds);
     }

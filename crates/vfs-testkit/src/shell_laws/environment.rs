@@ -3,7 +3,7 @@
 use std::process::{Command, exit};
 
 use super::ShellTarget;
-use super::steps::assert_success;
+use super::law_helpers::assert_success;
 use crate::laws::LawResult;
 use vfs_core::ErrorKind;
 

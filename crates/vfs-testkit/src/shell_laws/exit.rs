@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::ShellTarget;
-use super::steps::assert_success;
+use super::law_helpers::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "exit":

@@ -4,7 +4,7 @@ use vfs_core::{EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, Rena
 
 use super::ShellTarget;
 use super::directory::{BROKEN, NAMES};
-use super::steps::{assert_success, lines};
+use super::law_helpers::{assert_success, lines};
 use crate::laws::LawResult;
 
 shell_laws! { "files":
@@ -125,13 +125,13 @@ async fn a_script_that_was_written_can_be_run(t: &ShellTarget) -> LawResult {
 
 async fn files_are_read_and_written_while_a_command_runs(t: &ShellTarget) -> LawResult {
     t.files.put("/question", "?\n").await?;
-    let command = format!("echo request >request; {}; cat answer", super::steps::WAIT);
-    let call = t.begin(super::steps::cx(), t.command(command));
+    let command = format!("echo request >request; {}; cat answer", super::law_helpers::WAIT);
+    let call = t.begin(super::law_helpers::cx(), t.command(command));
     t.appears("/request").await?;
     assert_eq!(t.files.text("/question").await?, "?\n");
     t.files.put("/answer", "42\n").await?;
     t.go().await?;
-    let ended = super::steps::patiently("the command", call).await.expect("no panic")?;
+    let ended = super::law_helpers::patiently("the command", call).await.expect("no panic")?;
     assert_eq!(ended.stdout, "42\n");
     Ok(())
 }

@@ -6,8 +6,8 @@ use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputRe
 use vfs_core::{ErrorKind, ExecuteRequest, Result};
 
 use super::ShellTarget;
-use super::hold::HOLD_PREFIX;
-use super::steps::{HANG_TIMEOUT, TIMES, WAIT, cx, lines, patiently, until};
+use super::law_helpers::{HANG_TIMEOUT, TIMES, WAIT, cx, lines, patiently, until};
+use super::orphan_detector::HOLD_PREFIX;
 use crate::laws::LawResult;
 
 shell_laws! { "jobs":

@@ -57,22 +57,22 @@ macro_rules! shell_laws {
     };
 }
 
-mod bounds;
+mod concurrent_commands;
 mod directory;
-mod ending;
 mod environment;
 mod exit;
 mod files;
-mod hold;
-mod input;
+mod invalid_requests;
 mod jobs;
+mod law_helpers;
+mod orphan_detector;
 mod output;
-mod refusal;
-mod steps;
+mod output_limits;
+mod standard_input;
 mod streaming;
 mod target;
 mod terminal;
-mod together;
+mod termination;
 mod trials;
 
 pub use environment::plant_environment;
@@ -82,16 +82,16 @@ pub use trials::shell_trials;
 const TABLES: &[&[ShellLaw]] = &[
     exit::LAWS,
     output::LAWS,
-    bounds::LAWS,
+    output_limits::LAWS,
     environment::LAWS,
     directory::LAWS,
-    input::LAWS,
-    refusal::LAWS,
-    ending::LAWS,
+    standard_input::LAWS,
+    invalid_requests::LAWS,
+    termination::LAWS,
     streaming::LAWS,
     jobs::LAWS,
     files::LAWS,
-    together::LAWS,
+    concurrent_commands::LAWS,
     terminal::LAWS,
 ];
 

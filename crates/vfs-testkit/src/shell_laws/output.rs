@@ -1,7 +1,7 @@
 //! Output of commands.
 
 use super::ShellTarget;
-use super::steps::assert_success;
+use super::law_helpers::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "output":

@@ -7,9 +7,9 @@ use futures::stream::BoxStream;
 use vfs_core::{ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result};
 
 use super::ShellTarget;
-use super::hold::HOLD_PREFIX;
-use super::refusal::impossible;
-use super::steps::{TIMES, WAIT, assert_success, cx, lines, patiently};
+use super::invalid_requests::impossible;
+use super::law_helpers::{TIMES, WAIT, assert_success, cx, lines, patiently};
+use super::orphan_detector::HOLD_PREFIX;
 use crate::laws::LawResult;
 
 shell_laws! { "streaming":
@@ -30,15 +30,15 @@ shell_laws! { "streaming":
     "XS15" has(Streaming, Processes) much_output_comes_whole,
 }
 
-/// A command whose output is read.
-struct Reading<'a> {
+/// A running command whose output is read as a stream.
+struct StreamedCommand<'a> {
     target: &'a ShellTarget,
     items: BoxStream<'static, Result<ExecuteEvent>>,
 }
 
 /// The items of a stream: each output, both outputs in order, and the exit.
 #[derive(Default)]
-struct Came {
+struct StreamedOutput {
     stdout: String,
     stderr: String,
     output: String,
@@ -46,29 +46,29 @@ struct Came {
 }
 
 impl ShellTarget {
-    fn stream(&self, cx: OpContext, request: ExecuteRequest) -> Reading<'_> {
+    fn stream(&self, cx: OpContext, request: ExecuteRequest) -> StreamedCommand<'_> {
         let shell = self.files.backend.as_streaming_shell().expect("the law is for shells that stream");
-        Reading { target: self, items: shell.execute_stream(cx, request) }
+        StreamedCommand { target: self, items: shell.execute_stream(cx, request) }
     }
 
-    fn reads(&self, command: &str) -> Reading<'_> {
+    fn reads(&self, command: &str) -> StreamedCommand<'_> {
         self.stream(cx(), self.command(command))
     }
 
     /// Does the same as [`timed_out`](Self::timed_out) with a stream, and collects all items.
-    async fn stream_timed_out(&self, request: &ExecuteRequest, time: Duration) -> Result<Option<Came>> {
+    async fn stream_timed_out(&self, request: &ExecuteRequest, time: Duration) -> Result<Option<StreamedOutput>> {
         match self.stream(cx(), request.clone().timeout(time)).all().await {
             Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
             answer => {
-                let came = answer?;
-                assert!(came.exit.timed_out && came.exit.exit_code != Some(0), "{:?}", came.exit);
-                Ok(Some(came))
+                let streamed = answer?;
+                assert!(streamed.exit.timed_out && streamed.exit.exit_code != Some(0), "{:?}", streamed.exit);
+                Ok(Some(streamed))
             }
         }
     }
 }
 
-impl Reading<'_> {
+impl StreamedCommand<'_> {
     async fn item(&mut self) -> Option<Result<ExecuteEvent>> {
         patiently("an item of the stream", self.items.next()).await
     }
@@ -82,29 +82,29 @@ impl Reading<'_> {
     }
 
     /// Collects all items until the end, which has to be an exit.
-    async fn all(mut self) -> Result<Came> {
-        let mut came = Came::default();
+    async fn all(mut self) -> Result<StreamedOutput> {
+        let mut streamed = StreamedOutput::default();
         loop {
             match self.item().await.expect("a stream ends with an exit or an error")? {
                 ExecuteEvent::Stdout(text) => {
-                    came.stdout.push_str(&text);
-                    came.output.push_str(&text);
+                    streamed.stdout.push_str(&text);
+                    streamed.output.push_str(&text);
                 }
                 ExecuteEvent::Stderr(text) => {
-                    came.stderr.push_str(&text);
-                    came.output.push_str(&text);
+                    streamed.stderr.push_str(&text);
+                    streamed.output.push_str(&text);
                 }
                 ExecuteEvent::Exit(exit) => {
-                    came.exit = exit;
+                    streamed.exit = exit;
                     break;
                 }
                 other => panic!("an unexpected kind of item: {other:?}"),
             }
         }
         assert!(self.item().await.is_none(), "nothing comes after the exit");
-        let output = (came.exit.output.as_str(), came.exit.stdout.as_str(), came.exit.stderr.as_str());
+        let output = (streamed.exit.output.as_str(), streamed.exit.stdout.as_str(), streamed.exit.stderr.as_str());
         assert_eq!(output, ("", "", ""), "all output was streamed");
-        Ok(came)
+        Ok(streamed)
     }
 
     /// Returns the output until the end, which has to be an error of `kind`.
@@ -125,10 +125,10 @@ impl Reading<'_> {
 
 async fn the_last_item_is_the_exit_and_the_only_one(t: &ShellTarget) -> LawResult {
     for (command, code) in [("true", 0), ("exit 42", 42), ("echo a; echo b >&2; exit 3", 3), ("no-such-program", 127)] {
-        let came = t.reads(command).all().await?;
-        let exit = came.exit;
+        let streamed = t.reads(command).all().await?;
+        let exit = streamed.exit;
         assert_eq!((exit.exit_code, exit.signal, exit.timed_out), (Some(code), None, false), "{command}");
-        assert_eq!(exit.output_bytes, came.output.len() as u64, "{command}");
+        assert_eq!(exit.output_bytes, streamed.output.len() as u64, "{command}");
         assert_eq!((exit.job, exit.truncated), (None, false), "{command}");
     }
     Ok(())
@@ -145,8 +145,8 @@ async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawRe
         }
         assert_eq!(first, "first\n");
         t.go().await?;
-        let came = reading.all().await?;
-        assert_eq!((came.output.as_str(), came.exit.exit_code), ("second\n", Some(0)));
+        let streamed = reading.all().await?;
+        assert_eq!((streamed.output.as_str(), streamed.exit.exit_code), ("second\n", Some(0)));
     }
     Ok(())
 }
@@ -162,13 +162,17 @@ async fn all_items_together_are_the_output_of_the_command(t: &ShellTarget) -> La
         "cat bytes >&2",
         "cat much; cat bytes; exit 4",
     ] {
-        let came = t.reads(command).all().await?;
+        let streamed = t.reads(command).all().await?;
         let ended = t.execute(t.command(command).max_output_bytes(1 << 20)).await?;
-        assert!(came.stdout == ended.stdout && came.stderr == ended.stderr, "{command}: other output");
-        assert_eq!((came.exit.exit_code, came.exit.output_bytes), (ended.exit_code, ended.output_bytes), "{command}");
+        assert!(streamed.stdout == ended.stdout && streamed.stderr == ended.stderr, "{command}: other output");
+        assert_eq!(
+            (streamed.exit.exit_code, streamed.exit.output_bytes),
+            (ended.exit_code, ended.output_bytes),
+            "{command}"
+        );
     }
-    let came = t.stream(cx(), t.command("cat").stdin(lines(50_000))).all().await?;
-    assert!(came.stdout == lines(50_000), "the output is the input");
+    let streamed = t.stream(cx(), t.command("cat").stdin(lines(50_000))).all().await?;
+    assert!(streamed.stdout == lines(50_000), "the output is the input");
     Ok(())
 }
 
@@ -193,15 +197,15 @@ async fn items_are_in_the_order_of_printing(t: &ShellTarget) -> LawResult {
 async fn no_character_is_cut_between_items(t: &ShellTarget) -> LawResult {
     let text = format!("x{}", "\u{e9}\u{20ac}\u{1f600}".repeat(30_000));
     t.files.put("/much", text.clone()).await?;
-    let came = t.reads("cat much; cat much >&2").all().await?;
-    assert!(came.stdout == text && came.stderr == text, "characters are cut");
+    let streamed = t.reads("cat much; cat much >&2").all().await?;
+    assert!(streamed.stdout == text && streamed.stderr == text, "characters are cut");
     Ok(())
 }
 
 async fn output_comes_before_the_timeout(t: &ShellTarget) -> LawResult {
     let request = t.command("echo before; sleep 60; echo after");
     for time in TIMES {
-        if t.stream_timed_out(&request, time).await?.is_some_and(|came| came.stdout == "before\n") {
+        if t.stream_timed_out(&request, time).await?.is_some_and(|streamed| streamed.stdout == "before\n") {
             return Ok(());
         }
     }
@@ -268,7 +272,7 @@ async fn a_timeout_of_the_stream_ends_every_process(t: &ShellTarget) -> LawResul
     let request = t.command(format!("{HOLD_PREFIX} {FAMILY}"));
     for time in TIMES {
         let hold = t.hold().await?;
-        if t.stream_timed_out(&request, time).await?.is_some_and(|came| !came.stdout.is_empty()) {
+        if t.stream_timed_out(&request, time).await?.is_some_and(|streamed| !streamed.stdout.is_empty()) {
             return hold.released().await;
         }
         hold.give_up();
@@ -288,15 +292,15 @@ async fn a_slow_reader_makes_the_command_wait(t: &ShellTarget) -> LawResult {
     let writer = "n=0; while test $n -lt 8; do cat mib; n=$((n + 1)); echo $n >written; done";
     let reached = t.settled("it blocks", writer, reached).await?;
     assert_ne!(reached, "end\n", "64 MiB wait for their reader");
-    let came = reading.all().await?;
-    assert_eq!(came.exit.exit_code, Some(0));
-    assert_eq!(came.exit.output_bytes, 64 * MIB as u64);
+    let streamed = reading.all().await?;
+    assert_eq!(streamed.exit.exit_code, Some(0));
+    assert_eq!(streamed.exit.output_bytes, 64 * MIB as u64);
     Ok(())
 }
 
 async fn a_stream_ends_though_a_process_is_left_running(t: &ShellTarget) -> LawResult {
-    let came = t.reads("sleep 60 & echo begun").all().await?;
-    assert_eq!((came.stdout.as_str(), came.exit.exit_code), ("begun\n", Some(0)));
+    let streamed = t.reads("sleep 60 & echo begun").all().await?;
+    assert_eq!((streamed.stdout.as_str(), streamed.exit.exit_code), ("begun\n", Some(0)));
     Ok(())
 }
 

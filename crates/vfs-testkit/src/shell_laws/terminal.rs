@@ -3,8 +3,8 @@
 use vfs_core::shell::TerminalSize;
 
 use super::ShellTarget;
-use super::hold::HOLD_PREFIX;
-use super::steps::{TIMES, assert_success};
+use super::law_helpers::{TIMES, assert_success};
+use super::orphan_detector::HOLD_PREFIX;
 use crate::laws::LawResult;
 
 shell_laws! { "terminal":

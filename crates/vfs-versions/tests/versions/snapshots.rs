@@ -12,7 +12,7 @@ use vfs_core::{
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
-use vfs_testkit::Counting;
+use vfs_testkit::CallCounter;
 use vfs_versions::{CheckpointedBackend, Checkpoints};
 
 use super::support::path;
@@ -81,7 +81,7 @@ fn assert_conflict(error: &Error, at: &str) {
 #[tokio::test]
 async fn a_snapshot_downloads_changed_files_only() {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
-    let counting = Arc::new(Counting::default());
+    let counting = Arc::new(CallCounter::default());
     let files = checkpoints(&store)
         .over(Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
     for number in 0..50 {

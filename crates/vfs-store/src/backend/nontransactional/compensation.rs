@@ -3,13 +3,13 @@
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
-use super::super::transfer::plan::{FileTransfer, TransferKind};
+use super::super::transfer::transfer_plan::{FileTransfer, TransferKind};
 use super::super::view::namespace_view::NamespaceView;
 use super::load::{load, put_loaded};
 use super::transfer_error::TransferError;
-use super::{Rollback, steady};
-use crate::parts::hash_value;
+use super::{RollbackOutcome, steady};
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
+use crate::value_parts::hash_value;
 
 /// Description of a value that was sent, by which it is recognised if the store did not answer.
 pub(super) struct SentValue {
@@ -50,7 +50,7 @@ impl SentValue {
 
 /// State of the source of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SourceState {
+pub(super) enum TransferSourceState {
     /// This transfer has not removed it.
     Present,
     /// Its removal was requested, and applied unless the answer was lost.
@@ -64,7 +64,7 @@ pub(super) struct TransferredFile {
     pub(super) file: FileTransfer,
     /// Metadata of the source when it was copied.
     pub(super) source: StoredMeta,
-    pub(super) source_state: SourceState,
+    pub(super) source_state: TransferSourceState,
     /// Metadata of the target after the put.
     pub(super) target: Option<StoredMeta>,
     /// Value of a put whose answer did not arrive, so that it may be at the target.
@@ -74,7 +74,7 @@ pub(super) struct TransferredFile {
 impl TransferredFile {
     /// Returns a file with no step applied.
     pub(super) fn new(file: FileTransfer, source: StoredMeta) -> Self {
-        Self { file, source, source_state: SourceState::Present, target: None, doubtful: None }
+        Self { file, source, source_state: TransferSourceState::Present, target: None, doubtful: None }
     }
 
     /// Puts the file at the target.
@@ -103,9 +103,9 @@ impl TransferredFile {
         &self,
         view: &NamespaceView<S>,
         replaced: Option<&NewValue>,
-    ) -> Result<Rollback> {
-        if self.source_state == SourceState::Removed && !self.put_back(view).await? {
-            return Ok(Rollback::Partial);
+    ) -> Result<RollbackOutcome> {
+        if self.source_state == TransferSourceState::Removed && !self.put_back(view).await? {
+            return Ok(RollbackOutcome::Partial);
         }
         self.clear_target(view, replaced).await
     }
@@ -134,13 +134,13 @@ impl TransferredFile {
         &self,
         view: &NamespaceView<S>,
         replaced: Option<&NewValue>,
-    ) -> Result<Rollback> {
+    ) -> Result<RollbackOutcome> {
         let version = match (&self.doubtful, &self.target) {
-            (None, None) => return Ok(Rollback::Complete),
+            (None, None) => return Ok(RollbackOutcome::Complete),
             (None, Some(target)) => target.version.clone(),
             (Some(_), _) => match self.at_target(view).await? {
                 Some(target) => target.version,
-                None => return Ok(Rollback::Complete),
+                None => return Ok(RollbackOutcome::Complete),
             },
         };
         let (to, expected) = (&self.file.to, Precondition::Version(version));
@@ -149,8 +149,8 @@ impl TransferredFile {
             None => view.delete(to, &expected).await?,
         };
         Ok(match outcome {
-            PutOutcome::Applied(_) | PutOutcome::PreconditionFailed(None) => Rollback::Complete,
-            PutOutcome::PreconditionFailed(Some(_)) => Rollback::Partial,
+            PutOutcome::Applied(_) | PutOutcome::PreconditionFailed(None) => RollbackOutcome::Complete,
+            PutOutcome::PreconditionFailed(Some(_)) => RollbackOutcome::Partial,
         })
     }
 

@@ -3,13 +3,13 @@
 use chrono::{DateTime, Utc};
 use vfs_core::{ErrorKind, Result, VfsPath};
 
-use super::super::transfer::plan::TransferKind;
+use super::super::transfer::transfer_plan::TransferKind;
 use super::super::view::namespace_view::NamespaceView;
 use super::transfer_error::TransferError;
-use crate::parts::{discard, stage_value};
 use crate::store::{
     NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta, StoredValue, ValueContent,
 };
+use crate::value_parts::{discard, stage_value};
 
 /// Reads the value `stored` at `from` for a put at `to`: into memory, or in parts into the staging of the store if it is large.
 ///

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use vfs_core::{Backend, BackendExt, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest, StatRequest};
 
 use super::{Probe, cx, path};
-use crate::{DocumentForm, Documents, Key, MemoryStore, Namespace, NewValue, Precondition, Store as _, StoreBackend};
+use crate::{
+    DocumentForm, DocumentStore, Key, MemoryStore, Namespace, NewValue, Precondition, Store as _, StoreBackend,
+};
 
 fn key(at: &str) -> Key {
     Key::new(Namespace::default(), path(at))
@@ -30,7 +32,7 @@ async fn both_forms_are_read_searched_and_changed() {
         put(&store, "/d/lines", LINES).await;
         put(&store, "/d/escaped", ESCAPED).await;
         put(&store, "/d/binary", BINARY).await;
-        let files = StoreBackend::new(Documents::new(store.clone()));
+        let files = StoreBackend::new(DocumentStore::new(store.clone()));
         assert_eq!(files.read_text("/d/lines").await.expect("a document"), "one\ntwo needle\n");
         assert_eq!(files.read_text("/d/escaped").await.expect("a document"), "grüße needle\n");
         let sizes: Vec<_> = files.list_dir("/d").await.expect("a listing").into_iter().map(|info| info.size).collect();
@@ -54,13 +56,13 @@ async fn both_forms_are_read_searched_and_changed() {
 async fn a_file_is_written_as_a_document_in_the_configured_form() {
     for (form, content) in [(DocumentForm::Text, r#""a\nb\n""#), (DocumentForm::Lines, r#"["a","b",""]"#)] {
         let store = MemoryStore::new();
-        let files = StoreBackend::new(Documents::new(store.clone()).form(form));
+        let files = StoreBackend::new(DocumentStore::new(store.clone()).form(form));
         files.create_text("/f", "a\nb\n").await.expect("it is new");
         let value = store.get(&key("/f"), None).await.expect("memory is there").expect("a value");
         let text = std::str::from_utf8(&value.content).expect("JSON").to_owned();
         assert!(text.starts_with(&format!(r#"{{"content":{content}"#)) && text.contains("created_at"), "{text}");
         let other = if form == DocumentForm::Text { DocumentForm::Lines } else { DocumentForm::Text };
-        let reader = StoreBackend::new(Documents::new(store).form(other));
+        let reader = StoreBackend::new(DocumentStore::new(store).form(other));
         assert_eq!(reader.read_text("/f").await.expect("both are read"), "a\nb\n");
     }
 }
@@ -81,7 +83,7 @@ async fn an_invalid_document_is_an_error_for_its_file_alone() {
         for (n, fault) in faults.iter().enumerate() {
             put(&store, &format!("/d/bad{n}"), fault).await;
         }
-        let files = StoreBackend::new(Documents::new(store.clone()));
+        let files = StoreBackend::new(DocumentStore::new(store.clone()));
         for n in 0..faults.len() {
             let bad = path(&format!("/d/bad{n}"));
             let errors = [
@@ -116,7 +118,7 @@ async fn a_document_that_becomes_invalid_is_a_problem_until_it_is_repaired() {
     let store = MemoryStore::new();
     put(&store, "/d/a", LINES).await;
     put(&store, "/d/b", LINES).await;
-    let (files, raw) = (StoreBackend::new(Documents::new(store.clone())), StoreBackend::new(store.clone()));
+    let (files, raw) = (StoreBackend::new(DocumentStore::new(store.clone())), StoreBackend::new(store.clone()));
     let globbed = async || {
         let found = files.glob(&cx(), GlobRequest::new("**/*")).await.expect("a search");
         let names = |paths: Vec<String>| paths.join(" ");
@@ -143,7 +145,7 @@ async fn a_change_whose_document_cannot_be_read_now_is_read_later() {
     let store = MemoryStore::new();
     put(&store, "/d/a", LINES).await;
     let probe = Arc::new(Probe::new(store.clone()));
-    let files = StoreBackend::new(Documents::new(Arc::clone(&probe)));
+    let files = StoreBackend::new(DocumentStore::new(Arc::clone(&probe)));
     let sizes = async || {
         let found = files.glob(&cx(), GlobRequest::new("**/*")).await?;
         Ok::<_, vfs_core::Error>(found.entries.iter().map(|info| info.size).collect::<Vec<_>>())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vfs_core::{Error, Result, VfsPath};
 
-use super::directory::Directories;
+use super::directory_map::DirectoryMap;
 use super::namespace_view::NamespaceView;
 use super::path_entry::above;
 use crate::store::{CandidateKeys, Entry, ListRequest, Page, Store};
@@ -25,7 +25,7 @@ pub(crate) async fn lookup_candidates<S: Store>(
     view: &NamespaceView<S>,
     below: &VfsPath,
     candidates: &CandidateKeys,
-) -> Option<Directories> {
+) -> Option<DirectoryMap> {
     let (mut files, mut directories) = (BTreeSet::new(), BTreeSet::new());
     for candidate in candidates {
         files.insert(candidate.clone());
@@ -55,7 +55,7 @@ pub(crate) async fn lookup_candidates<S: Store>(
             }
         }
     }
-    let mut names = Directories::default();
+    let mut names = DirectoryMap::default();
     names.add_page(Page { entries, ..Page::default() });
     Some(names)
 }

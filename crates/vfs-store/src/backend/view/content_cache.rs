@@ -18,27 +18,28 @@ pub(crate) struct ContentCache {
     entries: Mutex<CacheEntries>,
 }
 
+/// Contents by the keys of their files, with their total weight in bytes.
 struct CacheEntries {
-    by_key: LruCache<Key, (Version, Content)>,
+    by_key: LruCache<Key, (Version, CachedContent)>,
     weight: u64,
 }
 
-/// Content of a file.
+/// Content of a file, with its classification as text or binary.
 #[derive(Debug, Clone)]
-pub(crate) struct Content {
+pub(crate) struct CachedContent {
     pub(crate) bytes: Bytes,
     /// `true` if a search treats the content as binary.
     pub(crate) is_binary: bool,
 }
 
-impl Content {
+impl CachedContent {
     pub(crate) fn new(bytes: Bytes) -> Self {
         let is_binary = vfs_search::is_binary(&bytes);
         Self { bytes, is_binary }
     }
 }
 
-fn weight(key: &Key, content: &Content) -> u64 {
+fn weight(key: &Key, content: &CachedContent) -> u64 {
     (key.path.as_str().len() + content.bytes.len()) as u64 + ENTRY_WEIGHT
 }
 
@@ -59,7 +60,7 @@ impl ContentCache {
     }
 
     /// Returns the content of this version, if it is cached.
-    pub(crate) fn get(&self, key: &Key, version: &Version) -> Option<Content> {
+    pub(crate) fn get(&self, key: &Key, version: &Version) -> Option<CachedContent> {
         let mut entries = self.lock();
         let (cached_version, content) = entries.by_key.get(key)?;
         (cached_version == version).then(|| content.clone())
@@ -67,7 +68,7 @@ impl ContentCache {
 
     /// Caches a content in place of the cached version of the file, and evicts the least recently used files if
     /// necessary.
-    pub(crate) fn insert(&self, key: Key, version: Version, content: Content) {
+    pub(crate) fn insert(&self, key: Key, version: Version, content: CachedContent) {
         let added = weight(&key, &content);
         let mut entries = self.lock();
         if let Some((_, old)) = entries.by_key.pop(&key) {
@@ -108,7 +109,7 @@ mod tests {
         let contents = ContentCache::new(3 * 300);
         let key = |name: &str| Key::new(Namespace::default(), VfsPath::parse(name).expect("a valid path"));
         let put = |name: &str, version: &str| {
-            contents.insert(key(name), version.into(), Content::new(Bytes::from(vec![b'x'; 40])));
+            contents.insert(key(name), version.into(), CachedContent::new(Bytes::from(vec![b'x'; 40])));
         };
         let has = |name: &str, version: &str| contents.get(&key(name), &version.into()).is_some();
         ["/a", "/b", "/c"].iter().for_each(|name| put(name, "1"));
@@ -120,7 +121,7 @@ mod tests {
         let mut other = key("/a");
         other.namespace = Namespace::parse("x").expect("a namespace");
         assert!(contents.get(&other, &"2".into()).is_none());
-        contents.insert(key("/a"), "3".into(), Content::new(Bytes::from(vec![0; 4000])));
+        contents.insert(key("/a"), "3".into(), CachedContent::new(Bytes::from(vec![0; 4000])));
         assert!(
             !has("/a", "2") && !has("/a", "3"),
             "neither a content over the capacity nor the one that it replaces is cached"

@@ -2,7 +2,7 @@
 
 use vfs_core::{Result, VfsPath};
 
-use super::directory::Directories;
+use super::directory_map::DirectoryMap;
 use super::name_index::NameIndex;
 use super::namespace_view::NamespaceView;
 use crate::store::{ChangePage, Changes, ListRequest, Sequence, Store};
@@ -24,7 +24,7 @@ pub(crate) enum SearchExtent {
 
 impl<S: Store> NamespaceView<S> {
     /// Returns the current names, including every change that was acknowledged before this call, or `None` if they are not cached.
-    pub(crate) async fn indexed_names(&self, extent: SearchExtent) -> Result<Option<Directories>> {
+    pub(crate) async fn indexed_names(&self, extent: SearchExtent) -> Result<Option<DirectoryMap>> {
         let Some(changes) = self.store().as_changes() else { return Ok(None) };
         let index = self.shared.indexes.index(&self.namespace);
         if let Some(names) = self.cached_names(changes, &index).await? {
@@ -42,7 +42,7 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Returns the cached names with all changes since, or `None` if there are none, too many, or the changes have expired.
-    async fn cached_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<Directories>> {
+    async fn cached_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<DirectoryMap>> {
         match index.cached() {
             Some(cached) => self.catch_up(changes, index, cached).await,
             None => Ok(None),
@@ -52,7 +52,7 @@ impl<S: Store> NamespaceView<S> {
     /// Lists all names, and applies the changes since the sequence before the listing.
     ///
     /// The listing may already include some of these changes; applying them again has no effect.
-    async fn load_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<Directories>> {
+    async fn load_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<DirectoryMap>> {
         let root = VfsPath::root();
         let position = self.ask(&root, changes.last_sequence(&self.namespace)).await?;
         let Some(names) = self.list_names(&root, self.shared.indexes.max_entries()).await? else {
@@ -67,8 +67,8 @@ impl<S: Store> NamespaceView<S> {
         &self,
         changes: &dyn Changes,
         index: &NameIndex,
-        (mut position, mut names): (Sequence, Directories),
-    ) -> Result<Option<Directories>> {
+        (mut position, mut names): (Sequence, DirectoryMap),
+    ) -> Result<Option<DirectoryMap>> {
         let start = position;
         loop {
             let page = changes.since(&self.namespace, position, CHANGE_PAGE_SIZE);
@@ -94,8 +94,8 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Returns the names of all files below `path`, or `None` if there are more than `max_entries`.
-    pub(crate) async fn list_names(&self, path: &VfsPath, max_entries: usize) -> Result<Option<Directories>> {
-        let mut names = Directories::default();
+    pub(crate) async fn list_names(&self, path: &VfsPath, max_entries: usize) -> Result<Option<DirectoryMap>> {
+        let mut names = DirectoryMap::default();
         let mut request = ListRequest::all(path.clone()).limit(LIST_PAGE_SIZE);
         loop {
             let page = self.page(&request).await?;

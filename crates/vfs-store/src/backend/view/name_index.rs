@@ -10,7 +10,7 @@ use lru::LruCache;
 use tokio::time::Instant;
 use vfs_core::VfsPath;
 
-use super::directory::Directories;
+use super::directory_map::DirectoryMap;
 use crate::store::{Namespace, Sequence};
 
 /// Time for which a directory that had too many files is not listed again for the index.
@@ -31,12 +31,13 @@ pub(super) struct NameIndex {
     pub(super) loading: tokio::sync::Mutex<()>,
 }
 
+/// State of the index of one namespace.
 #[derive(Default)]
 enum NameIndexState {
     #[default]
     Empty,
     /// The files as of a change.
-    Loaded(Sequence, Directories),
+    Loaded(Sequence, DirectoryMap),
     /// The directory had too many files at this time.
     TooLarge(Instant, VfsPath),
 }
@@ -73,7 +74,7 @@ impl NameIndexes {
 
 impl NameIndex {
     /// Returns the cached names and the last change that they include.
-    pub(super) fn cached(&self) -> Option<(Sequence, Directories)> {
+    pub(super) fn cached(&self) -> Option<(Sequence, DirectoryMap)> {
         match &*lock(&self.state) {
             NameIndexState::Loaded(position, names) => Some((*position, names.clone())),
             _ => None,
@@ -90,7 +91,7 @@ impl NameIndex {
     }
 
     /// Caches `names`, unless newer names are cached.
-    pub(super) fn store(&self, position: Sequence, names: &Directories) {
+    pub(super) fn store(&self, position: Sequence, names: &DirectoryMap) {
         let mut state = lock(&self.state);
         if !matches!(&*state, NameIndexState::Loaded(newer, _) if *newer >= position) {
             *state = NameIndexState::Loaded(position, names.clone());

@@ -7,9 +7,9 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Error, ErrorKind, OpContext, Problem, Result, VfsPath};
 use vfs_search::run_until_cancelled;
 
-use super::super::shared::Shared;
-use super::directory::Directory;
-use super::operation::IdentifiedOperation;
+use super::super::backend_shared::BackendShared;
+use super::directory_map::DirectoryEntries;
+use super::identified_operation::IdentifiedOperation;
 use super::path_entry::{PathEntry, above};
 use crate::store::{
     Batch, BatchOutcome, Condition, Entry, Key, LevelOrder, ListRequest, Namespace, NewValue, Page, PathStat,
@@ -25,7 +25,7 @@ pub(crate) const READ_ATTEMPTS: usize = 4;
 /// Namespace and context of one call.
 #[derive(Debug)]
 pub(crate) struct NamespaceView<S> {
-    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) shared: Arc<BackendShared<S>>,
     pub(crate) namespace: Namespace,
     pub(crate) cx: OpContext,
     /// The mutation, if it has an id and is to be recorded.
@@ -259,8 +259,8 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Lists one level of `path`.
-    pub(crate) async fn level(&self, path: &VfsPath) -> Result<Directory> {
-        let mut directory = Directory::default();
+    pub(crate) async fn level(&self, path: &VfsPath) -> Result<DirectoryEntries> {
+        let mut directory = DirectoryEntries::default();
         let mut request = ListRequest::level(path.clone());
         loop {
             let page = self.page(&request).await?;
@@ -271,11 +271,11 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Lists one level of `path`, at least its first `max_entries` entries; the flag is `true` if the level is complete.
-    pub(crate) async fn level_up_to(&self, path: &VfsPath, max_entries: usize) -> Result<(Directory, bool)> {
+    pub(crate) async fn level_up_to(&self, path: &VfsPath, max_entries: usize) -> Result<(DirectoryEntries, bool)> {
         if self.store().capabilities().level_order != LevelOrder::Keys {
             return Ok((self.level(path).await?, true));
         }
-        let (mut directory, mut last) = (Directory::default(), None);
+        let (mut directory, mut last) = (DirectoryEntries::default(), None);
         let mut request =
             ListRequest::level(path.clone()).limit(max_entries.saturating_add(1).min(ListRequest::DEFAULT_LIMIT));
         loop {

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt as _, Shared};
 use tokio::runtime::Handle;
 use vfs_core::{Result, Version, VfsPath};
 
-use super::content_cache::Content;
+use super::content_cache::CachedContent;
 use super::namespace_view::NamespaceView;
 use crate::store::{Store, StoredMeta};
 
@@ -144,7 +144,7 @@ async fn fetch<S: Store>(view: &NamespaceView<S>, files: Vec<ExpectedFile>) -> R
     let fetched = view.ask(first, view.store().get_many(&view.namespace, &missing, MAX_FILE_BYTES)).await?;
     for (path, value) in missing.iter().zip(fetched) {
         if let Some(value) = value {
-            contents.insert(view.key(path), value.stored.version, Content::new(value.content));
+            contents.insert(view.key(path), value.stored.version, CachedContent::new(value.content));
         }
     }
     Ok(())

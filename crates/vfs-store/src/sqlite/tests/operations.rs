@@ -205,7 +205,7 @@ async fn a_listing_skips_the_files_below_its_directories() {
     assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Applied(_)));
     // SQLite counts the steps of its virtual machine; with one for each value below, there would be over 20,000.
     let steps = store.inner.readers.run(|connection| {
-        let namespace = rows::namespace_id(connection, &space("org/user"))?.expect("it is there");
+        let namespace = file_rows::namespace_id(connection, &space("org/user"))?.expect("it is there");
         let page = list::list(connection, namespace, &ListRequest::level(path("/dir")))?;
         assert_eq!((page.entries.len(), page.directories.len()), (1, 5));
         let statement = connection.prepare_cached(

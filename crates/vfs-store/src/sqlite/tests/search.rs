@@ -67,7 +67,7 @@ async fn a_file_that_is_not_indexed_is_always_a_candidate() {
     put(&store, "/binary", "nee\0dle").await;
     put(&store, "/latin", &b"\xe4\xf6\xfc"[..]).await;
     put(&store, "/utf-16", &b"\xff\xfen\0e\0"[..]).await;
-    put(&store, "/large", vec![b' '; index::MAX_INDEXED + 1]).await;
+    put(&store, "/large", vec![b' '; trigram_index::MAX_INDEXED + 1]).await;
     put(&store, "/text", "needle").await;
     put(&store, "/other", "nothing").await;
     settle(&store).await;

@@ -7,9 +7,9 @@ use vfs_core::{
 };
 
 use super::super::LawResult;
-use super::super::steps::cx;
-use super::steps::path;
-use crate::namespaces::NamespaceFactory;
+use super::super::law_helpers::cx;
+use super::law_helpers::path;
+use crate::namespace_factory::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {

@@ -4,8 +4,8 @@ use vfs_core::search::{EntryKinds, GrepSummary};
 use vfs_core::{GlobRequest, GrepEvent, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
 
 use super::super::LawResult;
-use super::steps::{Parts, path};
-use crate::namespaces::NamespaceFactory;
+use super::law_helpers::{NamespaceFixture, path};
+use crate::namespace_factory::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
@@ -21,7 +21,7 @@ namespace_laws! {
 const FILES: [&str; 8] = ["/a-b/x", "/a.rs", "/a/m/b-c/x", "/a/m/b/x", "/a/n", "/ab", "/b/x", "/c"];
 
 async fn interleaved(n: &NamespaceFactory) -> Result<Target> {
-    let Parts { files, .. } = n.parts(&["/b", "/a/m/b", "/a-b", "/a/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/b", "/a/m/b", "/a-b", "/a/m"]);
     for at in FILES {
         files.put(at, "hit 1\nmiss\nhit 2\n").await?;
     }

@@ -3,8 +3,8 @@
 use vfs_core::{CopyRequest, ErrorKind, RenameRequest};
 
 use super::super::LawResult;
-use super::steps::{Parts, path};
-use crate::namespaces::NamespaceFactory;
+use super::law_helpers::{NamespaceFixture, path};
+use crate::namespace_factory::NamespaceFactory;
 
 namespace_laws! {
     "NS20" a_file_moves_across_mounts,
@@ -29,7 +29,7 @@ fn copy(from: &str, to: &str) -> CopyRequest {
 }
 
 async fn a_file_moves_across_mounts(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/m", "/m/in", "/o"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/m", "/m/in", "/o"]);
     let content = b"\0\xff one\r\n";
     files.put("/a.bin", content.to_vec()).await?;
     let ways = ["/a.bin", "/m/new/deep/b", "/m/in/b", "/o/b", "/b"];
@@ -51,7 +51,7 @@ async fn a_file_moves_across_mounts(n: &NamespaceFactory) -> LawResult {
 const TREE: [&str; 4] = ["/d/.hidden", "/d/a", "/d/b/c", "/d/b/e/f"];
 
 async fn a_directory_moves_across_mounts_with_everything_below_it(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/m", "/o"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/m", "/o"]);
     default.put("/.gitignore", "*\n!*/\n").await?;
     files.put_each(&TREE).await?;
     files.put_each(&["/d-x", "/m/keep"]).await?;
@@ -70,7 +70,7 @@ async fn a_directory_moves_across_mounts_with_everything_below_it(n: &NamespaceF
 }
 
 async fn a_copy_across_mounts_is_independent(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     files.put("/a", "one\n").await?;
     let result = files.copy(copy("/a", "/m/new/b")).await?;
     assert_eq!((result.from, result.to, result.replaced), (path("/a"), path("/m/new/b"), false));
@@ -83,7 +83,7 @@ async fn a_copy_across_mounts_is_independent(n: &NamespaceFactory) -> LawResult 
 }
 
 async fn a_directory_is_copied_across_mounts_with_everything_below_it(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/m"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/m"]);
     files.put_each(&TREE).await?;
     let result = files.copy(copy("/d", "/m/d")).await?;
     let bytes = TREE.iter().map(|at| at.len() as u64 + 1).sum();
@@ -95,7 +95,7 @@ async fn a_directory_is_copied_across_mounts_with_everything_below_it(n: &Namesp
 }
 
 async fn within_a_mount_a_file_moves_as_in_the_backend(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/m"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/m"]);
     files.put_each(&["/m/a", "/m/d/x"]).await?;
     files.rename(rename("/m/a", "/m/new/b")).await?;
     files.copy(copy("/m/d", "/m/e")).await?;
@@ -105,7 +105,7 @@ async fn within_a_mount_a_file_moves_as_in_the_backend(n: &NamespaceFactory) -> 
 }
 
 async fn an_existing_target_in_another_mount_is_not_replaced_by_default(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/d/x", "/m/b", "/m/e/y"]).await?;
     let before = files.files().await?;
     for (from, to) in [("/a", "/m/b"), ("/a", "/m/e"), ("/d", "/m/b"), ("/d", "/m/e"), ("/m/b", "/a"), ("/m/e", "/d")] {
@@ -119,7 +119,7 @@ async fn an_existing_target_in_another_mount_is_not_replaced_by_default(n: &Name
 }
 
 async fn overwrite_replaces_a_file_in_another_mount(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/m/b"]).await?;
     let copied = files.copy(copy("/a", "/m/b").overwrite()).await?;
     assert_eq!((copied.replaced, copied.files, files.text("/m/b").await?.as_str()), (true, 1, "/a\n"));
@@ -132,7 +132,7 @@ async fn overwrite_replaces_a_file_in_another_mount(n: &NamespaceFactory) -> Law
 }
 
 async fn overwrite_does_not_mix_files_and_directories_of_mounts(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/d/x", "/m/b", "/m/e/y"]).await?;
     let before = files.files().await?;
     for (from, to, kind) in [
@@ -150,7 +150,7 @@ async fn overwrite_does_not_mix_files_and_directories_of_mounts(n: &NamespaceFac
 }
 
 async fn a_missing_source_of_a_move_across_mounts_is_not_found(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     files.put_each(&["/a", "/m/b"]).await?;
     for (from, to) in [("/missing", "/m/new/x"), ("/m/missing/deeper", "/new/x"), ("/missing", "/m/b")] {
         let error = files.refused(files.rename(rename(from, to).overwrite()).await, ErrorKind::NotFound);
@@ -163,7 +163,7 @@ async fn a_missing_source_of_a_move_across_mounts_is_not_found(n: &NamespaceFact
 }
 
 async fn nothing_moves_into_a_mount_below_itself(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/d/m"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/d/m"]);
     files.put_each(&["/d/x", "/d/m/y"]).await?;
     let before = files.files().await?;
     for to in ["/d/m/z", "/d/m", "/d/new", "/d"] {
@@ -176,7 +176,7 @@ async fn nothing_moves_into_a_mount_below_itself(n: &NamespaceFactory) -> LawRes
 }
 
 async fn a_directory_that_holds_a_mount_is_copied_as_it_is_seen(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, .. } = n.parts(&["/d/m", "/o"]);
+    let NamespaceFixture { files, default, .. } = n.parts(&["/d/m", "/o"]);
     default.put_each(&["/d/m/lost"]).await?;
     files.put_each(&["/d/x", "/d/m/y"]).await?;
     let result = files.copy(copy("/d", "/o/d")).await?;

@@ -9,8 +9,8 @@ use vfs_core::{
 };
 
 use super::super::LawResult;
-use super::steps::{Parts, around, path};
-use crate::namespaces::NamespaceFactory;
+use super::law_helpers::{NamespaceFixture, around, path};
+use crate::namespace_factory::NamespaceFactory;
 
 namespace_laws! {
     "NS1" the_longest_prefix_of_whole_segments_decides,
@@ -25,7 +25,7 @@ namespace_laws! {
 }
 
 async fn the_longest_prefix_of_whole_segments_decides(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/memories", "/memories/projects"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/memories", "/memories/projects"]);
     for at in ["/memories/projects/a", "/memories/b", "/memories/projectsx/c", "/memoriesx/d", "/e"] {
         files.put(at, at).await?;
         assert_eq!(files.text(at).await?, at);
@@ -37,7 +37,7 @@ async fn the_longest_prefix_of_whole_segments_decides(n: &NamespaceFactory) -> L
 }
 
 async fn every_spelling_of_a_path_reaches_the_mount(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, mounts, .. } = n.parts(&["/memories"]);
+    let NamespaceFixture { files, mounts, .. } = n.parts(&["/memories"]);
     mounts[0].put("/x", "mounted\n").await?;
     for spelling in ["//memories/x", "/./memories/x", "memories/x", "/memories/./x/", "/memories//x"] {
         let request = ReadRequest::new(path(spelling));
@@ -49,7 +49,7 @@ async fn every_spelling_of_a_path_reaches_the_mount(n: &NamespaceFactory) -> Law
 }
 
 async fn directories_above_a_mount_exist(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/a/b/c"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/a/b/c"]);
     for at in ["/", "/a", "/a/b", "/a/b/c"] {
         let info = files.stat(at).await?;
         assert_eq!((info.path, info.is_dir, info.size, info.version), (path(at), true, 0, None));
@@ -69,7 +69,7 @@ async fn directories_above_a_mount_exist(n: &NamespaceFactory) -> LawResult {
 }
 
 /// Files in the default backend, some of them where something is mounted; one is even in the place of a mount.
-async fn shadowed(n: &NamespaceFactory) -> Result<Parts> {
+async fn shadowed(n: &NamespaceFactory) -> Result<NamespaceFixture> {
     let parts = n.parts(&["/m", "/file/m"]);
     parts.default.put_each(&["/m/lost", "/m/d/lost", "/file", "/mx/keep", "/keep"]).await?;
     parts.mounts[0].put_each(&["/d/x", "/y"]).await?;
@@ -80,7 +80,7 @@ async fn shadowed(n: &NamespaceFactory) -> Result<Parts> {
 const SHOWN: [&str; 5] = ["/file/m/z", "/keep", "/m/d/x", "/m/y", "/mx/keep"];
 
 async fn a_mount_shadows_the_files_beneath_it(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, .. } = shadowed(n).await?;
+    let NamespaceFixture { files, default, .. } = shadowed(n).await?;
     for at in ["/m/lost", "/m/d/lost"] {
         files.refused(files.stat(at).await, ErrorKind::NotFound);
         files.refused(files.read(ReadRequest::new(path(at))).await, ErrorKind::NotFound);
@@ -98,7 +98,7 @@ async fn a_mount_shadows_the_files_beneath_it(n: &NamespaceFactory) -> LawResult
 }
 
 async fn a_mount_shadows_the_files_beneath_it_from_searches(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = shadowed(n).await?;
+    let NamespaceFixture { files, .. } = shadowed(n).await?;
     assert_eq!(files.found("*").await?, SHOWN);
     assert_eq!(files.found("**/m/**").await?, ["/file/m/z", "/m/d/x", "/m/y"]);
     assert_eq!(files.found("m/lost").await?, [""; 0]);
@@ -114,7 +114,7 @@ async fn a_mount_shadows_the_files_beneath_it_from_searches(n: &NamespaceFactory
 }
 
 async fn mounts_nest(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/a", "/a/b", "/a/b/c/d"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/a", "/a/b", "/a/b/c/d"]);
     mounts[0].put_each(&["/b/lost"]).await?;
     for at in ["/x", "/a/x", "/a/b/x", "/a/b/c/x", "/a/b/c/d/x"] {
         files.put(at, format!("{at}\n")).await?;
@@ -163,13 +163,13 @@ async fn an_instance_that_is_mounted_twice_shows_each_path_once(n: &NamespaceFac
     Ok(())
 }
 
-/// Lets only so many bytes be written.
+/// Reports a maximum file size in bytes, by which the capabilities of the mounts differ. Enforces nothing.
 #[derive(Debug)]
-struct Small(u64);
+struct FileSizeLimit(u64);
 
-impl Interceptor for Small {
+impl Interceptor for FileSizeLimit {
     fn name(&self) -> &'static str {
-        "small"
+        "file-size-limit"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
@@ -187,7 +187,7 @@ impl Interceptor for Small {
 }
 
 async fn capabilities_are_those_of_the_mount(n: &NamespaceFactory) -> LawResult {
-    let small = |bytes| around(&n.backend().backend, &Arc::new(Small(bytes)));
+    let small = |bytes| around(&n.backend().backend, &Arc::new(FileSizeLimit(bytes)));
     let files = n.mount(&small(1), &[("/m", &small(2)), ("/m/deep/er", &small(3))]);
     for (at, bytes) in [
         ("/", 1),

@@ -4,8 +4,8 @@ use vfs_core::search::{EntryKinds, Skipped};
 use vfs_core::{GlobRequest, GrepOutput, GrepRequest, GrepResult};
 
 use super::super::LawResult;
-use super::steps::{Parts, path};
-use crate::namespaces::NamespaceFactory;
+use super::law_helpers::{NamespaceFixture, path};
+use crate::namespace_factory::NamespaceFactory;
 use crate::target::Target;
 
 namespace_laws! {
@@ -33,7 +33,7 @@ fn names(grepped: &GrepResult) -> Vec<&str> {
 }
 
 async fn rules_above_a_mount_hold_in_it(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, mounts } = n.parts(&["/in/m"]);
+    let NamespaceFixture { files, default, mounts } = n.parts(&["/in/m"]);
     default.put("/.gitignore", "*.log\n/in/m/target/\n").await?;
     default.put("/in/.ignore", "secret\n!keep.log\n").await?;
     mounts[0].put_each(&["/a.log", "/d/b.log", "/d/keep.log", "/target/x", "/d/target/y", "/secret", "/z"]).await?;
@@ -49,7 +49,7 @@ async fn rules_above_a_mount_hold_in_it(n: &NamespaceFactory) -> LawResult {
 }
 
 async fn rules_of_a_mount_hold_in_it_and_in_what_is_mounted_below(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, mounts, .. } = n.parts(&["/a", "/a/deep/b", "/c"]);
+    let NamespaceFixture { files, mounts, .. } = n.parts(&["/a", "/a/deep/b", "/c"]);
     mounts[0].put("/.gitignore", "*.log\n/deep/b/target\n").await?;
     mounts[1].put("/.gitignore", "!keep.log\n").await?;
     files.put_each(&["/a/x.log", "/a/deep/b/y.log", "/a/deep/b/keep.log", "/a/deep/b/target/z"]).await?;
@@ -61,7 +61,7 @@ async fn rules_of_a_mount_hold_in_it_and_in_what_is_mounted_below(n: &NamespaceF
 }
 
 async fn a_mount_can_be_ignored_as_a_whole(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, default, .. } = n.parts(&["/m", "/other/m"]);
+    let NamespaceFixture { files, default, .. } = n.parts(&["/m", "/other/m"]);
     default.put("/.gitignore", "/m/\n/other\n").await?;
     files.put_each(&["/m/a", "/m/b", "/other/m/c", "/other/d", "/z"]).await?;
     finds(&files, "/", &["/z"], 1, 2).await?;
@@ -71,7 +71,7 @@ async fn a_mount_can_be_ignored_as_a_whole(n: &NamespaceFactory) -> LawResult {
 }
 
 async fn a_hidden_mount_is_skipped_and_counted_once(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/.secret", "/m/.cache"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/.secret", "/m/.cache"]);
     files.put_each(&["/.secret/a", "/.secret/b", "/m/.cache/c", "/m/d"]).await?;
     finds(&files, "/", &["/m/d"], 2, 0).await?;
     finds(&files, "/m", &["/m/d"], 1, 0).await?;
@@ -86,7 +86,7 @@ async fn a_hidden_mount_is_skipped_and_counted_once(n: &NamespaceFactory) -> Law
 }
 
 async fn a_mount_in_a_hidden_directory_is_skipped_and_counted_once(n: &NamespaceFactory) -> LawResult {
-    let Parts { files, .. } = n.parts(&["/.config/one", "/.config/two"]);
+    let NamespaceFixture { files, .. } = n.parts(&["/.config/one", "/.config/two"]);
     files.put_each(&["/.config/one/a", "/.config/two/b", "/z"]).await?;
     finds(&files, "/", &["/z"], 1, 0).await?;
     finds(&files, "/.config", &["/.config/one/a", "/.config/two/b"], 0, 0).await

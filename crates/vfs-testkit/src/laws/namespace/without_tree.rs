@@ -6,9 +6,9 @@ use vfs_core::search::EntryKinds;
 use vfs_core::{Backend, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
 
 use super::super::LawResult;
-use super::steps::{around, path, places};
-use crate::fault_injector::{Calls, FaultInjector, InjectedFault};
-use crate::namespaces::NamespaceFactory;
+use super::law_helpers::{around, path, places};
+use crate::fault_injector::{FaultInjector, FaultSchedule, InjectedFault};
+use crate::namespace_factory::NamespaceFactory;
 use crate::target::Target;
 use crate::without_tree::WithoutTree;
 
@@ -85,8 +85,10 @@ async fn rules_above_a_mount_that_lends_no_tree_hold_in_it(n: &NamespaceFactory)
 }
 
 async fn a_failing_mount_without_a_tree_is_a_problem_beside_the_other_results(n: &NamespaceFactory) -> LawResult {
-    let failing =
-        around(&without_tree(&n.backend()), &FaultInjector::new(|_| true, Calls::Every, InjectedFault::FailBefore));
+    let failing = around(
+        &without_tree(&n.backend()),
+        &FaultInjector::new(|_| true, FaultSchedule::Every, InjectedFault::FailBefore),
+    );
     let files = n.mount(&n.backend().backend, &[("/bad", &failing), ("/good", &without_tree(&n.backend()))]);
     files.put_each(&["/a", "/good/x"]).await?;
     let listed = files.ls(LsRequest::new(path("/")).recursive()).await?;
