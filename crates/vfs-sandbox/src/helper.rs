@@ -3,8 +3,8 @@
 //! Landlock forbids mounts, so it cannot be applied before bubblewrap has made them.
 
 pub(crate) mod memfd;
-pub(crate) mod programs;
-pub(crate) mod signals;
+pub(crate) mod termination_signals;
+pub(crate) mod trusted_programs;
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -20,24 +20,24 @@ use rustix::io::Errno;
 
 use crate::config::{self, Network};
 use crate::descriptors::is_same;
-use crate::landlock::{Grant, Rules};
+use crate::file_version::FileVersion;
+use crate::landlock::{LandlockGrant, LandlockRules};
 use crate::protect::nested_covers;
 use crate::protect::open_mount::OpenMount;
-use crate::sandbox::confine::limit_processes;
+use crate::sandbox::confinement::limit_processes;
 use crate::seccomp;
-use crate::stamp::FileVersion;
 
 const HELPER_OPTION: &str = "--vfs-confine";
 
 /// Steps that the helper performs before it becomes the command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Task {
-    pub(crate) rules: Rules,
+pub(crate) struct HelperTask {
+    pub(crate) rules: LandlockRules,
     pub(crate) processes: Option<u64>,
     /// Inherited descriptor of the helper's own program.
     pub(crate) own: Option<i32>,
     /// The files expected at these paths.
-    pub(crate) covers: Vec<(PathBuf, ExpectedFile)>,
+    pub(crate) covers: Vec<(PathBuf, ExpectedCoverTarget)>,
     /// Whether the helper covers the entries listed in [`nested_covers::LIST`], and then applies the filter in
     /// [`FILTER`].
     pub(crate) nested: NestedCovers,
@@ -65,14 +65,14 @@ pub(crate) const FILTER: &str = "/run/vfs-filter";
 /// The file expected at a path that is covered. Bubblewrap resolves the path, so another writer of the host's directory could
 /// make bubblewrap cover another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ExpectedFile {
+pub(crate) enum ExpectedCoverTarget {
     /// This file or directory.
     Exactly { device: u64, inode: u64 },
     /// A file created for the command, which is not on the device of the mount.
     OffDevice { device: u64 },
 }
 
-impl ExpectedFile {
+impl ExpectedCoverTarget {
     fn is_at(self, path: &Path) -> bool {
         let there = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         there.is_ok_and(|there| match self {
@@ -82,12 +82,13 @@ impl ExpectedFile {
     }
 }
 
-impl Task {
+impl HelperTask {
     /// Returns the arguments for this task, up to the command.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec![HELPER_OPTION.into()];
         for (grant, path) in &self.rules.grants {
-            let option = Grant::OPTIONS.iter().find(|(other, _)| other == grant).map_or("--list", |(_, option)| option);
+            let option =
+                LandlockGrant::OPTIONS.iter().find(|(other, _)| other == grant).map_or("--list", |(_, option)| option);
             line.extend([option.into(), path.into()]);
         }
         if self.rules.network == Network::Host {
@@ -104,10 +105,10 @@ impl Task {
         }
         for (path, covered) in &self.covers {
             match covered {
-                ExpectedFile::Exactly { device, inode } => {
+                ExpectedCoverTarget::Exactly { device, inode } => {
                     line.extend(["--covered-by".into(), device.to_string().into(), inode.to_string().into()]);
                 }
-                ExpectedFile::OffDevice { device } => {
+                ExpectedCoverTarget::OffDevice { device } => {
                     line.extend(["--covered-by-other-than".into(), device.to_string().into()]);
                 }
             }
@@ -127,11 +128,12 @@ impl Task {
                 Some("--processes") => task.processes = Some(number(line.next())?),
                 Some("--own") => task.own = Some(number(line.next())?),
                 Some("--covered-by") => {
-                    let covered = ExpectedFile::Exactly { device: number(line.next())?, inode: number(line.next())? };
+                    let covered =
+                        ExpectedCoverTarget::Exactly { device: number(line.next())?, inode: number(line.next())? };
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 Some("--covered-by-other-than") => {
-                    let covered = ExpectedFile::OffDevice { device: number(line.next())? };
+                    let covered = ExpectedCoverTarget::OffDevice { device: number(line.next())? };
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 _ if let Some((nested, _)) =
@@ -140,7 +142,7 @@ impl Task {
                     task.nested = *nested;
                 }
                 _ => {
-                    let grant = Grant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
+                    let grant = LandlockGrant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
                     let (grant, _) = grant.ok_or_else(|| format!("unknown option {option:?}"))?;
                     task.rules.grant(*grant, line.next().ok_or("a path is missing")?);
                 }
@@ -156,7 +158,7 @@ impl Task {
         let environment = read_environment().map_err(|error| format!("the environment cannot be read: {error}"))?;
         command.args(arguments).env_clear().envs(environment);
         self.apply()?;
-        signals::restore().map_err(|error| format!("the handling of signals cannot be reset: {error}"))?;
+        termination_signals::restore().map_err(|error| format!("the handling of signals cannot be reset: {error}"))?;
         Err(command.exec().to_string())
     }
 
@@ -236,7 +238,7 @@ pub fn sandbox_helper_main() {
     if line.next().as_deref() != Some(OsStr::new(HELPER_OPTION)) {
         return;
     }
-    let error = match Task::parse(line).and_then(|(task, command)| task.become_command(&command)) {
+    let error = match HelperTask::parse(line).and_then(|(task, command)| task.become_command(&command)) {
         Err(error) => error,
         Ok(never) => match never {},
     };
@@ -256,10 +258,10 @@ pub(crate) fn open(helper: &config::Helper, mounts: &[OpenMount]) -> Result<(Own
     let path = match helper {
         config::Helper::Unused => return Err("the settings exclude the helper".to_owned()),
         config::Helper::At(path) if is_running(path) => PathBuf::from(RUNNING),
-        config::Helper::At(path) => programs::verify(path, mounts).map_err(advice)?,
+        config::Helper::At(path) => trusted_programs::verify(path, mounts).map_err(advice)?,
         config::Helper::Found => {
             let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
-            programs::find(NAME, beside, mounts).map_err(advice)?
+            trusted_programs::find(NAME, beside, mounts).map_err(advice)?
         }
     };
     let version = FileVersion::at(&path);
@@ -288,12 +290,12 @@ mod tests {
 
     #[test]
     fn a_task_is_parsed_as_it_was_written() {
-        let mut task = Task { processes: Some(64), own: Some(7), ..Task::default() };
+        let mut task = HelperTask { processes: Some(64), own: Some(7), ..HelperTask::default() };
         task.covers = vec![
-            ("/w/.git".into(), ExpectedFile::Exactly { device: u64::MAX, inode: 2 }),
-            ("/w/.env".into(), ExpectedFile::OffDevice { device: 3 }),
+            ("/w/.git".into(), ExpectedCoverTarget::Exactly { device: u64::MAX, inode: 2 }),
+            ("/w/.env".into(), ExpectedCoverTarget::OffDevice { device: 3 }),
         ];
-        for (grant, _) in Grant::OPTIONS {
+        for (grant, _) in LandlockGrant::OPTIONS {
             task.rules.grant(grant, format!("/a path/{grant:?}"));
         }
         for (network, nested) in [
@@ -304,7 +306,7 @@ mod tests {
             (task.rules.network, task.nested) = (network, nested);
             let mut line = task.arguments();
             line.extend(["/bin/sh".into(), "--read".into()]);
-            let (parsed, command) = Task::parse(line.into_iter().skip(1)).expect("parsed");
+            let (parsed, command) = HelperTask::parse(line.into_iter().skip(1)).expect("parsed");
             assert_eq!(parsed, task);
             assert_eq!(command, ["/bin/sh", "--read"]);
         }
@@ -318,11 +320,11 @@ mod tests {
         let link = directory.path().join("link");
         rustix::fs::symlinkat(directory.path(), CWD, &link).expect("made");
         for (path, covered, matches) in [
-            (directory.path(), ExpectedFile::Exactly { device, inode }, true),
-            (directory.path(), ExpectedFile::Exactly { device, inode: inode + 1 }, false),
-            (&link, ExpectedFile::Exactly { device, inode }, false),
-            (directory.path(), ExpectedFile::OffDevice { device }, false),
-            (Path::new("/proc"), ExpectedFile::OffDevice { device }, true),
+            (directory.path(), ExpectedCoverTarget::Exactly { device, inode }, true),
+            (directory.path(), ExpectedCoverTarget::Exactly { device, inode: inode + 1 }, false),
+            (&link, ExpectedCoverTarget::Exactly { device, inode }, false),
+            (directory.path(), ExpectedCoverTarget::OffDevice { device }, false),
+            (Path::new("/proc"), ExpectedCoverTarget::OffDevice { device }, true),
         ] {
             assert_eq!(covered.is_at(path), matches, "{} {covered:?}", path.display());
         }
@@ -331,7 +333,7 @@ mod tests {
     #[test]
     fn invalid_arguments_are_refused() {
         for line in [&["--read"][..], &["--read", "/usr"], &["--what", "--"], &["--processes", "x", "--"]] {
-            Task::parse(line.iter().map(OsString::from)).expect_err("refused");
+            HelperTask::parse(line.iter().map(OsString::from)).expect_err("refused");
         }
     }
 }

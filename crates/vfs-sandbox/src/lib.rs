@@ -7,6 +7,7 @@
 mod cgroup;
 mod config;
 mod descriptors;
+mod file_version;
 mod helper;
 mod landlock;
 mod namespaces;
@@ -15,7 +16,7 @@ mod report;
 mod sandbox;
 mod seccomp;
 mod self_test;
-mod stamp;
+mod self_test_cache;
 mod workspace;
 
 pub use self::config::{

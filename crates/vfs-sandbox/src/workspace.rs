@@ -1,7 +1,7 @@
 //! Workspace: a host directory with a copy of a backend's files, for commands.
 
-mod differences;
-mod directory;
+mod file_comparison;
+mod private_directory;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use self::differences::ChangedFile;
-use self::directory::PrivateDirectory;
+use self::file_comparison::ChangedFile;
+use self::private_directory::PrivateDirectory;
 use crate::config::{Protected, ProtectedName, SandboxConfig};
 
 /// A copy of the files below a path of a backend, in a private directory of the host that is removed with this value.
@@ -58,15 +58,15 @@ pub struct Workspace {
     backend: Arc<dyn Backend>,
     from: VfsPath,
     files: LocalBackend,
-    baselines: BTreeMap<VfsPath, Baseline>,
+    baselines: BTreeMap<VfsPath, CheckedOutFile>,
     protected: Vec<Protected>,
     protected_names: Vec<ProtectedName>,
     directory: PrivateDirectory,
 }
 
-/// A file as it was checked out.
+/// Versions of a file as it was checked out.
 #[derive(Debug, Clone)]
-struct Baseline {
+struct CheckedOutFile {
     /// Version of the file in the backend.
     backend: Version,
     /// Version of the file in the directory.
@@ -254,7 +254,7 @@ impl Workspace {
                 let cause = written.cause.unwrap_or_else(|| Error::of(ErrorKind::Unavailable));
                 Error::new(cause.kind(), cause.message().to_owned()).with_path(&path)
             })?;
-            self.baselines.insert(path, Baseline { backend: there, local: here });
+            self.baselines.insert(path, CheckedOutFile { backend: there, local: here });
         }
         for program in programs {
             let host_path = self.directory.path().join(program.relative());
@@ -322,7 +322,7 @@ impl Workspace {
                 let mode = one.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
                 let request = WriteRequest::new(one.path.clone(), content).mode(mode);
                 let there = self.backend.write(cx, request).await?.version;
-                self.baselines.insert(one.path.clone(), Baseline { backend: there, local: here });
+                self.baselines.insert(one.path.clone(), CheckedOutFile { backend: there, local: here });
             }
             None => {
                 let mut request = DeleteRequest::new(one.path.clone());

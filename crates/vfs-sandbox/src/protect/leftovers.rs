@@ -8,20 +8,19 @@ use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Problem};
 
 use crate::protect::open_mount::{OpenMount, PathCover};
-use crate::protect::tree_scan::{EntryKind, ScanEntry};
+use crate::protect::tree_scan::{ScanEntry, ScanEntryKind};
 
-/// An entry: the number of its mount, its path below it, and its device and inode, so that a replacement counts as
-/// another entry.
-type Key = (usize, Vec<u8>, u64, u64);
+/// Identity of an entry: the number of its mount, its path below it, and its device and inode, so that a replacement counts as another entry.
+type LeftoverKey = (usize, Vec<u8>, u64, u64);
 
 /// Maximum number of entries that one response names.
 const MAX_PROBLEMS: usize = 100;
 
-/// The entries that are not reported again: those that existed before the first command, and those already reported.
+/// Reporter of entries that commands left; it omits those that existed before the first command, and those already reported.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers(Mutex<Option<HashSet<Key>>>);
+pub(crate) struct LeftoverReporter(Mutex<Option<HashSet<LeftoverKey>>>);
 
-impl Leftovers {
+impl LeftoverReporter {
     /// Notes the entries that exist before a command starts. The first call records them as not created by commands; a
     /// later call forgets entries that no longer exist, so that they are reported if a command creates them again.
     pub(crate) fn note_existing(&self, entries: &[(usize, ScanEntry)]) {
@@ -29,11 +28,11 @@ impl Leftovers {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *noted {
             Some(noted) => {
-                let existing: HashSet<Key> = reported.map(key).collect();
+                let existing: HashSet<LeftoverKey> = reported.map(key).collect();
                 noted.retain(|key| existing.contains(key));
             }
             // Links are not covered, so each is reported once, even if it existed before.
-            None => *noted = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
+            None => *noted = Some(reported.filter(|(_, entry)| entry.kind != ScanEntryKind::Link).map(key).collect()),
         }
     }
 
@@ -48,7 +47,7 @@ impl Leftovers {
         for numbered @ (number, entry) in entries.iter().filter(|(_, entry)| is_reported(entry)) {
             let Some(mount) = mounts.get(*number) else { continue };
             let key = key(numbered);
-            if noted.contains(&key) || (entry.kind == EntryKind::Link && leads_to_covered(mount, entry, &covered)) {
+            if noted.contains(&key) || (entry.kind == ScanEntryKind::Link && leads_to_covered(mount, entry, &covered)) {
                 continue;
             }
             if problems.len() == MAX_PROBLEMS {
@@ -70,33 +69,33 @@ impl Leftovers {
     }
 }
 
-fn key((mount, entry): &(usize, ScanEntry)) -> Key {
+fn key((mount, entry): &(usize, ScanEntry)) -> LeftoverKey {
     (*mount, entry.path.clone(), entry.status.st_dev, entry.status.st_ino)
 }
 
 fn is_reported(entry: &ScanEntry) -> bool {
-    entry.kind != EntryKind::Socket
+    entry.kind != ScanEntryKind::Socket
 }
 
-fn message(kind: EntryKind) -> &'static str {
+fn message(kind: ScanEntryKind) -> &'static str {
     match kind {
-        EntryKind::Repository => {
+        ScanEntryKind::Repository => {
             "this directory is new and has the shape of a git repository, whose configuration can name programs to run; \
              inspect it before git runs in it, and set safe.bareRepository=explicit"
         }
-        EntryKind::RootRepository => {
+        ScanEntryKind::RootRepository => {
             "this directory has become a git repository in shape, whose configuration can name programs to run, and commands \
              can change it; remove HEAD before git runs in it, and set safe.bareRepository=explicit"
         }
-        EntryKind::Link => {
+        ScanEntryKind::Link => {
             "this link has a protected name, and its target is not protected; protect the path that it leads to, or \
              replace the link"
         }
-        EntryKind::Unlistable => {
+        ScanEntryKind::Unlistable => {
             "this directory is new and cannot be searched for entries that commands left in it; make it readable and \
              inspect it, or remove it"
         }
-        EntryKind::Name(_) | EntryKind::Socket => {
+        ScanEntryKind::Name(_) | ScanEntryKind::Socket => {
             "this entry is new and has a protected name; inspect it before a program outside of the sandbox uses it, or \
              remove it"
         }
@@ -113,7 +112,7 @@ fn file_id(status: &Stat) -> FileId {
 /// Returns the files that are covered in commands, if there is a link to compare with them. Files of a mount that
 /// cannot be read are missing, so more links are reported.
 fn covered_files(mounts: &[OpenMount], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
-    if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
+    if !entries.iter().any(|(_, entry)| entry.kind == ScanEntryKind::Link) {
         return HashSet::new();
     }
     let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));

@@ -4,13 +4,17 @@ use crate::config::{Network, SandboxConfig, UnixSockets};
 use crate::landlock;
 use crate::report::guarantee::Guarantee;
 use crate::report::{Enforcement, ProbeResult, SandboxReport};
-use crate::sandbox::confine::effective_process_limit;
-use crate::sandbox::setup::{Setup, SpawnMethod};
-use crate::self_test::{Observation, Observations};
+use crate::sandbox::confinement::effective_process_limit;
+use crate::sandbox::setup::{SandboxSetup, SpawnMethod};
+use crate::self_test::{SelfTestObservation, SelfTestObservations};
 
 /// Returns the report for a sandbox whose self-test made these observations.
-pub(crate) fn report(setup: &Setup, observations: &Observations, no_namespaces: Option<&str>) -> SandboxReport {
-    let assessment = Assessment { setup, observations, no_namespaces };
+pub(crate) fn report(
+    setup: &SandboxSetup,
+    observations: &SelfTestObservations,
+    no_namespaces: Option<&str>,
+) -> SandboxReport {
+    let assessment = SelfTestAssessment { setup, observations, no_namespaces };
     let result = |&guarantee: &Guarantee| ProbeResult {
         guarantee,
         enforcement: assessment.enforcement(guarantee),
@@ -29,13 +33,14 @@ pub(crate) fn report_unavailable(config: &SandboxConfig, reason: &str) -> Sandbo
     SandboxReport { results: Guarantee::ALL.iter().map(result).collect() }
 }
 
-struct Assessment<'a> {
-    setup: &'a Setup,
-    observations: &'a Observations,
+/// Inputs of the assessment.
+struct SelfTestAssessment<'a> {
+    setup: &'a SandboxSetup,
+    observations: &'a SelfTestObservations,
     no_namespaces: Option<&'a str>,
 }
 
-impl Assessment<'_> {
+impl SelfTestAssessment<'_> {
     fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
         match guarantee {
             Guarantee::Namespaces => match self.no_namespaces {
@@ -45,15 +50,19 @@ impl Assessment<'_> {
                 Some(why) => Enforcement::Missing(why.to_owned()),
             },
             Guarantee::Seccomp if let Err(why) = &self.setup.filter => Enforcement::Missing(why.clone()),
-            Guarantee::Seccomp => {
-                self.unless(&[Observation::Unfiltered], "a filter over system calls", "the filter does not work")
+            Guarantee::Seccomp => self.unless(
+                &[SelfTestObservation::Unfiltered],
+                "a filter over system calls",
+                "the filter does not work",
+            ),
+            Guarantee::LandlockFiles => {
+                self.landlock(1, &[SelfTestObservation::ReadLandlockDecoy, SelfTestObservation::WroteOutside])
             }
-            Guarantee::LandlockFiles => self.landlock(1, &[Observation::ReadLandlockDecoy, Observation::WroteOutside]),
             Guarantee::LandlockNetwork if self.setup.config.network == Network::Host => Enforcement::NotRequested,
             Guarantee::LandlockNetwork => self.landlock(4, &[]),
             Guarantee::LandlockScope => self.landlock(6, &[]),
             Guarantee::NoNewPrivileges => self.unless(
-                &[Observation::MayGainPrivileges],
+                &[SelfTestObservation::MayGainPrivileges],
                 "no_new_privs, and no capabilities",
                 "programs may gain privileges",
             ),
@@ -66,26 +75,26 @@ impl Assessment<'_> {
                 )
             }
             Guarantee::ReadOnlySystem => self.unless(
-                &[Observation::WroteOutside, Observation::WroteSystem],
+                &[SelfTestObservation::WroteOutside, SelfTestObservation::WroteSystem],
                 self.file_mechanism(),
                 "files of the host can be changed",
             ),
             Guarantee::PrivateFiles => {
-                self.unless(&[Observation::ReadOutside], self.file_mechanism(), "files of the host can be read")
+                self.unless(&[SelfTestObservation::ReadOutside], self.file_mechanism(), "files of the host can be read")
             }
             Guarantee::PrivateTmp => self.unless(
-                &[Observation::SharedTmp, Observation::ReadOutside],
+                &[SelfTestObservation::SharedTmp, SelfTestObservation::ReadOutside],
                 "a file system in memory for each command",
                 "only namespaces provide a private /tmp",
             ),
             Guarantee::NoNetwork => self.network(),
             Guarantee::PrivateProcesses => self.unless(
-                &[Observation::ReachedProcess],
+                &[SelfTestObservation::ReachedProcess],
                 self.process_mechanism(),
                 "processes outside can be signalled; preventing that takes namespaces, or Landlock of Linux 6.12",
             ),
             Guarantee::HiddenProcesses => self.unless(
-                &[Observation::SawProcess],
+                &[SelfTestObservation::SawProcess],
                 if self.is_namespaced() { "a private /proc and host name" } else { "Landlock" },
                 "processes outside can be seen with their arguments, since this process may not mount a private /proc",
             ),
@@ -105,7 +114,7 @@ impl Assessment<'_> {
         matches!(self.setup.method, SpawnMethod::Namespaces(_))
     }
 
-    fn unless(&self, observations: &[Observation], how: &str, why: &str) -> Enforcement {
+    fn unless(&self, observations: &[SelfTestObservation], how: &str, why: &str) -> Enforcement {
         if observations.iter().any(|observation| self.observations.contains(observation)) {
             return Enforcement::Missing(why.to_owned());
         }
@@ -124,7 +133,7 @@ impl Assessment<'_> {
         if self.is_namespaced() { "a process namespace" } else { "Landlock" }
     }
 
-    fn landlock(&self, needs: i32, observations: &[Observation]) -> Enforcement {
+    fn landlock(&self, needs: i32, observations: &[SelfTestObservation]) -> Enforcement {
         match &self.setup.landlock {
             Err(why) => Enforcement::Missing(why.clone()),
             Ok(version) if *version < needs => Enforcement::Missing(format!(
@@ -141,10 +150,10 @@ impl Assessment<'_> {
             return Enforcement::NotRequested;
         }
         if self.is_namespaced() {
-            return self.unless(&[Observation::HasNetwork], "an empty network namespace", "there is a network");
+            return self.unless(&[SelfTestObservation::HasNetwork], "an empty network namespace", "there is a network");
         }
         self.unless(
-            &[Observation::HasNetwork, Observation::CreatedUnixSocket],
+            &[SelfTestObservation::HasNetwork, SelfTestObservation::CreatedUnixSocket],
             "the filter, which allows no sockets except pairs",
             "sockets can be created",
         )
@@ -167,7 +176,7 @@ impl Assessment<'_> {
         };
         match namespaces.nested() {
             Ok(()) => self.unless(
-                &[Observation::ReadCoveredDecoy],
+                &[SelfTestObservation::ReadCoveredDecoy],
                 "mounts over entries that exist when a command starts; entries that commands create are reported",
                 "the mounts of the helper do not hide the entries below them",
             ),
@@ -192,7 +201,7 @@ impl Assessment<'_> {
             return Enforcement::Missing(why.clone());
         }
         self.unless(
-            &[Observation::Unfiltered, Observation::CreatedUnixSocket],
+            &[SelfTestObservation::Unfiltered, SelfTestObservation::CreatedUnixSocket],
             "the filter, which allows no unix sockets except pairs",
             "unix sockets can be created",
         )
@@ -219,7 +228,7 @@ impl Assessment<'_> {
             Err(_)
                 if self.is_namespaced()
                     && self.setup.landlock.is_ok()
-                    && !self.observations.contains(&Observation::UnboundedProcesses) =>
+                    && !self.observations.contains(&SelfTestObservation::UnboundedProcesses) =>
             {
                 Enforcement::Enforced(format!(
                     "at {bound} for each command, by the kernel's limit for a user namespace"

@@ -14,7 +14,7 @@ use vfs_core::{
 use vfs_shell::{CommandRunner, ShellConfig};
 
 use crate::sandbox::OsSandbox;
-use crate::sandbox::setup::Setup;
+use crate::sandbox::setup::SandboxSetup;
 
 /// Shell whose commands run in a sandbox.
 ///
@@ -49,14 +49,14 @@ impl SandboxCommands {
 }
 
 /// Removes the placeholders of missing protected paths, if no command runs any more.
-async fn tidy(setup: Arc<Setup>) {
+async fn tidy(setup: Arc<SandboxSetup>) {
     // If this fails, the placeholders are removed after a later command.
     let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
 /// Adds a problem for each new entry that commands left. If this command runs in the background, earlier commands left
 /// them.
-async fn with_leftovers(cx: &OpContext, setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
+async fn with_leftovers(cx: &OpContext, setup: Arc<SandboxSetup>, mut response: ExecuteResponse) -> ExecuteResponse {
     let cx = cx.clone();
     let problems = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers(&cx)).await;
     response.problems.extend(problems.unwrap_or_else(|error| vec![error.into()]));

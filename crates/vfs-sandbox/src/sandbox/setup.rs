@@ -11,63 +11,64 @@ use vfs_shell::SpawnSpec;
 use crate::cgroup::{self, ControlGroups};
 use crate::config::{SandboxConfig, SelfTest};
 use crate::landlock;
-use crate::landlock::direct;
-use crate::namespaces::bubblewrap::Session;
+use crate::landlock::without_namespaces;
+use crate::namespaces::bubblewrap::CommandSession;
 use crate::namespaces::inherited_files::check_length;
-use crate::namespaces::{CommandSpec, Isolation, Namespaces};
-use crate::protect::leftovers::Leftovers;
+use crate::namespaces::{CommandSpec, NamespaceFeatures, NamespaceSpawner};
+use crate::protect::leftovers::LeftoverReporter;
 use crate::protect::open_mount::OpenMount;
 use crate::protect::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 use crate::report::guarantee::Mechanism;
-use crate::sandbox::confine::{Confine, Privileges, TerminationSignals};
-use crate::seccomp::{self, Reach, Stage};
-use crate::stamp::Stamps;
+use crate::sandbox::confinement::{Confinement, PrivilegeHandling, TerminationSignals};
+use crate::seccomp::{self, CommandReach, FilteredProcess};
+use crate::self_test_cache::SelfTestCache;
 
 /// How commands are started.
 #[derive(Debug)]
 pub(crate) enum SpawnMethod {
     /// By bubblewrap, in namespaces.
-    Namespaces(Box<Namespaces>),
+    Namespaces(Box<NamespaceSpawner>),
     /// Directly, under Landlock and the filter.
     Direct,
 }
 
 /// Everything that starting a command takes, and the mechanisms that are used.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct SandboxSetup {
     pub(crate) config: Arc<SandboxConfig>,
     pub(crate) mounts: Arc<Vec<OpenMount>>,
     pub(crate) method: SpawnMethod,
-    pub(crate) confine: Arc<Confine>,
+    pub(crate) confine: Arc<Confinement>,
     pub(crate) groups: ControlGroups,
     /// Whether the filter is used, or why not.
     pub(crate) filter: Result<(), String>,
     /// The version of the Landlock interface, or why Landlock is not used.
     pub(crate) landlock: Result<i32, String>,
     scan_rules: ScanRules,
-    leftovers: Leftovers,
+    leftovers: LeftoverReporter,
 }
 
-impl Setup {
+impl SandboxSetup {
     /// Sets up commands in namespaces, or returns why that is impossible.
     pub(crate) fn in_namespaces(
         config: &Arc<SandboxConfig>,
         mounts: &Arc<Vec<OpenMount>>,
         groups: ControlGroups,
-        isolation: Isolation,
-        stamps: Option<&Arc<Stamps>>,
+        isolation: NamespaceFeatures,
+        cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
-        let filters = [Stage::Command, Stage::Covering].map(|stage| filter_for(config, Reach::Namespaces, stage));
+        let filters = [FilteredProcess::Command, FilteredProcess::Covering]
+            .map(|stage| filter_for(config, CommandReach::Namespaces, stage));
         let [program, covering] = filters;
         let landlock = landlock_for(config);
         // The kernel counts the processes of an ordinary user in a user namespace of its own separately.
         let processes = config.processes.filter(|_| groups.processes.is_err());
         let landlock_status = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
-        let namespaces = Namespaces::find(config, mounts, filters, landlock_status, processes, isolation, stamps)?;
+        let namespaces = NamespaceSpawner::find(config, mounts, filters, landlock_status, processes, isolation, cache)?;
         let termination =
             if namespaces.landlock().is_ok() { TerminationSignals::Ignored } else { TerminationSignals::Default };
-        let confine = Confine { groups: entries(&groups)?, termination, ..Confine::default() };
+        let confine = Confinement { groups: entries(&groups)?, termination, ..Confinement::default() };
         Ok(Self {
             config: Arc::clone(config),
             mounts: Arc::clone(mounts),
@@ -77,7 +78,7 @@ impl Setup {
             groups,
             filter: program.map(drop),
             scan_rules: ScanRules::new(config),
-            leftovers: Leftovers::default(),
+            leftovers: LeftoverReporter::default(),
         })
     }
 
@@ -90,20 +91,20 @@ impl Setup {
         if let Some(mount) = mounts.iter().find(|mount| !mount.is_in_place()) {
             return Err(format!("without namespaces, commands cannot see a directory of the host as {}", mount.at));
         }
-        if let Some(mount) = mounts.iter().find(|mount| mount.exposes_stamps) {
+        if let Some(mount) = mounts.iter().find(|mount| mount.exposes_self_test_cache) {
             let at = &mount.at;
             return Err(format!(
                 "without namespaces, nothing hides the directory below {at} in which sandboxes record passed self-tests"
             ));
         }
-        let program = filter_for(config, direct::reach(config.network), Stage::Command);
+        let program = filter_for(config, without_namespaces::reach(config.network), FilteredProcess::Command);
         let landlock = landlock_for(config);
-        let rules = landlock.as_ref().ok().map(|_| direct::rules(config, mounts).ruleset()).transpose()?;
-        let confine = Confine {
+        let rules = landlock.as_ref().ok().map(|_| without_namespaces::rules(config, mounts).ruleset()).transpose()?;
+        let confine = Confinement {
             groups: entries(&groups)?,
             termination: TerminationSignals::Default,
             processes: config.processes.filter(|_| groups.processes.is_err()),
-            privileges: Privileges::Dropped,
+            privileges: PrivilegeHandling::Dropped,
             rules,
             filter: program.as_ref().ok().cloned(),
         };
@@ -116,7 +117,7 @@ impl Setup {
             filter: program.map(drop),
             landlock,
             scan_rules: ScanRules::without_paths(config),
-            leftovers: Leftovers::default(),
+            leftovers: LeftoverReporter::default(),
         })
     }
 
@@ -147,7 +148,7 @@ impl Setup {
             (SpawnMethod::Direct, Some(directory)) => {
                 let (setup, cx) = (Arc::clone(self), cx.clone());
                 vfs_search::run_blocking(&Handle::current(), move || setup.entries_to_cover(&cx)).await??;
-                direct::launch(&req.command, directory, environment)
+                without_namespaces::launch(&req.command, directory, environment)
             }
             (SpawnMethod::Namespaces(_), _) => self.launch_in_namespaces(cx, req, environment, decoy).await?,
         };
@@ -182,7 +183,7 @@ impl Setup {
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
         vfs_search::run_blocking(&Handle::current(), move || {
             let SpawnMethod::Namespaces(namespaces) = &setup.method else { return Err(Error::of(ErrorKind::Internal)) };
-            let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
+            let session = if terminal.is_some() { CommandSession::OfTerminal } else { CommandSession::New };
             let spec = CommandSpec { command: &command, directory: cwd.as_str(), session, environment, decoy };
             // The self-test has a decoy of its own to cover.
             let entries = if decoy.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
@@ -264,7 +265,11 @@ fn check_used(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String
     if used { Ok(()) } else { Err("the settings exclude it".to_owned()) }
 }
 
-fn filter_for(config: &SandboxConfig, reach: Reach, stage: Stage) -> Result<seccompiler::BpfProgram, String> {
+fn filter_for(
+    config: &SandboxConfig,
+    reach: CommandReach,
+    stage: FilteredProcess,
+) -> Result<seccompiler::BpfProgram, String> {
     check_used(config, Mechanism::Seccomp)?;
     seccomp::program(reach, config.unix_sockets, stage)
 }

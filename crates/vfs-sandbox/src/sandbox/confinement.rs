@@ -13,11 +13,11 @@ use rustix::thread::{
 };
 use seccompiler::BpfProgram;
 
-use crate::helper::signals;
+use crate::helper::termination_signals;
 
-/// Whether the process gives up the privileges of root.
+/// Whether a process gives up the privileges of root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Privileges {
+pub(crate) enum PrivilegeHandling {
     /// The process retains them, since bubblewrap needs them and drops them itself.
     #[default]
     Retained,
@@ -35,30 +35,30 @@ pub(crate) enum TerminationSignals {
     Ignored,
 }
 
-/// The confinement, applied in the order of the fields.
+/// The confinement of a process, applied in the order of the fields.
 #[derive(Debug, Default)]
-pub(crate) struct Confine {
+pub(crate) struct Confinement {
     /// The files through which the process, which has one thread, enters its control groups.
     pub(crate) groups: Vec<OwnedFd>,
     pub(crate) termination: TerminationSignals,
     pub(crate) processes: Option<u64>,
-    pub(crate) privileges: Privileges,
+    pub(crate) privileges: PrivilegeHandling,
     pub(crate) rules: Option<RulesetCreated>,
     pub(crate) filter: Option<BpfProgram>,
 }
 
-impl Confine {
+impl Confinement {
     pub(crate) fn apply(&self) -> io::Result<()> {
         for group in &self.groups {
             rustix::io::write(group, b"0")?;
         }
         if self.termination == TerminationSignals::Ignored {
-            signals::ignore()?;
+            termination_signals::ignore()?;
         }
         if let Some(processes) = self.processes {
             limit_processes(processes)?;
         }
-        if self.privileges == Privileges::Dropped {
+        if self.privileges == PrivilegeHandling::Dropped {
             drop_privileges()?;
         }
         if let Some(rules) = &self.rules {

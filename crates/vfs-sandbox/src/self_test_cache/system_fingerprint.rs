@@ -7,7 +7,8 @@ use std::fs;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 
-use super::{FileVersion, mount_table};
+use super::mount_table;
+use crate::file_version::FileVersion;
 
 /// Fields of `/proc/thread-self/status` with the credentials of this thread.
 const CREDENTIALS: [&str; 9] = ["Uid", "Gid", "Groups", "NoNewPrivs", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];

@@ -1,9 +1,9 @@
-//! Directory of stamps: its possible locations, and the checks that it is safe to use.
+//! Directory of the self-test cache: its possible locations, and the checks that it is safe to use.
 //!
 //! The locations depend only on the user, so that each process of the user hides the directory that any other one uses.
 //! A variable such as `XDG_RUNTIME_DIR` is not read: a process without the variable would show commands the directory
 //! that a process with the variable trusts.
-#![expect(clippy::disallowed_methods, reason = "the directory of stamps is the host's")]
+#![expect(clippy::disallowed_methods, reason = "the directory is the host's")]
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -58,34 +58,34 @@ fn is_private(directory: &Stat) -> bool {
     directory.st_uid == geteuid().as_raw() && directory.st_mode & 0o7777 == 0o700
 }
 
-/// Visibility of the directory of stamps below another directory of the host.
+/// Visibility of the directory of the self-test cache below another directory of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Exposed {
-    /// The directory of stamps is, or would be, at these paths below the other directory; usually there are none.
+pub(crate) enum CacheExposure {
+    /// The directory of the self-test cache is, or would be, at these paths below the other directory; usually there are none.
     Below(Vec<VfsPath>),
-    /// The other directory is in the directory of stamps, or shows it at a path that cannot be expressed.
+    /// The other directory is in the directory of the self-test cache, or shows it at a path that cannot be expressed.
     Whole,
 }
 
-/// Returns how the directory of stamps is visible below `directory`, also through other mounts of the same file system.
-pub(crate) fn exposed_below(directory: &Path) -> Exposed {
+/// Returns how the directory of the self-test cache is visible below `directory`, also through other mounts of the same file system.
+pub(crate) fn exposed_below(directory: &Path) -> CacheExposure {
     let locations = locations().into_iter().map(|(parent, name)| parent.join(name));
     exposed_through(&MountTable::read(), locations, directory)
 }
 
-fn exposed_through(mounts: &MountTable, locations: impl Iterator<Item = PathBuf>, directory: &Path) -> Exposed {
+fn exposed_through(mounts: &MountTable, locations: impl Iterator<Item = PathBuf>, directory: &Path) -> CacheExposure {
     let mut below = Vec::new();
     for path in locations.flat_map(|place| mounts.paths_of(&place)) {
         if directory.starts_with(&path) {
-            return Exposed::Whole;
+            return CacheExposure::Whole;
         }
         let Ok(relative) = path.strip_prefix(directory) else { continue };
         match relative.to_str().and_then(|relative| VfsPath::root().join(relative).ok()) {
             Some(path) => below.push(path),
-            None => return Exposed::Whole,
+            None => return CacheExposure::Whole,
         }
     }
-    Exposed::Below(below)
+    CacheExposure::Below(below)
 }
 
 #[cfg(test)]
@@ -128,15 +128,16 @@ mod tests {
             let place = PathBuf::from("/run/user/7/vfs-sandbox");
             exposed_through(&table, [place].into_iter(), Path::new(directory))
         };
-        let below =
-            |paths: &[&str]| Exposed::Below(paths.iter().map(|path| VfsPath::parse(path).expect("a path")).collect());
+        let below = |paths: &[&str]| {
+            CacheExposure::Below(paths.iter().map(|path| VfsPath::parse(path).expect("a path")).collect())
+        };
         assert_eq!(exposed("/"), below(&["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox"]));
         assert_eq!(exposed("/run"), below(&["/user/7/vfs-sandbox"]));
         assert_eq!(exposed("/mnt"), below(&["/run user/7/vfs-sandbox"]));
         assert_eq!(exposed("/mnt/srv"), below(&[]));
         assert_eq!(exposed("/home/me"), below(&[]));
         for inside in ["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox/deep"] {
-            assert_eq!(exposed(inside), Exposed::Whole, "{inside}");
+            assert_eq!(exposed(inside), CacheExposure::Whole, "{inside}");
         }
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub(super) struct MountTable(Vec<MountEntry>);
 
+/// One line of the table of mounts.
 #[derive(Debug)]
 struct MountEntry {
     device: Vec<u8>,

@@ -7,10 +7,10 @@ use vfs_core::backend::Access;
 use vfs_shell::SpawnSpec;
 
 use crate::config::{Network, SandboxConfig};
-use crate::landlock::{Grant, Rules};
-use crate::namespaces::system::System;
+use crate::landlock::{LandlockGrant, LandlockRules};
+use crate::namespaces::system_files::SystemFiles;
 use crate::protect::open_mount::OpenMount;
-use crate::seccomp::Reach;
+use crate::seccomp::CommandReach;
 
 /// Harmless devices, and the terminal of the command.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -29,30 +29,30 @@ const MACHINE: &[&str] = &[
 ];
 
 /// Returns the Landlock rules for commands.
-pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
-    let system = System::detect(config.network);
-    let mut rules = Rules { network: config.network, ..Rules::default() };
+pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRules {
+    let system = SystemFiles::detect(config.network);
+    let mut rules = LandlockRules { network: config.network, ..LandlockRules::default() };
     for path in system.directories.iter().chain(&system.settings).chain(&system.setting_files).chain(&config.tools) {
-        rules.grant(Grant::Read, path);
+        rules.grant(LandlockGrant::Read, path);
     }
     for path in MACHINE {
-        rules.grant(Grant::Read, path);
+        rules.grant(LandlockGrant::Read, path);
     }
     for path in DEVICES {
-        rules.grant(Grant::Device, path);
+        rules.grant(LandlockGrant::Device, path);
     }
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        let grant = if mount.access == Access::ReadWrite { LandlockGrant::Write } else { LandlockGrant::Read };
         rules.grant(grant, &mount.directory);
     }
     rules
 }
 
 /// Returns the reach that the filter has to restrict.
-pub(crate) fn reach(network: Network) -> Reach {
+pub(crate) fn reach(network: Network) -> CommandReach {
     match network {
-        Network::Off => Reach::Host,
-        Network::Host => Reach::HostWithInternet,
+        Network::Off => CommandReach::Host,
+        Network::Host => CommandReach::HostWithInternet,
     }
 }
 

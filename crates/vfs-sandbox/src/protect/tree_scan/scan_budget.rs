@@ -2,7 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use super::rules::ScanRules;
+use super::scan_rules::ScanRules;
 
 /// Maximum depth of a directory that is listed. Paths at this depth are far longer than a system call accepts.
 const MAX_DEPTH: usize = 4_096;

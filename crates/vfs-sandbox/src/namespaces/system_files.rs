@@ -6,23 +6,23 @@ use rustix::fs::{FileType, lstat, readlink, stat};
 
 use crate::config::Network;
 
-/// User as whom the command runs.
+/// User as whom a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
+pub(crate) enum CommandUser {
     /// The user who started it.
     Same,
     /// An ordinary user, since root started it.
     Ordinary,
 }
 
-impl Identity {
+impl CommandUser {
     /// The user and group that an ordinary user has inside.
     pub(crate) const ORDINARY: u32 = 1000;
 }
 
-/// The directories of the host with its programs, and the settings that programs need.
+/// The host's directories with programs, and the settings that programs need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct System {
+pub(crate) struct SystemFiles {
     /// Directories, at their own paths.
     pub(crate) directories: Vec<PathBuf>,
     /// Links, as target and path.
@@ -80,7 +80,7 @@ const SETTINGS: &[&str] = &[
 /// Settings that the network needs.
 const NETWORK_SETTINGS: &[&str] = &["/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf"];
 
-impl System {
+impl SystemFiles {
     /// Finds the files of this host, with those that `network` needs.
     pub(crate) fn detect(network: Network) -> Self {
         let mut system = Self::default();
@@ -126,10 +126,10 @@ fn link_target(link: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the files of `/etc` that are generated for commands, so that they reveal no users and names of the host.
-pub(crate) fn generated_files(identity: Identity, network: Network) -> Vec<(&'static str, String)> {
+pub(crate) fn generated_files(identity: CommandUser, network: Network) -> Vec<(&'static str, String)> {
     let (user, group) = match identity {
-        Identity::Ordinary => (Identity::ORDINARY, Identity::ORDINARY),
-        Identity::Same => (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
+        CommandUser::Ordinary => (CommandUser::ORDINARY, CommandUser::ORDINARY),
+        CommandUser::Same => (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
     };
     let mut users = format!("sandbox:x:{user}:{group}:sandbox:/tmp:/bin/sh\n");
     let mut groups = format!("sandbox:x:{group}:\n");
@@ -176,13 +176,13 @@ mod tests {
             ("/home/me/project", false),
             ("/usrx", false),
         ] {
-            assert_eq!(System::reserves(Path::new(path)), owned, "{path}");
+            assert_eq!(SystemFiles::reserves(Path::new(path)), owned, "{path}");
         }
     }
 
     #[test]
     fn the_system_of_this_host_has_a_shell() {
-        let system = System::detect(Network::Off);
+        let system = SystemFiles::detect(Network::Off);
         assert!(system.directories.iter().any(|path| path == Path::new("/usr")), "{system:?}");
     }
 }
