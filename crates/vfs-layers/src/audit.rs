@@ -1,12 +1,12 @@
 //! Interceptor that records every operation in a tamper-evident log.
 
+mod audit_log_files;
+mod audit_operation;
+mod audit_record;
+mod audit_sinks;
 mod backend_sink;
-mod chain;
-mod log_files;
-mod operation;
-mod queue;
-mod record;
-mod sinks;
+mod hash_chain;
+mod record_queue;
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use vfs_core::operation::{
 };
 use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, Layer, OpContext, Result, StatRequest, VfsPath};
 
+pub use self::audit_log_files::{AuditPart, AuditParts};
+pub use self::audit_operation::AuditOperation;
+pub use self::audit_record::{AuditRecord, FileState};
+pub use self::audit_sinks::{AuditSink, MemorySink, TracingSink};
 pub use self::backend_sink::BackendSink;
-pub use self::chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
-pub use self::log_files::{AuditPart, AuditParts};
-pub use self::operation::AuditOperation;
-pub use self::record::{AuditRecord, FileState};
-pub use self::sinks::{AuditSink, MemorySink, TracingSink};
+pub use self::hash_chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
 
-use self::queue::RecordQueue;
+use self::record_queue::RecordQueue;
 use crate::outcome::Outcome;
 
 /// The operations that are recorded.

@@ -10,13 +10,15 @@ use vfs_core::{Error, ErrorKind, Problem};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::tree_scan::{ScanEntry, ScanEntryKind};
 
-/// Identity of an entry: the number of its mount, its path below it, and its device and inode, so that a replacement counts as another entry.
+/// Identity of an entry: the number of its mount, its path below it, and its device and inode, so that a replacement
+/// counts as another entry.
 type LeftoverKey = (usize, Vec<u8>, u64, u64);
 
 /// Maximum number of entries that one response names.
 const MAX_PROBLEMS: usize = 100;
 
-/// Reporter of entries that commands left; it omits those that existed before the first command, and those already reported.
+/// Reporter of entries that commands left. It omits those that existed before the first command, and those already
+/// reported.
 #[derive(Debug, Default)]
 pub(crate) struct LeftoverReporter(Mutex<Option<HashSet<LeftoverKey>>>);
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use vfs_core::{Error, Result};
 
-use super::reader::Reader;
+use super::command_line_parser::CommandLineParser;
 use super::simple_command::SimpleCommand;
 
 /// A parsed command line: the simple commands that it runs, and no others.
@@ -70,7 +70,7 @@ impl CommandLine {
         if line.len() > Self::MAX_BYTES {
             return (Self { commands: Vec::new() }, Some("it is longer than 128 KiB"));
         }
-        let (commands, not_understood) = Reader::new(line).read();
+        let (commands, not_understood) = CommandLineParser::new(line).read();
         let not_understood = not_understood.or(commands.is_empty().then_some("it has no command"));
         (Self { commands }, not_understood)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::record::AuditRecord;
+use super::audit_record::AuditRecord;
 
 /// The end of a log, which the next record is chained to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use vfs_core::operation::{OperationClass, RequestRef};
 use vfs_core::{ErrorKind, FileInfo, OpContext, Version, VfsPath};
 
-use super::operation::AuditOperation;
+use super::audit_operation::AuditOperation;
 use crate::outcome::Outcome;
 
 /// Maximum bytes of a command or a name in a record.

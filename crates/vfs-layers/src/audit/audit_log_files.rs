@@ -7,7 +7,7 @@ use vfs_core::{
     VfsPath, WriteMode, WriteRequest,
 };
 
-use super::record::AuditRecord;
+use super::audit_record::AuditRecord;
 
 /// Maximum bytes of one record as a line: paths, the detail and names are bounded, and escaping makes at most six
 /// bytes of one.
@@ -19,14 +19,14 @@ const TAIL_SIZE: u64 = 64 << 10;
 /// Bytes that are reserved for records of running operations if the storage becomes full.
 const RESERVE_SIZE: usize = MAX_RECORD_SIZE as usize;
 
-/// The files of one log, by the path of the active one.
+/// The files of one audit log, by the path of the active one.
 #[derive(Debug, Clone)]
-pub(super) struct LogFiles {
+pub(super) struct AuditLogFiles {
     pub(super) files: Arc<dyn Backend>,
     pub(super) path: VfsPath,
 }
 
-impl LogFiles {
+impl AuditLogFiles {
     /// Returns the path of another file of the log: `/log/audit.jsonl` and `120` give `/log/audit.jsonl.120`.
     fn sibling(&self, suffix: impl std::fmt::Display) -> Result<VfsPath> {
         let name = self.path.name().ok_or_else(|| Error::at(ErrorKind::IsADirectory, &self.path))?;
@@ -179,14 +179,14 @@ pub struct AuditPart {
 /// A log, file by file; returned by [`BackendSink::parts`](super::BackendSink::parts).
 #[derive(Debug)]
 pub struct AuditParts {
-    log: LogFiles,
+    log: AuditLogFiles,
     rotated: std::vec::IntoIter<(u64, VfsPath)>,
     /// The active file, which is read first, as it may be rotated meanwhile.
     newest: Option<AuditPart>,
 }
 
 impl AuditParts {
-    pub(super) async fn new(log: LogFiles) -> Result<Self> {
+    pub(super) async fn new(log: AuditLogFiles) -> Result<Self> {
         let newest = log.part(&log.path).await?;
         let first = newest.records.first().map_or(u64::MAX, |record| record.sequence);
         let mut rotated = log.list_rotated().await?;

@@ -47,4 +47,4 @@ impl SimpleCommand {
 }
 
 /// Result of parsing: a value, or the reason why the line is not understood.
-pub(super) type Understood<T> = Result<T, &'static str>;
+pub(super) type ParseResult<T> = Result<T, &'static str>;

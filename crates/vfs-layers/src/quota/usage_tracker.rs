@@ -6,16 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::limits::QuotaLimits;
+use super::quota_limits::QuotaLimits;
 
-/// Files and bytes, or a difference of both. Sums of sizes do not overflow it.
+/// Numbers of files and bytes, or a difference of both. Sums of sizes do not overflow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Amount {
+pub(super) struct StorageAmount {
     pub(super) files: i128,
     pub(super) bytes: i128,
 }
 
-impl Amount {
+impl StorageAmount {
     pub(super) fn of(files: u64, bytes: u64) -> Self {
         Self { files: files.into(), bytes: bytes.into() }
     }
@@ -26,7 +26,7 @@ impl Amount {
     }
 }
 
-impl Add for Amount {
+impl Add for StorageAmount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -34,7 +34,7 @@ impl Add for Amount {
     }
 }
 
-impl Neg for Amount {
+impl Neg for StorageAmount {
     type Output = Self;
 
     fn neg(self) -> Self {
@@ -42,7 +42,7 @@ impl Neg for Amount {
     }
 }
 
-impl Sub for Amount {
+impl Sub for StorageAmount {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -50,13 +50,13 @@ impl Sub for Amount {
     }
 }
 
-impl AddAssign for Amount {
+impl AddAssign for StorageAmount {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl SubAssign for Amount {
+impl SubAssign for StorageAmount {
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -64,14 +64,14 @@ impl SubAssign for Amount {
 
 /// Stored amounts, and reservations of running operations.
 #[derive(Debug, Clone, Copy, Default)]
-struct Account {
-    stored: Amount,
-    reserved: Amount,
+struct UsageAccount {
+    stored: StorageAmount,
+    reserved: StorageAmount,
 }
 
-impl Account {
+impl UsageAccount {
     /// Returns an error if `growth` would exceed a limit; `owner` names the account in the message.
-    fn check(&self, limits: &QuotaLimits, growth: Amount, owner: &str, path: &VfsPath) -> Result<()> {
+    fn check(&self, limits: &QuotaLimits, growth: StorageAmount, owner: &str, path: &VfsPath) -> Result<()> {
         let used = self.stored + self.reserved;
         let both =
             [(limits.bytes, used.bytes, growth.bytes, "bytes"), (limits.files, used.files, growth.files, "files")];
@@ -97,17 +97,18 @@ pub(super) struct UsageTracker {
     state: Mutex<UsageState>,
 }
 
+/// State of a [`UsageTracker`].
 #[derive(Debug, Default)]
 struct UsageState {
-    total: Account,
-    actors: HashMap<Option<Box<str>>, Account>,
+    total: UsageAccount,
+    actors: HashMap<Option<Box<str>>, UsageAccount>,
     is_valid: bool,
-    epoch: Epoch,
+    epoch: InvalidationEpoch,
 }
 
-/// Number of invalidations. A count is valid only if none happened during it.
+/// Number of invalidations of the usage. A count is valid only if none happened during it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Epoch(u64);
+pub(super) struct InvalidationEpoch(u64);
 
 impl UsageTracker {
     pub(super) fn new(overall: QuotaLimits, per_actor: QuotaLimits) -> Self {
@@ -127,28 +128,33 @@ impl UsageTracker {
     }
 
     /// Returns the current epoch, to be read before a count begins.
-    pub(super) fn epoch(&self) -> Epoch {
+    pub(super) fn epoch(&self) -> InvalidationEpoch {
         self.state().epoch
     }
 
     /// Sets the result of a count that began in `epoch`. No reservation may be open.
-    pub(super) fn set_stored(&self, stored: Amount, epoch: Epoch) {
+    pub(super) fn set_stored(&self, stored: StorageAmount, epoch: InvalidationEpoch) {
         let mut state = self.state();
         state.total.stored = stored;
         state.is_valid = state.epoch == epoch;
     }
 
-    pub(super) fn total(&self) -> Amount {
+    pub(super) fn total(&self) -> StorageAmount {
         self.state().total.stored
     }
 
     /// Returns the balance of `actor`.
-    pub(super) fn of_actor(&self, actor: Option<&str>) -> Amount {
-        self.state().actors.get(&actor.map(Box::from)).map_or(Amount::default(), |account| account.stored)
+    pub(super) fn of_actor(&self, actor: Option<&str>) -> StorageAmount {
+        self.state().actors.get(&actor.map(Box::from)).map_or(StorageAmount::default(), |account| account.stored)
     }
 
     /// Reserves `growth` for a change by `actor`, if every limit leaves room for it.
-    pub(super) fn reserve(&self, actor: Option<&str>, growth: Amount, path: &VfsPath) -> Result<Reservation<'_>> {
+    pub(super) fn reserve(
+        &self,
+        actor: Option<&str>,
+        growth: StorageAmount,
+        path: &VfsPath,
+    ) -> Result<QuotaReservation<'_>> {
         let actor: Option<Box<str>> = actor.map(Box::from);
         let mut state = self.state();
         let actor_account = state.actors.get(&actor).copied().unwrap_or_default();
@@ -156,7 +162,7 @@ impl UsageTracker {
         actor_account.check(&self.per_actor, growth, "this actor", path)?;
         state.total.reserved += growth;
         state.actors.entry(actor.clone()).or_default().reserved += growth;
-        Ok(Reservation { tracker: self, actor, growth, is_open: true })
+        Ok(QuotaReservation { tracker: self, actor, growth, is_open: true })
     }
 
     fn state(&self) -> MutexGuard<'_, UsageState> {
@@ -167,25 +173,25 @@ impl UsageTracker {
 /// Capacity that is reserved for a change. Dropping it open invalidates the usage, as the outcome of the change is
 /// unknown.
 #[derive(Debug)]
-pub(super) struct Reservation<'a> {
+pub(super) struct QuotaReservation<'a> {
     tracker: &'a UsageTracker,
     actor: Option<Box<str>>,
-    growth: Amount,
+    growth: StorageAmount,
     is_open: bool,
 }
 
-impl Reservation<'_> {
+impl QuotaReservation<'_> {
     /// Ends the reservation of a change that was made, with its actual size `change`.
-    pub(super) fn commit(mut self, change: Amount) {
+    pub(super) fn commit(mut self, change: StorageAmount) {
         self.close(change);
     }
 
     /// Ends the reservation of a change that was not made.
     pub(super) fn release(mut self) {
-        self.close(Amount::default());
+        self.close(StorageAmount::default());
     }
 
-    fn close(&mut self, change: Amount) {
+    fn close(&mut self, change: StorageAmount) {
         self.is_open = false;
         let mut state = self.tracker.state();
         state.total.reserved -= self.growth;
@@ -196,10 +202,10 @@ impl Reservation<'_> {
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for QuotaReservation<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.close(Amount::default());
+            self.close(StorageAmount::default());
             self.tracker.invalidate();
         }
     }

@@ -9,8 +9,8 @@ use vfs_core::operation::RequestRef;
 use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, VfsPath};
 use vfs_search::GlobPattern;
 
-use crate::commands::{CommandPattern, RequestedCommand};
-use crate::pattern::{Case, PathPattern};
+use crate::command_parser::{CommandPattern, RequestedCommand};
+use crate::path_pattern::{CaseSensitivity, PathPattern};
 use crate::policy::{Decision, Permission, PolicyHook};
 use crate::required_permissions::{lists_entries, required_permissions};
 use crate::rule::{HardLinks, Rule, RuleEffect};
@@ -153,9 +153,9 @@ pub(crate) struct Verdict {
     pub(crate) not_understood: Option<&'static str>,
 }
 
-/// One query of the rules.
+/// One query of the rules: who does what at which path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct RuleQuery<'a> {
     pub(crate) actor: Option<&'a str>,
     pub(crate) operation: Option<Operation>,
     pub(crate) permission: Permission,
@@ -220,14 +220,14 @@ impl RuleSet {
         &self.data.rules
     }
 
-    pub(crate) fn decide(&self, question: Question<'_>) -> Verdict {
-        let not_understood = question.command.and_then(RequestedCommand::not_understood);
+    pub(crate) fn decide(&self, query: RuleQuery<'_>) -> Verdict {
+        let not_understood = query.command.and_then(RequestedCommand::not_understood);
         // Approvals by rules that do not name the operation, or do not understand the command. A later denial takes precedence.
         let mut ask_verdict: Option<Verdict> = None;
         let mut is_unclear = false;
-        for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(question)) {
+        for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(query)) {
             let verdict = |effect| Verdict { effect, rule: Some(index), not_understood: None };
-            let covers = rule.covers_command(question.command);
+            let covers = rule.covers_command(query.command);
             if not_understood.is_some() && !rule.commands.is_empty() {
                 let effect = self.data.not_understood;
                 is_unclear |= effect != RuleEffect::Allow;
@@ -241,7 +241,7 @@ impl RuleSet {
             if !covers {
                 continue;
             }
-            if rule.effect == RuleEffect::Ask && !rule.names(question) {
+            if rule.effect == RuleEffect::Ask && !rule.names(query) {
                 ask_verdict = ask_verdict.or(Some(verdict(RuleEffect::Ask)));
                 continue;
             }
@@ -249,7 +249,7 @@ impl RuleSet {
         }
         let effect = match self.data.default {
             // The default never allows a command.
-            RuleEffect::Allow if question.permission == Permission::Execute => RuleEffect::Deny,
+            RuleEffect::Allow if query.permission == Permission::Execute => RuleEffect::Deny,
             default => default,
         };
         stricter(ask_verdict, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
@@ -267,7 +267,7 @@ impl RuleSet {
         }
     }
 
-    fn decision(&self, verdict: Verdict, question: Question<'_>) -> Decision {
+    fn decision(&self, verdict: Verdict, query: RuleQuery<'_>) -> Decision {
         if verdict.effect == RuleEffect::Allow {
             return Decision::Allow;
         }
@@ -276,13 +276,13 @@ impl RuleSet {
         match verdict.effect {
             RuleEffect::Allow => Decision::Allow,
             RuleEffect::Deny => Decision::Deny {
-                reason: reason.unwrap_or_else(|| match (question.permission, rule) {
+                reason: reason.unwrap_or_else(|| match (query.permission, rule) {
                     (Permission::Execute, None) => "no rule allows this command".to_owned(),
                     (Permission::Execute, Some(rule)) if !rule.commands.is_empty() => {
                         "a command in it is, or may be, one that is not allowed".to_owned()
                     }
                     (permission, rule) => {
-                        match question.operation.and_then(|operation| change(operation, permission)) {
+                        match query.operation.and_then(|operation| change(operation, permission)) {
                             // The rule names the operation itself, not one of its permissions.
                             Some(change) if rule.is_some_and(|rule| names_alone(rule, change, permission)) => {
                                 format!("{change} is not allowed here")
@@ -294,7 +294,7 @@ impl RuleSet {
                 }),
             },
             RuleEffect::Ask => Decision::Ask {
-                prompt: reason.unwrap_or_else(|| format!("allow {} of {}?", question.permission, question.path)),
+                prompt: reason.unwrap_or_else(|| format!("allow {} of {}?", query.permission, query.path)),
             },
         }
     }
@@ -308,11 +308,11 @@ impl RuleSet {
     }
 
     fn leads(&self, actor: Option<&str>, path: &VfsPath) -> bool {
-        let question = Question { actor, operation: None, permission: Permission::Read, path, command: None };
-        let last = self.decide(question).rule.unwrap_or(self.compiled.len());
+        let query = RuleQuery { actor, operation: None, permission: Permission::Read, path, command: None };
+        let last = self.decide(query).rule.unwrap_or(self.compiled.len());
         // Only rules before the one that denies the directory can have another effect below it.
         let mut earlier = self.compiled[..last].iter().filter(|rule| rule.effect != RuleEffect::Deny);
-        earlier.any(|rule| rule.is_about(question) && rule.reaches(path))
+        earlier.any(|rule| rule.is_about(query) && rule.reaches(path))
     }
 }
 
@@ -363,31 +363,31 @@ impl CompiledRule {
         Ok(compiled)
     }
 
-    fn case(&self) -> Case {
-        if self.effect == RuleEffect::Allow { Case::Sensitive } else { Case::Insensitive }
+    fn case(&self) -> CaseSensitivity {
+        if self.effect == RuleEffect::Allow { CaseSensitivity::Sensitive } else { CaseSensitivity::Insensitive }
     }
 
     /// Returns whether the rule covers the actor and the operation.
-    fn is_about(&self, question: Question<'_>) -> bool {
-        let actor = question.actor.unwrap_or_default();
+    fn is_about(&self, query: RuleQuery<'_>) -> bool {
+        let actor = query.actor.unwrap_or_default();
         let is_actors = self.actors.is_empty() || self.actors.iter().any(|glob| glob.matches(actor));
         let is_operations = if !self.commands.is_empty() {
-            question.permission == Permission::Execute
+            query.permission == Permission::Execute
         } else if self.covers_all_operations {
             // A rule has to name `execute` to allow commands; one that denies everything denies commands too.
-            question.permission != Permission::Execute || self.effect != RuleEffect::Allow
+            query.permission != Permission::Execute || self.effect != RuleEffect::Allow
         } else {
-            self.names(question) || self.implies(question.permission)
+            self.names(query) || self.implies(query.permission)
         };
         is_actors && is_operations
     }
 
     /// Returns whether the rule names the operation or the permission. A rule that names nothing covers everything.
-    fn names(&self, question: Question<'_>) -> bool {
+    fn names(&self, query: RuleQuery<'_>) -> bool {
         self.covers_all_operations
             || !self.commands.is_empty()
-            || self.permissions.contains(&question.permission)
-            || question.operation.is_some_and(|operation| {
+            || self.permissions.contains(&query.permission)
+            || query.operation.is_some_and(|operation| {
                 [operation, operation.collecting()].iter().any(|operation| self.operations.contains(operation))
             })
     }
@@ -401,9 +401,9 @@ impl CompiledRule {
     }
 
     /// Returns whether the rule covers the actor, operation and path; command patterns are not evaluated.
-    fn applies(&self, question: Question<'_>) -> bool {
-        self.is_about(question)
-            && (self.paths.is_empty() || self.paths.iter().any(|glob| glob.covers(question.path, self.case())))
+    fn applies(&self, query: RuleQuery<'_>) -> bool {
+        self.is_about(query)
+            && (self.paths.is_empty() || self.paths.iter().any(|glob| glob.covers(query.path, self.case())))
     }
 
     fn covers_command(&self, command: Option<&RequestedCommand>) -> bool {
@@ -450,15 +450,15 @@ impl PolicyHook for RuleSet {
         let mut strictest = Decision::Allow;
         let command = self.requested_command(action);
         for need in required_permissions(action) {
-            let question = Question {
+            let query = RuleQuery {
                 actor: cx.actor(),
                 operation: Some(action.operation()),
                 permission: need.permission,
                 path: need.path,
                 command: command.as_ref(),
             };
-            let verdict = self.decide(question);
-            match self.decision(verdict, question) {
+            let verdict = self.decide(query);
+            match self.decision(verdict, query) {
                 Decision::Allow => {}
                 _ if lists_entries(action) && self.leads(cx.actor(), need.path) => {}
                 ask @ Decision::Ask { .. } => strictest = ask,
@@ -469,8 +469,8 @@ impl PolicyHook for RuleSet {
     }
 
     async fn check_path(&self, cx: &OpContext, permission: Permission, path: &VfsPath) -> Decision {
-        let question = Question { actor: cx.actor(), operation: None, permission, path, command: None };
-        self.decision(self.decide(question), question)
+        let query = RuleQuery { actor: cx.actor(), operation: None, permission, path, command: None };
+        self.decision(self.decide(query), query)
     }
 
     fn leads_on(&self, cx: &OpContext, path: &VfsPath) -> bool {

@@ -1,6 +1,6 @@
 //! Deny list of programs and builtins that run other commands, or change later ones.
 
-use super::simple_command::{CommandWord, SimpleCommand, Understood};
+use super::simple_command::{CommandWord, ParseResult, SimpleCommand};
 
 /// System directories, whose programs are known by their names.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
@@ -55,7 +55,7 @@ const OPTIONS: [(&str, &[&str]); 9] = [
 ];
 
 /// Refuses a command that would run another one, or that changes what a later one runs.
-pub(super) fn refuse_indirection(command: &SimpleCommand) -> Understood<()> {
+pub(super) fn refuse_indirection(command: &SimpleCommand) -> ParseResult<()> {
     let name = match command.name.rsplit_once('/') {
         None => command.name.as_str(),
         Some((directory, name)) if SYSTEM.contains(&directory) => name,

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vfs_core::{ErrorKind, Result};
 
-use super::chain::AuditHead;
-use super::record::AuditRecord;
-use super::sinks::AuditSink;
+use super::audit_record::AuditRecord;
+use super::audit_sinks::AuditSink;
+use super::hash_chain::AuditHead;
 
 /// Maximum number of records that wait for a failing sink.
 pub(super) const QUEUE_CAPACITY: usize = 10_000;
@@ -25,6 +25,7 @@ pub(super) struct RecordQueue {
     writer: tokio::sync::Mutex<()>,
 }
 
+/// State of a [`RecordQueue`].
 #[derive(Debug)]
 struct QueueState {
     /// The end of the chain, including records in the queue.
@@ -40,12 +41,12 @@ struct QueueState {
     last_error: Option<ErrorKind>,
     /// Whether the sink has not accepted a record since.
     is_refusing: bool,
-    preparation: Preparation,
+    preparation: SinkPreparation,
 }
 
 /// State of the preparation of the sink for the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Preparation {
+enum SinkPreparation {
     /// Not prepared since the start, or since the sink refused a record.
     Needed,
     Done,
@@ -85,7 +86,7 @@ impl RecordQueue {
             lost: 0,
             last_error: None,
             is_refusing: false,
-            preparation: Preparation::Needed,
+            preparation: SinkPreparation::Needed,
         };
         Self { sink, state: Mutex::new(state), writer: tokio::sync::Mutex::new(()) }
     }
@@ -117,7 +118,7 @@ impl RecordQueue {
 
     /// Writes the records up to `sequence`, which the caller has enqueued, to the sink.
     pub(super) async fn write(&self, sequence: u64) -> Result<()> {
-        let mut guard = AbandonOnDrop { queue: self, sequence, is_written: false };
+        let mut guard = AbandonRecordOnDrop { queue: self, sequence, is_written: false };
         self.write_until(sequence).await?;
         guard.is_written = true;
         Ok(())
@@ -144,21 +145,21 @@ impl RecordQueue {
             return Ok(());
         }
         let prepared = self.sink.prepare(&self.head()).await;
-        self.state().preparation = if prepared.is_ok() { Preparation::Done } else { Preparation::Failed };
+        self.state().preparation = if prepared.is_ok() { SinkPreparation::Done } else { SinkPreparation::Failed };
         prepared
     }
 
     /// Prepares the sink like [`prepare`](Self::prepare), but logs a failure, and does not retry until the sink
     /// accepts a record that it had refused.
     pub(super) async fn prepare_if_possible(&self) {
-        let has_failed = || self.state().preparation == Preparation::Failed;
+        let has_failed = || self.state().preparation == SinkPreparation::Failed;
         if let Err(error) = self.prepare_unless(|| has_failed() || self.is_prepared()).await {
             tracing::warn!(%error, "the audit log has no room reserved for the record of a gap");
         }
     }
 
     fn is_prepared(&self) -> bool {
-        self.state().preparation == Preparation::Done && self.sink.is_prepared()
+        self.state().preparation == SinkPreparation::Done && self.sink.is_prepared()
     }
 
     async fn write_until(&self, sequence: u64) -> Result<()> {
@@ -172,15 +173,15 @@ impl RecordQueue {
                     state.written_head = AuditHead::of(&next);
                     // A sink that accepts records but cannot be prepared, for example because only small ones fit, is prepared again
                     // only after it has refused one.
-                    if std::mem::take(&mut state.is_refusing) && state.preparation == Preparation::Failed {
-                        state.preparation = Preparation::Needed;
+                    if std::mem::take(&mut state.is_refusing) && state.preparation == SinkPreparation::Failed {
+                        state.preparation = SinkPreparation::Needed;
                     }
                 }
                 Err(error) => {
                     state.last_error = Some(error.kind());
                     state.is_refusing = true;
-                    if state.preparation == Preparation::Done {
-                        state.preparation = Preparation::Needed;
+                    if state.preparation == SinkPreparation::Done {
+                        state.preparation = SinkPreparation::Needed;
                     }
                     return Err(error);
                 }
@@ -212,13 +213,13 @@ impl RecordQueue {
 }
 
 /// Guard of a record that its caller writes, which marks it as abandoned if it is not written.
-struct AbandonOnDrop<'a> {
+struct AbandonRecordOnDrop<'a> {
     queue: &'a RecordQueue,
     sequence: u64,
     is_written: bool,
 }
 
-impl Drop for AbandonOnDrop<'_> {
+impl Drop for AbandonRecordOnDrop<'_> {
     fn drop(&mut self) {
         if !self.is_written {
             self.queue.abandon(self.sequence);

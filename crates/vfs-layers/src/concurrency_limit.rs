@@ -72,6 +72,7 @@ impl Layer for ConcurrencyLimit {
     }
 }
 
+/// Interceptor that enforces a [`ConcurrencyLimit`].
 #[derive(Debug)]
 struct ConcurrencyLimiter {
     limit: ConcurrencyLimit,
@@ -110,6 +111,7 @@ impl ConcurrencyLimiter {
     }
 }
 
+/// Place in the queue of waiting operations. Dropping it leaves the queue.
 struct QueueTicket<'a>(&'a AtomicUsize);
 
 impl Drop for QueueTicket<'_> {
@@ -134,23 +136,23 @@ impl Interceptor for ConcurrencyLimiter {
         }
         deferred_stream(async move {
             self.acquire(&cx, call.request().as_request_ref()).await?.forget();
-            let permit = OwnedPermit(Arc::clone(&self.permits));
+            let permit = ConcurrencyPermit(Arc::clone(&self.permits));
             Ok(with_permit(call.start(cx), permit))
         })
     }
 }
 
-/// A permit that is released when this is dropped.
-struct OwnedPermit(Arc<Semaphore>);
+/// Permit of a running operation, released when this is dropped.
+struct ConcurrencyPermit(Arc<Semaphore>);
 
-impl Drop for OwnedPermit {
+impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
         self.0.add_permits(1);
     }
 }
 
 /// Returns `items`, and drops `permit` once they have ended.
-fn with_permit<T: Send + 'static>(items: ResultStream<T>, permit: OwnedPermit) -> ResultStream<T> {
+fn with_permit<T: Send + 'static>(items: ResultStream<T>, permit: ConcurrencyPermit) -> ResultStream<T> {
     stream::unfold(Some((items, permit)), |state| async move {
         let (mut items, permit) = state?;
         let item = items.next().await?;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::chain::AuditHead;
-use super::record::AuditRecord;
+use super::audit_record::AuditRecord;
+use super::hash_chain::AuditHead;
 
 /// Stores records.
 ///

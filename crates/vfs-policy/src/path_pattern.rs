@@ -9,14 +9,14 @@ use vfs_search::GlobPattern;
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern {
     text: String,
-    exact: Matcher,
+    exact: CompiledPattern,
     /// Matcher of the text in lower case, if that differs.
-    folded: Option<Matcher>,
+    folded: Option<CompiledPattern>,
 }
 
 /// Compiled pattern. Most patterns are literal and are only compared, since rules are evaluated before every operation.
 #[derive(Debug, Clone)]
-enum Matcher {
+enum CompiledPattern {
     /// This relative path, literally.
     Path(String),
     /// This name, literally, at any depth.
@@ -26,7 +26,7 @@ enum Matcher {
 
 /// Case sensitivity of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Case {
+pub(crate) enum CaseSensitivity {
     Sensitive,
     Insensitive,
 }
@@ -43,12 +43,13 @@ impl PathPattern {
         let is_path = text.contains('/') && !bare.contains('/') && bare != "**";
         let bare = if is_path { Cow::Owned(format!("/{bare}")) } else { Cow::Borrowed(bare) };
         let lower = bare.to_lowercase();
-        let (exact, folded) = (Matcher::new(&bare)?, (lower != bare).then(|| Matcher::new(&lower)).transpose()?);
+        let (exact, folded) =
+            (CompiledPattern::new(&bare)?, (lower != bare).then(|| CompiledPattern::new(&lower)).transpose()?);
         Ok(Self { text: text.to_owned(), exact, folded })
     }
 
     /// Returns whether the pattern matches `path` or a directory above it.
-    pub(crate) fn covers(&self, path: &VfsPath, case: Case) -> bool {
+    pub(crate) fn covers(&self, path: &VfsPath, case: CaseSensitivity) -> bool {
         if self.text == "/" || self.text == "/**" || self.text == "**" {
             return true;
         }
@@ -58,8 +59,8 @@ impl PathPattern {
     }
 
     /// Returns the matcher and the text of the case-insensitive match, if it can differ from the exact one.
-    fn folded<'a>(&'a self, path: &'a VfsPath, case: Case) -> Option<(&'a Matcher, Cow<'a, str>)> {
-        if case == Case::Sensitive {
+    fn folded<'a>(&'a self, path: &'a VfsPath, case: CaseSensitivity) -> Option<(&'a CompiledPattern, Cow<'a, str>)> {
+        if case == CaseSensitivity::Sensitive {
             return None;
         }
         let lower = in_lower_case(path.relative());
@@ -71,7 +72,7 @@ impl PathPattern {
     }
 
     /// Returns whether the pattern can cover `directory` or an entry below it.
-    pub(crate) fn reaches(&self, directory: &VfsPath, case: Case) -> bool {
+    pub(crate) fn reaches(&self, directory: &VfsPath, case: CaseSensitivity) -> bool {
         if self.covers(directory, case) {
             return true;
         }
@@ -80,7 +81,7 @@ impl PathPattern {
     }
 }
 
-impl Matcher {
+impl CompiledPattern {
     fn new(text: &str) -> Result<Self> {
         let glob = GlobPattern::new(text)?;
         let path = text.strip_prefix('/').unwrap_or(text);
@@ -97,9 +98,9 @@ impl Matcher {
     /// Returns whether this matches the relative path `text` or a directory above it.
     fn covers(&self, text: &str) -> bool {
         match self {
-            Matcher::Path(path) => is_at_or_below(text, path),
-            Matcher::Name(name) => text.split('/').any(|component| component == name),
-            Matcher::Glob(glob) => {
+            CompiledPattern::Path(path) => is_at_or_below(text, path),
+            CompiledPattern::Name(name) => text.split('/').any(|component| component == name),
+            CompiledPattern::Glob(glob) => {
                 let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
                 ends.filter(|end| *end > 0).any(|end| glob.matches(&text[..end]))
             }
@@ -109,9 +110,9 @@ impl Matcher {
     /// Returns whether an entry below the relative directory `text` can match.
     fn reaches(&self, text: &str) -> bool {
         match self {
-            Matcher::Path(path) => text.is_empty() || is_at_or_below(path, text),
-            Matcher::Name(_) => true,
-            Matcher::Glob(glob) => glob.reaches(text),
+            CompiledPattern::Path(path) => text.is_empty() || is_at_or_below(path, text),
+            CompiledPattern::Name(_) => true,
+            CompiledPattern::Glob(glob) => glob.reaches(text),
         }
     }
 }
@@ -163,7 +164,7 @@ mod tests {
         ] {
             let pattern = PathPattern::new(pattern).expect("a valid pattern");
             let path = VfsPath::parse(path).expect("a valid path");
-            assert_eq!(pattern.covers(&path, Case::Sensitive), expected, "{pattern:?} {path}");
+            assert_eq!(pattern.covers(&path, CaseSensitivity::Sensitive), expected, "{pattern:?} {path}");
         }
     }
 
@@ -171,10 +172,10 @@ mod tests {
     fn another_case_matches_if_it_is_enabled() {
         let pattern = PathPattern::new("/Secrets/[A-C]*.KEY").expect("a valid pattern");
         let path = VfsPath::parse("/sEcrets/b.key").expect("a valid path");
-        assert!(pattern.covers(&path, Case::Insensitive));
-        assert!(!pattern.covers(&path, Case::Sensitive));
+        assert!(pattern.covers(&path, CaseSensitivity::Insensitive));
+        assert!(!pattern.covers(&path, CaseSensitivity::Sensitive));
         let pattern = PathPattern::new("/data/[!a-z]*").expect("a valid pattern");
-        assert!(pattern.covers(&VfsPath::parse("/data/Secret").expect("a valid path"), Case::Insensitive));
+        assert!(pattern.covers(&VfsPath::parse("/data/Secret").expect("a valid path"), CaseSensitivity::Insensitive));
     }
 
     #[test]
@@ -188,7 +189,7 @@ mod tests {
         ] {
             let pattern = PathPattern::new(pattern).expect("a valid pattern");
             let directory = VfsPath::parse(directory).expect("a valid path");
-            assert_eq!(pattern.reaches(&directory, Case::Sensitive), expected, "{pattern:?} {directory}");
+            assert_eq!(pattern.reaches(&directory, CaseSensitivity::Sensitive), expected, "{pattern:?} {directory}");
         }
     }
 }

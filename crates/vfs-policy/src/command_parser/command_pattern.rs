@@ -9,18 +9,19 @@ use super::simple_command::{CommandWord, SimpleCommand};
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
     /// Names and value patterns of variables that the request passes.
-    variables: Vec<(String, Wild)>,
-    words: Vec<Wild>,
+    variables: Vec<(String, WildcardWord)>,
+    words: Vec<WildcardWord>,
     /// Whether the pattern ends with a `*` as a word, for any number of further words.
     takes_rest: bool,
 }
 
 /// A word with wildcards: `*` is any text, `?` one character, `\` takes the next character as it is.
 #[derive(Debug, Clone)]
-struct Wild(Vec<Piece>);
+struct WildcardWord(Vec<WildcardPiece>);
 
+/// One element of a word with wildcards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum WildcardPiece {
     Any,
     One,
     Exactly(char),
@@ -46,7 +47,7 @@ impl CommandPattern {
             if !is_name(name) {
                 break;
             }
-            variables.push((name.to_owned(), Wild::new(value)));
+            variables.push((name.to_owned(), WildcardWord::new(value)));
             words.remove(0);
         }
         let takes_rest = words.last() == Some(&"*");
@@ -57,7 +58,7 @@ impl CommandPattern {
             // A `*` alone matches any command, so it stays the name.
             words.push("*");
         }
-        Ok(Self { variables, words: words.into_iter().map(Wild::new).collect(), takes_rest })
+        Ok(Self { variables, words: words.into_iter().map(WildcardWord::new).collect(), takes_rest })
     }
 
     /// Returns whether `command` matches for every expansion of its globs, and no variable is passed to it that the pattern does
@@ -78,8 +79,9 @@ impl CommandPattern {
     /// Returns whether `command` may match, or may run a matching command from its arguments: the name occurs, whatever its
     /// directory and letter case, and the other words follow in this order, with any words between them.
     fn may_be(&self, command: &SimpleCommand, passed: &[(String, String)]) -> bool {
-        let is_passed =
-            |(name, wild): &(String, Wild)| passed.iter().any(|(set, value)| set == name && wild.matches(value));
+        let is_passed = |(name, wild): &(String, WildcardWord)| {
+            passed.iter().any(|(set, value)| set == name && wild.matches(value))
+        };
         if !self.variables.iter().all(is_passed) {
             return false;
         }
@@ -109,19 +111,19 @@ fn after(words: &[CommandWord], place: usize) -> &[CommandWord] {
     &words[place + usize::from(words[place].literal().is_some())..]
 }
 
-impl Wild {
+impl WildcardWord {
     fn new(text: &str) -> Self {
         let mut pieces = Vec::new();
         let mut characters = text.chars();
         while let Some(next) = characters.next() {
             pieces.push(match next {
-                '*' => Piece::Any,
-                '?' => Piece::One,
-                '\\' => Piece::Exactly(characters.next().unwrap_or('\\')),
-                other => Piece::Exactly(other),
+                '*' => WildcardPiece::Any,
+                '?' => WildcardPiece::One,
+                '\\' => WildcardPiece::Exactly(characters.next().unwrap_or('\\')),
+                other => WildcardPiece::Exactly(other),
             });
         }
-        pieces.dedup_by(|next, before| *next == Piece::Any && *before == Piece::Any);
+        pieces.dedup_by(|next, before| *next == WildcardPiece::Any && *before == WildcardPiece::Any);
         Self(pieces)
     }
 
@@ -129,9 +131,9 @@ impl Wild {
     fn may_begin_with(&self, beginning: &str) -> bool {
         let mut pieces = self.0.iter();
         beginning.chars().all(|is| match pieces.as_slice().first() {
-            Some(Piece::Any) => true,
-            Some(Piece::One) => pieces.next().is_some(),
-            Some(Piece::Exactly(expected)) => pieces.next().is_some() && *expected == is,
+            Some(WildcardPiece::Any) => true,
+            Some(WildcardPiece::One) => pieces.next().is_some(),
+            Some(WildcardPiece::Exactly(expected)) => pieces.next().is_some() && *expected == is,
             None => false,
         })
     }
@@ -144,12 +146,14 @@ impl Wild {
         loop {
             match (self.0.get(piece), characters.get(at)) {
                 (None, None) => return true,
-                (Some(Piece::Any), _) => {
+                (Some(WildcardPiece::Any), _) => {
                     again = Some((piece + 1, at));
                     piece += 1;
                 }
-                (Some(Piece::One), Some(_)) => (piece, at) = (piece + 1, at + 1),
-                (Some(Piece::Exactly(expected)), Some(is)) if expected == is => (piece, at) = (piece + 1, at + 1),
+                (Some(WildcardPiece::One), Some(_)) => (piece, at) = (piece + 1, at + 1),
+                (Some(WildcardPiece::Exactly(expected)), Some(is)) if expected == is => {
+                    (piece, at) = (piece + 1, at + 1)
+                }
                 _ => {
                     let Some((after, taken)) = again.filter(|(_, taken)| *taken < characters.len()) else {
                         return false;

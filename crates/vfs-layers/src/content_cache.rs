@@ -78,6 +78,7 @@ impl Layer for Cache {
     }
 }
 
+/// Interceptor that answers reads from the cached contents.
 struct CacheInterceptor {
     cache: Cache,
     contents: Mutex<ContentCache>,

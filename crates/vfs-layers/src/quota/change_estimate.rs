@@ -7,13 +7,13 @@ use vfs_core::{
     WriteRequest,
 };
 
-use super::usage::Amount;
+use super::usage_tracker::StorageAmount;
 
 /// Amounts at the paths of a change before and after it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ChangeEstimate {
-    before: Amount,
-    after: Amount,
+    before: StorageAmount,
+    after: StorageAmount,
     /// Size of the largest file that is created or grows, in bytes.
     pub(super) largest: u64,
 }
@@ -64,22 +64,22 @@ impl ChangeEstimate {
     }
 
     /// Returns the maximum growth.
-    pub(super) fn growth(&self) -> Amount {
+    pub(super) fn growth(&self) -> StorageAmount {
         (self.after - self.before).growth()
     }
 
     /// Returns the actual change by `output`; `None` if it contradicts the state before, because another caller
     /// changed the files.
-    pub(super) fn change(&self, output: OutputRef<'_>) -> Option<Amount> {
+    pub(super) fn change(&self, output: OutputRef<'_>) -> Option<StorageAmount> {
         let had_file = self.before.files > 0;
-        let one = |size| Amount::of(1, size);
+        let one = |size| StorageAmount::of(1, size);
         match output {
             OutputRef::Write(write) | OutputRef::CommitWriter(write) => {
                 (write.created != had_file).then(|| one(write.size) - self.before)
             }
             OutputRef::Edit(edit) => had_file.then(|| one(edit.size) - self.before),
             OutputRef::Copy(copy) => {
-                (copy.replaced == had_file).then(|| Amount::of(copy.files, copy.bytes) - self.before)
+                (copy.replaced == had_file).then(|| StorageAmount::of(copy.files, copy.bytes) - self.before)
             }
             OutputRef::Rename(rename) => (rename.replaced == had_file).then(|| -self.before),
             OutputRef::Delete(delete) => (i128::from(delete.files) == self.before.files).then(|| -self.before),
@@ -90,8 +90,8 @@ impl ChangeEstimate {
 }
 
 /// Returns the amount of an existing file; zero for a directory.
-fn file_amount(existing: Option<&FileInfo>) -> Amount {
-    existing.filter(|info| !info.is_dir).map_or(Amount::default(), |info| Amount::of(1, info.size))
+fn file_amount(existing: Option<&FileInfo>) -> StorageAmount {
+    existing.filter(|info| !info.is_dir).map_or(StorageAmount::default(), |info| StorageAmount::of(1, info.size))
 }
 
 /// A file that will have `size` bytes; `None` where it will not be written.
@@ -100,7 +100,7 @@ fn one_file(existing: Option<&FileInfo>, size: Option<u64>) -> ChangeEstimate {
         None => ChangeEstimate::default(),
         Some(size) => ChangeEstimate {
             before: file_amount(existing),
-            after: Amount::of(1, size),
+            after: StorageAmount::of(1, size),
             largest: if existing.is_some_and(|info| info.size >= size) { 0 } else { size },
         },
     }
@@ -131,9 +131,9 @@ async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> R
 }
 
 /// Returns the amount of all files at and below `path`, and the size of the largest.
-pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(Amount, u64)> {
+pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(StorageAmount, u64)> {
     let entries = match stat_optional(inner, cx, path).await? {
-        None => return Ok((Amount::default(), 0)),
+        None => return Ok((StorageAmount::default(), 0)),
         Some(info) if info.is_dir => {
             let listing = inner.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
             if listing.truncated.is_some() {
@@ -144,9 +144,9 @@ pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath)
         }
         Some(info) => vec![info],
     };
-    let (mut sum, mut largest) = (Amount::default(), 0);
+    let (mut sum, mut largest) = (StorageAmount::default(), 0);
     for file in entries.iter().filter(|entry| !entry.is_dir) {
-        sum += Amount::of(1, file.size);
+        sum += StorageAmount::of(1, file.size);
         largest = largest.max(file.size);
     }
     Ok((sum, largest))

@@ -1,16 +1,16 @@
 //! Tokenizer and parser of a command line.
 
-use super::programs::refuse_indirection;
-use super::simple_command::{CommandWord, SimpleCommand, Understood};
+use super::program_deny_list::refuse_indirection;
+use super::simple_command::{CommandWord, ParseResult, SimpleCommand};
 
 const EXPANSION: &str = "it has an expansion or a substitution; write out what it stands for";
 
 /// Redirection operators, each before its own prefixes.
 const REDIRECTIONS: [&str; 10] = ["<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
 
-/// Parser state: a command line, and the position up to which it is read.
+/// Parser of one command line, with the position up to which it is read.
 #[derive(Debug)]
-pub(super) struct Reader<'t> {
+pub(super) struct CommandLineParser<'t> {
     text: &'t str,
     at: usize,
     commands: Vec<SimpleCommand>,
@@ -25,6 +25,7 @@ pub(super) struct Reader<'t> {
     runs_others: Option<&'static str>,
 }
 
+/// A here-document whose text is still to be read.
 #[derive(Debug)]
 struct HereDocument {
     delimiter: String,
@@ -32,9 +33,9 @@ struct HereDocument {
     expands: bool,
 }
 
-/// A word, without its quotes.
+/// A word of a command line, without its quotes.
 #[derive(Debug, Default)]
-struct Word {
+struct ShellWord {
     text: String,
     is_quoted: bool,
     /// Position of the first wildcard.
@@ -42,7 +43,7 @@ struct Word {
     has_brace: bool,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> CommandLineParser<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             text,
@@ -62,7 +63,7 @@ impl<'t> Reader<'t> {
         (self.commands, stopped.or(self.runs_others))
     }
 
-    fn line(&mut self) -> Understood<()> {
+    fn line(&mut self) -> ParseResult<()> {
         loop {
             self.skip_blanks();
             let Some(next) = self.rest().chars().next() else { break };
@@ -109,7 +110,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn operator(&mut self) -> Understood<()> {
+    fn operator(&mut self) -> ParseResult<()> {
         if self.words.is_empty() {
             return Err("an operator has no command before it");
         }
@@ -124,7 +125,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn end_command(&mut self) -> Understood<()> {
+    fn end_command(&mut self) -> ParseResult<()> {
         let mut words = std::mem::take(&mut self.words).into_iter();
         let has_redirection = std::mem::take(&mut self.has_redirection);
         match words.next() {
@@ -144,7 +145,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn next_word(&mut self) -> Understood<()> {
+    fn next_word(&mut self) -> ParseResult<()> {
         let word = self.word()?;
         if self.rest().starts_with(['<', '>']) {
             match (word.is_number(), word.text.len(), word.has_brace) {
@@ -161,7 +162,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn redirection(&mut self) -> Understood<()> {
+    fn redirection(&mut self) -> ParseResult<()> {
         let operator = REDIRECTIONS.into_iter().find(|operator| self.takes(operator)).unwrap_or_default();
         self.skip_blanks();
         let target = self.word()?;
@@ -185,7 +186,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the text of the here-documents whose line has ended.
-    fn here_documents(&mut self) -> Understood<()> {
+    fn here_documents(&mut self) -> ParseResult<()> {
         for document in std::mem::take(&mut self.pending) {
             loop {
                 let line = self.rest().split_inclusive('\n').next().ok_or("a here-document has no end")?;
@@ -202,8 +203,8 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn word(&mut self) -> Understood<Word> {
-        let (start, mut word) = (self.at, Word::default());
+    fn word(&mut self) -> ParseResult<ShellWord> {
+        let (start, mut word) = (self.at, ShellWord::default());
         while let Some(next) = self.rest().chars().next() {
             if " \t\n;&|<>".contains(next) {
                 break;
@@ -235,7 +236,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a double-quoted text, after the opening quote.
-    fn double_quotes(&mut self, word: &mut Word) -> Understood<()> {
+    fn double_quotes(&mut self, word: &mut ShellWord) -> ParseResult<()> {
         loop {
             let plain = self.rest().find(['"', '$', '`', '\\']).ok_or("a quote is not closed")?;
             word.quoted(&self.rest()[..plain]);
@@ -259,14 +260,14 @@ impl<'t> Reader<'t> {
     }
 }
 
-impl Word {
+impl ShellWord {
     fn quoted(&mut self, text: &str) {
         self.is_quoted = true;
         self.text.push_str(text);
     }
 
     /// Adds an unquoted character.
-    fn plain(&mut self, next: char) -> Understood<()> {
+    fn plain(&mut self, next: char) -> ParseResult<()> {
         match next {
             '$' | '`' => return Err(EXPANSION),
             '(' | ')' => return Err("it has a parenthesis: a group, a function or a pattern"),
@@ -288,7 +289,7 @@ impl Word {
         !self.is_quoted && !self.text.is_empty() && self.text.bytes().all(|digit| digit.is_ascii_digit())
     }
 
-    fn into_argument(mut self) -> Understood<CommandWord> {
+    fn into_argument(mut self) -> ParseResult<CommandWord> {
         // A bracket alone is the name of a builtin.
         let wildcard = self.wildcard.filter(|_| self.text != "[");
         let Some(wildcard) = wildcard else { return Ok(CommandWord::Literal(self.text)) };

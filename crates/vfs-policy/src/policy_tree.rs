@@ -12,17 +12,17 @@ use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, ResolveResult, Re
 use crate::policy::{Decision, Permission, PolicyHook};
 use crate::rule::HardLinks;
 
-/// Read check of single entries, on the threads of a search.
-pub(crate) struct ReadGuard {
+/// Filter of entries by their read permission, on the threads of a search.
+pub(crate) struct ReadFilter {
     pub(crate) hook: Arc<dyn PolicyHook>,
     pub(crate) cx: OpContext,
-    /// The guarded backend, whose capabilities say where links can exist.
+    /// The filtered backend, whose capabilities say where links can exist.
     pub(crate) inner: Arc<dyn Backend>,
     /// Runtime to wait on, if the hook does not answer at once.
     pub(crate) runtime: Option<Handle>,
 }
 
-impl ReadGuard {
+impl ReadFilter {
     fn wait<T>(&self, answer: BoxFuture<'_, T>) -> T {
         match &self.runtime {
             Some(runtime) => runtime.block_on(answer),
@@ -51,20 +51,21 @@ impl ReadGuard {
     }
 }
 
-/// Returns `inner` without the entries that `guard` does not allow to read.
-pub(crate) fn guarded(inner: Arc<dyn Tree>, guard: ReadGuard) -> Arc<dyn Tree> {
-    Arc::new(GuardedTree { inner, guard: Arc::new(guard) })
+/// Returns `inner` without the entries that `filter` does not allow to read.
+pub(crate) fn filter_tree(inner: Arc<dyn Tree>, filter: ReadFilter) -> Arc<dyn Tree> {
+    Arc::new(PolicyTree { inner, filter: Arc::new(filter) })
 }
 
-struct GuardedTree {
+/// A search tree that shows only what the policy allows to read.
+struct PolicyTree {
     inner: Arc<dyn Tree>,
-    guard: Arc<ReadGuard>,
+    filter: Arc<ReadFilter>,
 }
 
-impl GuardedTree {
+impl PolicyTree {
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
-        if !self.guard.has_links(path) {
+        if !self.filter.has_links(path) {
             return Ok(path.clone());
         }
         let dir = Arc::clone(&self.inner).lookup(&parent)?.into_dir(path)?;
@@ -76,15 +77,15 @@ impl GuardedTree {
         let is_file = |at: &VfsPath| matches!(Arc::clone(&self.inner).lookup(at), Ok(TreeEntry::File { .. }));
         let is_readable = || {
             let file = iter::successors(Some(path.clone()), VfsPath::parent).find(is_file);
-            let file = file.filter(|file| self.guard.reads(file));
-            file.and_then(|file| self.real(&file).ok()).is_some_and(|real| self.guard.reads(&real))
+            let file = file.filter(|file| self.filter.reads(file));
+            file.and_then(|file| self.real(&file).ok()).is_some_and(|real| self.filter.reads(&real))
         };
         if error.kind() != ErrorKind::NotADirectory || is_readable() { error } else { Error::not_found(path) }
     }
 }
 
-/// Replaces `not_a_directory` by `not_found` in the result of an operation on one entry: only a link can lead through a file there,
-/// and that file may be hidden.
+/// Replaces `not_a_directory` by `not_found` in the result of an operation on one entry. An entry fails that way only
+/// if it is a link whose target passes through a file, which the policy may hide.
 fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
     match answer {
         Err(error) if error.kind() == ErrorKind::NotADirectory => Err(Error::of(ErrorKind::NotFound)),
@@ -92,17 +93,17 @@ fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
     }
 }
 
-impl Tree for GuardedTree {
+impl Tree for PolicyTree {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         let entry = Arc::clone(&self.inner).lookup(path).map_err(|error| self.without_hidden_files(error, path))?;
         let real = self.real(path)?;
         let is_directory = matches!(entry, TreeEntry::Directory(_));
-        if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {
+        if !self.filter.shows(path, is_directory) || (real != *path && !self.filter.shows(&real, is_directory)) {
             // Unreadable entries do not exist for a search.
             return Err(Error::not_found(path));
         }
         let directory = |inner, at, real| -> Arc<dyn Directory> {
-            Arc::new(GuardedDirectory { inner, at, real, guard: Arc::clone(&self.guard) })
+            Arc::new(PolicyDirectory { inner, at, real, filter: Arc::clone(&self.filter) })
         };
         Ok(match entry {
             TreeEntry::Directory(dir) => TreeEntry::Directory(directory(dir, path.clone(), real)),
@@ -114,18 +115,19 @@ impl Tree for GuardedTree {
     }
 }
 
-struct GuardedDirectory {
+/// An open directory of a [`PolicyTree`].
+struct PolicyDirectory {
     inner: Arc<dyn Directory>,
     /// The path by which the search reached this directory, and its real path.
     at: VfsPath,
     real: VfsPath,
-    guard: Arc<ReadGuard>,
+    filter: Arc<ReadFilter>,
 }
 
-impl GuardedDirectory {
+impl PolicyDirectory {
     /// Returns the real path of the entry `name`.
     fn resolved(&self, name: &str) -> Result<ResolveResult> {
-        if self.guard.has_links(&self.at) {
+        if self.filter.has_links(&self.at) {
             self.inner.resolve(name)
         } else {
             self.real.child(name).map(ResolveResult::at)
@@ -137,10 +139,10 @@ impl GuardedDirectory {
         let resolved = self.resolved(name)?;
         let path = self.at.child(name)?;
         // In a directory that is shown only for the readable entries below it, a file may have replaced a directory meanwhile.
-        if !self.guard.reads(&path) || (resolved.path != path && !self.guard.reads(&resolved.path)) {
+        if !self.filter.reads(&path) || (resolved.path != path && !self.filter.reads(&resolved.path)) {
             return Err(Error::of(ErrorKind::NotFound));
         }
-        if resolved.names > 1 && self.guard.hook.hard_links() == HardLinks::Deny {
+        if resolved.names > 1 && self.filter.hook.hard_links() == HardLinks::Deny {
             let message = "the file has other names too (hard links), under which it may be forbidden";
             return Err(Error::new(ErrorKind::PolicyDenied, message));
         }
@@ -153,7 +155,7 @@ impl GuardedDirectory {
             ChildKind::Link => self.inner.follow_link(name).is_ok_and(|kind| kind == ChildKind::Directory),
             kind => kind == ChildKind::Directory,
         };
-        if !self.guard.shows(&path, is_directory) {
+        if !self.filter.shows(&path, is_directory) {
             return false;
         }
         let real = match kind {
@@ -169,7 +171,7 @@ impl GuardedDirectory {
                 Err(_) => return false,
             },
         };
-        self.guard.shows(&real, is_directory)
+        self.filter.shows(&real, is_directory)
     }
 
     fn filtered(&self, mut listing: Listing) -> Listing {
@@ -178,7 +180,7 @@ impl GuardedDirectory {
     }
 }
 
-impl Directory for GuardedDirectory {
+impl Directory for PolicyDirectory {
     fn list(&self) -> Result<Listing> {
         Ok(self.filtered(self.inner.list()?))
     }
@@ -190,10 +192,10 @@ impl Directory for GuardedDirectory {
     fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>> {
         let inner = without_files_of_links(self.inner.open_dir(name, path))?;
         let real = self.resolved(name)?.path;
-        if !self.guard.shows(path, true) || (real != *path && !self.guard.shows(&real, true)) {
+        if !self.filter.shows(path, true) || (real != *path && !self.filter.shows(&real, true)) {
             return Err(Error::of(ErrorKind::NotFound));
         }
-        Ok(Arc::new(Self { inner, at: path.clone(), real, guard: Arc::clone(&self.guard) }))
+        Ok(Arc::new(Self { inner, at: path.clone(), real, filter: Arc::clone(&self.filter) }))
     }
 
     fn follow_link(&self, name: &str) -> Result<ChildKind> {
