@@ -7,12 +7,12 @@
 
 mod content_store;
 mod diff;
-mod entry;
 mod merge;
 mod overlay;
 mod record_log;
 mod snapshots;
 mod undo_log;
+mod versioned_entry;
 
 pub use merge::Merge;
 pub use overlay::{Commit, CommitConflict, OverlayBackend};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
-use crate::entry::fetch_if_exists;
 use crate::overlay::backend::OverlayBackend;
-use crate::overlay::state::{ChangeState, OverlayState};
+use crate::overlay::overlay_state::{ChangeState, OverlayState};
+use crate::versioned_entry::fetch_if_exists;
 
 /// Outcome of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

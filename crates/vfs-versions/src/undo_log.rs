@@ -1,9 +1,9 @@
 //! Write-ahead undo log: records of the files that changes are about to touch.
 
-mod affected;
-pub(crate) mod record;
-mod report;
+mod affected_paths;
 mod undo;
+pub(crate) mod undo_record;
+mod undo_report;
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use tokio::sync::MutexGuard;
 use vfs_core::operation::{OutputRef, RequestRef};
 use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath};
 
-pub use self::report::{UndoEntry, UndoReport};
+pub use self::undo_report::{UndoEntry, UndoReport};
 
-use self::affected::affected_paths;
-use self::record::{UndoRecord, versions};
-use crate::entry::StoredFiles;
-use crate::snapshots::files::{FileStamps, TrackedFiles};
-use crate::snapshots::store::CheckpointStore;
-use crate::snapshots::transition::{FileStep, FileVersions, existing};
+use self::affected_paths::affected_paths;
+use self::undo_record::{UndoRecord, versions};
+use crate::snapshots::checkpoint_store::CheckpointStore;
+use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
+use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
+use crate::versioned_entry::StoredFiles;
 
 /// Minimum number of records between two removals of unreferenced contents.
 const MIN_COLLECTION_INTERVAL: u64 = 100;
@@ -52,7 +52,7 @@ impl UndoLog<'_> {
         }
         self.settle(files).await?;
         let Some(roots) = affected_paths(files, action).await? else { return Ok(None) };
-        let mut present = FileStamps::new();
+        let mut present = CurrentFiles::new();
         for root in &roots {
             present.extend(files.below(root).await?);
         }
@@ -65,7 +65,11 @@ impl UndoLog<'_> {
     }
 
     /// Writes the undo record of a restore by `steps` before it starts.
-    pub(crate) async fn begin_restore(&mut self, cx: &OpContext, steps: &[FileStep]) -> Result<Option<UndoRecord>> {
+    pub(crate) async fn begin_restore(
+        &mut self,
+        cx: &OpContext,
+        steps: &[FileTransition],
+    ) -> Result<Option<UndoRecord>> {
         if self.max_records == 0 {
             return Ok(None);
         }

@@ -4,11 +4,11 @@ use vfs_core::snapshots::DiffResult;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
-use super::persistence::record_file::at_root;
-use super::persistence::recovery::FinishedCommit;
-use super::plan::{CommitConflict, PlannedChange, file_change, plan};
-use super::state::OverlayState;
-use super::steps::CommitSteps;
+use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
+use super::commit_steps::CommitSteps;
+use super::overlay_state::OverlayState;
+use super::persistence::commit_recovery::FinishedCommit;
+use super::persistence::overlay_record_file::at_root;
 
 /// Outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]

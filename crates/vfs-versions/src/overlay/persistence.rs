@@ -1,26 +1,26 @@
 //! Persistence of an overlay in a store: its changes, and the commit in progress.
 
-mod generations;
-mod record;
-pub(super) mod record_file;
-pub(super) mod recovery;
+pub(super) mod commit_recovery;
+mod content_generations;
+mod overlay_record;
+pub(super) mod overlay_record_file;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use vfs_core::{Backend, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
-use self::record::{CommitPhase, CommitRecord, CommitStep, OverlayRecord, random_id};
-use self::record_file::{PersistenceScope, RecordFile};
-use super::plan::PlannedChange;
-use super::state::OverlayState;
+use self::overlay_record::{CommitPhase, CommitRecord, CommitStep, OverlayRecord, random_id};
+use self::overlay_record_file::{OverlayRecordFile, PersistenceScope};
+use super::commit_plan::PlannedChange;
+use super::overlay_state::OverlayState;
 use crate::content_store::ObjectId;
-use crate::entry::fetch_if_exists;
+use crate::versioned_entry::fetch_if_exists;
 
 /// Persistent side of an overlay: its record and contents in a directory of a backend.
 #[derive(Debug)]
-pub(super) struct Persistence {
-    pub(super) file: RecordFile,
+pub(super) struct OverlayPersistence {
+    pub(super) file: OverlayRecordFile,
     stored: StoredContents,
 }
 
@@ -31,7 +31,7 @@ struct StoredContents {
     objects: HashMap<VfsPath, (Version, ObjectId)>,
 }
 
-impl Persistence {
+impl OverlayPersistence {
     /// Returns the persistence of all changes.
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         Self::with_scope(backend, directory, PersistenceScope::Changes)
@@ -43,7 +43,7 @@ impl Persistence {
     }
 
     fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
-        Self { file: RecordFile::new(backend, directory, scope), stored: StoredContents::default() }
+        Self { file: OverlayRecordFile::new(backend, directory, scope), stored: StoredContents::default() }
     }
 
     pub(super) fn is_journal(&self) -> bool {

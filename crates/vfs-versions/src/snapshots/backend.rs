@@ -21,9 +21,9 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-use super::files::TrackedFiles;
+use super::checkpoint_store::CheckpointStore;
 use super::restore::restore;
-use super::store::CheckpointStore;
+use super::tracked_files::TrackedFiles;
 use crate::undo_log::{OperationResult, UndoCursor, UndoEntry, UndoLog, UndoReport};
 
 /// Interceptor that writes an undo record around every change.

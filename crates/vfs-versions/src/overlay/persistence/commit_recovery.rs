@@ -2,12 +2,12 @@
 
 use vfs_core::{Backend, OpContext, Result};
 
-use super::Persistence;
-use super::record::{CommitRecord, CommitStep, OverlayRecord};
-use super::record_file::at_root;
+use super::OverlayPersistence;
+use super::overlay_record::{CommitRecord, CommitStep, OverlayRecord};
+use super::overlay_record_file::at_root;
 use crate::content_store::ObjectId;
-use crate::entry::Entry;
-use crate::overlay::base::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
+use crate::overlay::base_entry::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
+use crate::versioned_entry::VersionedEntry;
 
 /// Origin of the recorded commit that was finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum FinishedCommit {
     Foreign,
 }
 
-impl Persistence {
+impl OverlayPersistence {
     /// Applies the remaining steps of the recorded commit, and returns which commit that was. It stays recorded until
     /// [`end_applied`](Self::end_applied).
     pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<FinishedCommit> {
@@ -47,7 +47,7 @@ impl Persistence {
             }
             let version = present.to_version();
             // A link may have been removed before the file that takes its place was written.
-            let is_halved = before == Entry::Link && version == Entry::Nothing;
+            let is_halved = before == VersionedEntry::Link && version == VersionedEntry::Nothing;
             let object = present.content().map(|content| ObjectId::of(content));
             let is_rolled_back = object.is_some() && object == before_content;
             if version != before && !is_halved && !is_rolled_back {
@@ -57,7 +57,7 @@ impl Persistence {
                 Some(object) => Some(contents.get(cx, object).await.map_err(at_root)?),
                 None => None,
             };
-            if version == Entry::Nothing {
+            if version == VersionedEntry::Nothing {
                 make_room(base, cx, &hidden, &path).await;
             }
             if let Err(error) = replace_in_base(base, cx, &path, &version, content).await {
@@ -77,8 +77,8 @@ impl Persistence {
 /// the store, if only the end of the commit could not be recorded.
 fn is_applied(present: &BaseEntry, after: Option<&ObjectId>) -> bool {
     match present {
-        Entry::Link => false,
-        Entry::Nothing => after.is_none(),
-        Entry::File(file) => after.is_some_and(|after| ObjectId::of(&file.content) == *after),
+        VersionedEntry::Link => false,
+        VersionedEntry::Nothing => after.is_none(),
+        VersionedEntry::File(file) => after.is_some_and(|after| ObjectId::of(&file.content) == *after),
     }
 }

@@ -11,12 +11,12 @@ const DIRECTORY_PREFIX: &str = "contents-";
 
 /// Generations of contents below a directory.
 #[derive(Debug, Clone)]
-pub(super) struct Generations {
+pub(super) struct ContentGenerations {
     backend: Arc<dyn Backend>,
     directory: VfsPath,
 }
 
-impl Generations {
+impl ContentGenerations {
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         Self { backend, directory }
     }

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
-use super::files::{FileStamps, TrackedFiles};
-use super::manifest::Manifest;
+use super::snapshot_manifest::SnapshotManifest;
+use super::tracked_files::{CurrentFiles, TrackedFiles};
 use crate::content_store::{ContentStore, ObjectId};
-use crate::entry::{StoredFile, StoredFiles, is_no_file};
 use crate::record_log::{RecordLog, store_failure};
-use crate::undo_log::record::UndoRecord;
+use crate::undo_log::undo_record::UndoRecord;
+use crate::versioned_entry::{StoredFile, StoredFiles, is_no_file};
 
 /// Maximum number of files, and of their bytes, that are buffered in memory to be stored at once.
 const BATCH_FILES: usize = 32;
@@ -23,7 +23,7 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Errors of the store have no path, unless they are about a file of the caller.
 #[derive(Debug)]
 pub(crate) struct CheckpointStore {
-    pub(crate) manifests: RecordLog<Manifest>,
+    pub(crate) manifests: RecordLog<SnapshotManifest>,
     pub(crate) undo_records: RecordLog<UndoRecord>,
     contents: ContentStore,
 }
@@ -56,17 +56,17 @@ impl CheckpointStore {
     pub(crate) async fn capture(
         &self,
         files: &TrackedFiles<'_>,
-        present: FileStamps,
+        present: CurrentFiles,
         stored: &StoredFiles,
     ) -> Result<StoredFiles> {
         let (mut captured, mut batch, mut bytes) = (StoredFiles::new(), Vec::new(), 0_u64);
-        for (path, stamp) in present {
-            if let Some(file) = stored.get(&path).filter(|file| file.version == stamp.version) {
+        for (path, current) in present {
+            if let Some(file) = stored.get(&path).filter(|file| file.version == current.version) {
                 captured.insert(path, file.clone());
                 continue;
             }
-            bytes = bytes.saturating_add(stamp.size);
-            batch.push((path, stamp.version));
+            bytes = bytes.saturating_add(current.size);
+            batch.push((path, current.version));
             if batch.len() >= BATCH_FILES || bytes >= BATCH_BYTES {
                 captured.extend(self.capture_batch(files, std::mem::take(&mut batch)).await?);
                 bytes = 0;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use vfs_core::{Error, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
-use crate::entry::Entry;
 use crate::record_log::encode;
+use crate::versioned_entry::VersionedEntry;
 
 /// Changes of an overlay, and the commit in progress. Contents are named by their objects.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct OverlayRecord {
     pub(super) generation: u64,
     pub(super) files: BTreeMap<VfsPath, ObjectId>,
     #[serde(rename = "touched")]
-    pub(super) originals: BTreeMap<VfsPath, Entry<Version>>,
+    pub(super) originals: BTreeMap<VfsPath, VersionedEntry<Version>>,
     #[serde(rename = "gone")]
     pub(super) hidden: BTreeSet<VfsPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub(super) struct CommitPhase {
 #[serde(deny_unknown_fields)]
 pub(super) struct CommitStep {
     pub(super) path: VfsPath,
-    pub(super) before: Entry<Version>,
+    pub(super) before: VersionedEntry<Version>,
     /// Content of the file before the commit. After a rollback the file has this content, in another version.
     #[serde(rename = "was", default, skip_serializing_if = "Option::is_none")]
     pub(super) before_content: Option<ObjectId>,

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use vfs_core::snapshots::{ChangeKind, FileChange};
 use vfs_core::{OpContext, Result, Version, VfsPath};
 
-use super::base::{BaseEntry, base_entry, is_behind_link};
-use super::state::{OverlayState, at_and_above};
-use crate::entry::{Entry, fetch_if_exists};
+use super::base_entry::{BaseEntry, base_entry, is_behind_link};
+use super::overlay_state::{OverlayState, at_and_above};
+use crate::versioned_entry::{VersionedEntry, fetch_if_exists};
 
 /// A file of the base that has changed since its first change in an overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub(super) struct PlannedChange {
 
 /// Stage of a commit in which a change is made. Changes that can be rolled back exactly come before those that cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum CommitStage {
     /// A file in the way of a write is removed.
     MakeRoom,
     /// A link in the way of a write is removed.
@@ -49,13 +49,13 @@ enum Stage {
 
 impl PlannedChange {
     /// Returns the stage of this change in a commit that writes the files `written`.
-    fn stage(&self, written: &BTreeSet<VfsPath>) -> Stage {
+    fn stage(&self, written: &BTreeSet<VfsPath>) -> CommitStage {
         match (&self.before, &self.after) {
-            (Entry::Nothing | Entry::File(_), Some(_)) => Stage::Write,
-            (Entry::Link, None) if is_in_the_way(&self.path, written) => Stage::Unlink,
-            (Entry::Link, _) => Stage::Links,
-            (_, None) if is_in_the_way(&self.path, written) => Stage::MakeRoom,
-            (_, None) => Stage::Delete,
+            (VersionedEntry::Nothing | VersionedEntry::File(_), Some(_)) => CommitStage::Write,
+            (VersionedEntry::Link, None) if is_in_the_way(&self.path, written) => CommitStage::Unlink,
+            (VersionedEntry::Link, _) => CommitStage::Links,
+            (_, None) if is_in_the_way(&self.path, written) => CommitStage::MakeRoom,
+            (_, None) => CommitStage::Delete,
         }
     }
 }
@@ -77,7 +77,7 @@ pub(super) async fn plan(cx: &OpContext, state: &OverlayState) -> Result<(Vec<Pl
             continue;
         };
         let after = fetch_if_exists(&state.upper, cx, path).await?.map(|file| file.content);
-        let is_link = matches!(before, Entry::Link);
+        let is_link = matches!(before, VersionedEntry::Link);
         if !is_link && before.content() == after.as_ref() {
             continue;
         }
@@ -94,15 +94,17 @@ pub(super) async fn plan(cx: &OpContext, state: &OverlayState) -> Result<(Vec<Pl
     Ok((planned, conflicts))
 }
 
-/// Returns the entry of the base of `state` at `path`: nothing if a link above it was removed in the overlay, and `None` if a link
-/// above it leads elsewhere, which is a conflict.
+/// Returns the entry that the base of `state` has at `path`.
+///
+/// If the overlay removed a link above `path`, the result is [`VersionedEntry::Nothing`], since the base has no entry there
+/// without that link. If the base has a link above `path` now, the result is `None`: the path is a conflict.
 pub(crate) async fn base_entry_below_links(
     cx: &OpContext,
     state: &OverlayState,
     path: &VfsPath,
 ) -> Result<Option<BaseEntry>> {
     if state.is_behind_removed_link(cx, path).await? {
-        return Ok(Some(Entry::Nothing));
+        return Ok(Some(VersionedEntry::Nothing));
     }
     if is_behind_link(&*state.base, cx, path).await? {
         return Ok(None);
@@ -114,9 +116,9 @@ pub(crate) async fn base_entry_below_links(
 /// link has no content: its removal has no diff, and if a file replaces it, all lines are new.
 pub(crate) fn file_change(path: &VfsPath, before: &BaseEntry, after: Option<(&[u8], Version)>) -> Option<FileChange> {
     match before {
-        Entry::Nothing => FileChange::between(path, None, after),
-        Entry::File(file) => FileChange::between(path, Some(file.as_bytes_and_version()), after),
-        Entry::Link => {
+        VersionedEntry::Nothing => FileChange::between(path, None, after),
+        VersionedEntry::File(file) => FileChange::between(path, Some(file.as_bytes_and_version()), after),
+        VersionedEntry::Link => {
             let kind = if after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
             let change = FileChange::new(path.clone(), kind);
             let Some(added) = FileChange::between(path, None, after) else { return Some(change) };

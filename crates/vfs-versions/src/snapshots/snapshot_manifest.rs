@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::snapshots::{SnapshotId, SnapshotInfo};
 
-use crate::entry::StoredFiles;
+use crate::versioned_entry::StoredFiles;
 
 /// Manifest of one snapshot: `snapshots/<number>.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub(crate) struct SnapshotManifest {
     pub(crate) id: SnapshotId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Manifest {
     pub(crate) files: StoredFiles,
 }
 
-impl Manifest {
+impl SnapshotManifest {
     pub(crate) fn info(&self) -> SnapshotInfo {
         let bytes = self.files.values().map(|file| file.size).sum();
         let info = SnapshotInfo::new(self.id.clone(), self.taken_at).label(self.label.clone());
@@ -32,7 +32,7 @@ mod tests {
     fn a_manifest_is_written_with_the_names_with_which_it_is_read() {
         let golden = include_str!("../../tests/golden/snapshot_manifest.json");
         for json in [golden.to_owned(), golden.replace("  \"label\": \"before\",\n", "")] {
-            let manifest: Manifest = serde_json::from_str(&json).expect("a manifest");
+            let manifest: SnapshotManifest = serde_json::from_str(&json).expect("a manifest");
             assert_eq!(serde_json::to_string_pretty(&manifest).expect("JSON") + "\n", json);
         }
     }

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
-use crate::entry::StoredFile;
-use crate::snapshots::files::{FileStamps, TrackedFiles};
+use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
+use crate::versioned_entry::StoredFile;
 
 /// Undo record of one operation: `undo/<number>.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +48,14 @@ impl UndoRecord {
     }
 
     /// Returns the present state of the files that the operation may have touched.
-    pub(crate) async fn present_files(&self, files: &TrackedFiles<'_>) -> Result<FileStamps> {
-        let mut present = FileStamps::new();
+    pub(crate) async fn present_files(&self, files: &TrackedFiles<'_>) -> Result<CurrentFiles> {
+        let mut present = CurrentFiles::new();
         for root in &self.roots {
             present.extend(files.below(root).await?);
         }
         for path in self.files.keys().filter(|path| !self.roots.iter().any(|root| path.starts_with(root))) {
-            if let Some(stamp) = files.file(path).await? {
-                present.insert(path.clone(), stamp);
+            if let Some(current) = files.file(path).await? {
+                present.insert(path.clone(), current);
             }
         }
         Ok(present)
@@ -80,8 +80,8 @@ impl UndoRecord {
 }
 
 /// Returns the versions of `files`.
-pub(crate) fn versions(files: FileStamps) -> BTreeMap<VfsPath, Version> {
-    files.into_iter().map(|(path, stamp)| (path, stamp.version)).collect()
+pub(crate) fn versions(files: CurrentFiles) -> BTreeMap<VfsPath, Version> {
+    files.into_iter().map(|(path, current)| (path, current.version)).collect()
 }
 
 #[cfg(test)]

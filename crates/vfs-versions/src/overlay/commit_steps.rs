@@ -6,11 +6,11 @@ use bytes::Bytes;
 use vfs_core::transfer::remove_empty_dirs;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
-use super::base::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
-use super::persistence::Persistence;
-use super::plan::PlannedChange;
-use super::state::OverlayState;
-use crate::entry::Entry;
+use super::base_entry::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
+use super::commit_plan::PlannedChange;
+use super::overlay_state::OverlayState;
+use super::persistence::OverlayPersistence;
+use crate::versioned_entry::VersionedEntry;
 
 /// An applied step, with the resulting version of the file.
 type AppliedStep = (PlannedChange, Option<Version>);
@@ -20,7 +20,7 @@ pub(super) struct CommitSteps<'a> {
     state: &'a OverlayState,
     /// Record of the commit. Another process that finds the record finishes the commit as well, and the files that it applied
     /// count as applied.
-    pub(super) persistence: Option<&'a mut Persistence>,
+    pub(super) persistence: Option<&'a mut OverlayPersistence>,
     pending: VecDeque<PlannedChange>,
     pub(super) applied: Vec<AppliedStep>,
     /// Files that may have been changed and could not be restored.
@@ -32,7 +32,7 @@ pub(super) struct CommitSteps<'a> {
 impl<'a> CommitSteps<'a> {
     pub(super) fn new(
         state: &'a OverlayState,
-        persistence: Option<&'a mut Persistence>,
+        persistence: Option<&'a mut OverlayPersistence>,
         planned: Vec<PlannedChange>,
     ) -> Self {
         let (applied, unrestored, unapplied) = (Vec::new(), Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl<'a> CommitSteps<'a> {
                 return Ok(());
             }
             let before = step.before.to_version();
-            if before == Entry::Nothing {
+            if before == VersionedEntry::Nothing {
                 make_room(base, cx, &self.state.hidden, &step.path).await;
             }
             match replace_in_base(base, cx, &step.path, &before, step.after.clone()).await {
@@ -88,7 +88,7 @@ impl<'a> CommitSteps<'a> {
 
     /// Returns whether the entry `present` is the result of `step`.
     async fn is_applied(&self, cx: &OpContext, step: &PlannedChange, present: &BaseEntry) -> bool {
-        !matches!(present, Entry::Link)
+        !matches!(present, VersionedEntry::Link)
             && present.content() == step.after.as_ref()
             && !is_behind_link(&*self.state.base, cx, &step.path).await.unwrap_or(true)
     }
@@ -98,7 +98,8 @@ impl<'a> CommitSteps<'a> {
         for step in std::mem::take(&mut self.pending) {
             match base_entry(&*self.state.base, cx, &step.path).await {
                 Ok(present) => {
-                    let is_unlinked = matches!((&step.before, &present), (Entry::Link, Entry::Nothing));
+                    let is_unlinked =
+                        matches!((&step.before, &present), (VersionedEntry::Link, VersionedEntry::Nothing));
                     if is_unlinked || self.is_applied(cx, &step, &present).await {
                         self.applied.push((step, present.version().cloned()));
                     }
@@ -120,8 +121,8 @@ impl<'a> CommitSteps<'a> {
         let base = &*self.state.base;
         let (mut next, mut restored) = (self.state.clone(), Vec::new());
         for (PlannedChange { path, before, after }, version) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let present = Entry::from(version);
-            if present == Entry::Nothing {
+            let present = VersionedEntry::from(version);
+            if present == VersionedEntry::Nothing {
                 // The directories that took the place of the file have no file left. If one stays, the file cannot be restored,
                 // which is reported below.
                 let _ = remove_empty_dirs(base, cx, &path).await;
@@ -133,9 +134,9 @@ impl<'a> CommitSteps<'a> {
             match outcome {
                 Ok(version) => {
                     if let Some(version) = &version {
-                        next.originals.insert_mut(path.clone(), Entry::File(version.clone()));
+                        next.originals.insert_mut(path.clone(), VersionedEntry::File(version.clone()));
                     }
-                    restored.push((path, Entry::from(version), after));
+                    restored.push((path, VersionedEntry::from(version), after));
                 }
                 Err(error) => {
                     tracing::warn!(%path, %error, "failed to restore a file that a failed commit changed");
@@ -152,7 +153,7 @@ impl<'a> CommitSteps<'a> {
     }
 
     /// Applies the `restored` steps again, since another process may have applied them before and does not repeat them.
-    async fn apply_again(&mut self, cx: &OpContext, restored: Vec<(VfsPath, Entry<Version>, Option<Bytes>)>) {
+    async fn apply_again(&mut self, cx: &OpContext, restored: Vec<(VfsPath, VersionedEntry<Version>, Option<Bytes>)>) {
         use ErrorKind::{AlreadyExists, Conflict, NotFound};
         for (path, present, after) in restored {
             match replace_in_base(&*self.state.base, cx, &path, &present, after).await {
@@ -165,7 +166,7 @@ impl<'a> CommitSteps<'a> {
 }
 
 /// Returns whether the record of the commit is unchanged, or cannot be read.
-async fn is_current(persistence: &mut Option<&mut Persistence>, cx: &OpContext) -> bool {
+async fn is_current(persistence: &mut Option<&mut OverlayPersistence>, cx: &OpContext) -> bool {
     match persistence {
         Some(persistence) => persistence.file.is_current(cx).await,
         None => true,
@@ -176,7 +177,7 @@ async fn is_current(persistence: &mut Option<&mut Persistence>, cx: &OpContext) 
 fn was_applied(step: &PlannedChange, present: &BaseEntry, error: &Error) -> bool {
     match (&step.before, present) {
         // The link was removed, and the file that should take its place may be missing.
-        (Entry::Link, Entry::Nothing) => true,
+        (VersionedEntry::Link, VersionedEntry::Nothing) => true,
         // Only the response may have been lost.
         (before, present) => {
             may_be_applied(step, error)
@@ -188,6 +189,6 @@ fn was_applied(step: &PlannedChange, present: &BaseEntry, error: &Error) -> bool
 
 /// Returns whether `step`, which ended in `error`, may have been applied nevertheless.
 fn may_be_applied(step: &PlannedChange, error: &Error) -> bool {
-    let may_be_halved = matches!(step.before, Entry::Link) && step.after.is_some();
+    let may_be_halved = matches!(step.before, VersionedEntry::Link) && step.after.is_some();
     may_be_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
 }

@@ -13,17 +13,17 @@ use vfs_core::{
 
 use crate::content_store::ObjectId;
 
-/// Entry at a path, with `F` as the description of a file.
+/// State of a path: nothing, a file described by `F`, or a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Entry<F> {
+pub(crate) enum VersionedEntry<F> {
     Nothing,
     File(F),
     /// A link, which has neither version nor content.
     Link,
 }
 
-impl<F> Entry<F> {
+impl<F> VersionedEntry<F> {
     pub(crate) fn file(&self) -> Option<&F> {
         match self {
             Self::File(file) => Some(file),
@@ -32,13 +32,13 @@ impl<F> Entry<F> {
     }
 }
 
-impl<F> From<Option<F>> for Entry<F> {
+impl<F> From<Option<F>> for VersionedEntry<F> {
     fn from(file: Option<F>) -> Self {
         file.map_or(Self::Nothing, Self::File)
     }
 }
 
-impl Entry<FileContent> {
+impl VersionedEntry<FileContent> {
     pub(crate) fn version(&self) -> Option<&Version> {
         self.file().map(|file| &file.version)
     }
@@ -48,11 +48,11 @@ impl Entry<FileContent> {
     }
 
     /// Returns this entry without the content.
-    pub(crate) fn to_version(&self) -> Entry<Version> {
+    pub(crate) fn to_version(&self) -> VersionedEntry<Version> {
         match self {
-            Self::Nothing => Entry::Nothing,
-            Self::File(file) => Entry::File(file.version.clone()),
-            Self::Link => Entry::Link,
+            Self::Nothing => VersionedEntry::Nothing,
+            Self::File(file) => VersionedEntry::File(file.version.clone()),
+            Self::Link => VersionedEntry::Link,
         }
     }
 }
@@ -114,17 +114,17 @@ pub(crate) async fn replace(
     backend: &dyn Backend,
     cx: &OpContext,
     path: &VfsPath,
-    before: &Entry<Version>,
+    before: &VersionedEntry<Version>,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
     let cx = &cx.without_operation_id();
     let delete = || DeleteRequest::new(path.clone());
     let mode = match (before, &after) {
-        (Entry::Nothing, None) => return Ok(None),
-        (Entry::File(version), None) => {
+        (VersionedEntry::Nothing, None) => return Ok(None),
+        (VersionedEntry::File(version), None) => {
             return backend.delete(cx, delete().expected_version(version.clone())).await.map(|_| None);
         }
-        (Entry::Link, _) => {
+        (VersionedEntry::Link, _) => {
             // A file may have taken the place of the link. A deletion without a version would remove that file.
             if !is_link(backend, cx, path).await? {
                 return Err(Error::at(ErrorKind::Conflict, path));
@@ -132,8 +132,8 @@ pub(crate) async fn replace(
             backend.delete(cx, delete()).await?;
             WriteMode::CreateNew
         }
-        (Entry::Nothing, Some(_)) => WriteMode::CreateNew,
-        (Entry::File(version), Some(_)) => WriteMode::IfVersion(version.clone()),
+        (VersionedEntry::Nothing, Some(_)) => WriteMode::CreateNew,
+        (VersionedEntry::File(version), Some(_)) => WriteMode::IfVersion(version.clone()),
     };
     let Some(content) = after else { return Ok(None) };
     let written = backend.write(cx, WriteRequest::new(path.clone(), content).mode(mode)).await?;

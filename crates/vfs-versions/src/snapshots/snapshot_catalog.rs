@@ -4,9 +4,9 @@ use chrono::Utc;
 use vfs_core::snapshots::{SnapshotId, SnapshotInfo, SnapshotRequest};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
-use super::files::TrackedFiles;
-use super::manifest::Manifest;
-use super::store::CheckpointStore;
+use super::checkpoint_store::CheckpointStore;
+use super::snapshot_manifest::SnapshotManifest;
+use super::tracked_files::TrackedFiles;
 
 /// Prefix of the id of a snapshot; its number follows.
 const ID_PREFIX: &str = "snap-";
@@ -21,7 +21,7 @@ impl CheckpointStore {
         let present = files.below(&VfsPath::root()).await?;
         let files = self.capture(files, present, &self.newest_files(cx).await?).await?;
         let id = SnapshotId::new("");
-        let mut manifest = Manifest { id, label: request.label, taken_at: Utc::now(), files };
+        let mut manifest = SnapshotManifest { id, label: request.label, taken_at: Utc::now(), files };
         let numbers = self.manifests.numbers(cx).await?;
         let next = numbers.last().map_or(0, |(number, _)| *number) + 1;
         let record = |number| {
@@ -39,10 +39,10 @@ impl CheckpointStore {
     }
 
     pub(crate) async fn list_snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
-        Ok(self.manifests.load_all(cx).await?.iter().map(Manifest::info).collect())
+        Ok(self.manifests.load_all(cx).await?.iter().map(SnapshotManifest::info).collect())
     }
 
-    pub(crate) async fn manifest(&self, cx: &OpContext, id: &SnapshotId) -> Result<Manifest> {
+    pub(crate) async fn manifest(&self, cx: &OpContext, id: &SnapshotId) -> Result<SnapshotManifest> {
         self.manifests.load(cx, parse_id(id)?).await?.ok_or_else(|| not_found(id))
     }
 

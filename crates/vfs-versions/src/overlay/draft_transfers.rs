@@ -9,8 +9,8 @@ use vfs_core::{
     VfsPath,
 };
 
-use super::state::{LeafKind, OverlayEntry, OverlayState};
-use crate::entry::Entry;
+use super::overlay_state::{LeafKind, OverlayEntry, OverlayState};
+use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
     pub(super) async fn rename(&mut self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
@@ -22,7 +22,7 @@ impl OverlayState {
         for (file, version) in moved.files {
             // Only the copied version is deleted: a file that the base has since, or another content, stays.
             if !self.originals.contains_key(&file) {
-                self.originals.insert_mut(file, Entry::File(version));
+                self.originals.insert_mut(file, VersionedEntry::File(version));
             }
         }
         self.remove_recorded(cx, &from).await.map_err(|error| error.with_path(&req.from))?;
@@ -50,7 +50,7 @@ impl OverlayState {
     }
 
     /// Copies the source to the target. A link to a file in a directory becomes a file with the content of its target.
-    async fn transfer(&mut self, cx: &OpContext, paths: &TransferPaths<'_>) -> Result<Transferred> {
+    async fn transfer(&mut self, cx: &OpContext, paths: &TransferPaths<'_>) -> Result<TransferOutcome> {
         let TransferPaths { from, to, mode, is_move } = *paths;
         paths.check()?;
         let entry = self.find_entry(cx, from).await?;
@@ -70,7 +70,7 @@ impl OverlayState {
             let message = "an overlay cannot move or copy an empty directory, since it only records files";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(from));
         }
-        let mut transferred = Transferred { replaced, files: Vec::new(), bytes: 0 };
+        let mut transferred = TransferOutcome { replaced, files: Vec::new(), bytes: 0 };
         for (file, kind) in files {
             cx.check()?;
             let source = if kind == LeafKind::FileLink { self.real(cx, &file).await? } else { file.clone() };
@@ -112,8 +112,8 @@ fn link_unsupported(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Unsupported, message).with_path(path)
 }
 
-/// Outcome of a transfer.
-struct Transferred {
+/// Outcome of a rename or copy in a draft.
+struct TransferOutcome {
     /// Whether an entry at the target was replaced.
     replaced: bool,
     /// Sources of the copied files, with the copied versions.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{Operation, VfsPath};
 
-use super::record::UndoRecord;
+use super::undo_record::UndoRecord;
 
 /// An operation that can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
-use super::files::TrackedFiles;
-use super::store::CheckpointStore;
-use crate::entry::{Entry, StoredFile};
+use super::checkpoint_store::CheckpointStore;
+use super::tracked_files::TrackedFiles;
+use crate::versioned_entry::{StoredFile, VersionedEntry};
 
-/// Transition of one file; `None` stands for no file.
+/// Change of one file from a state to another; `None` stands for no file.
 #[derive(Debug, Clone)]
-pub(crate) struct FileStep {
+pub(crate) struct FileTransition {
     pub(crate) path: VfsPath,
     pub(crate) before: Option<StoredFile>,
     pub(crate) after: Option<StoredFile>,
@@ -46,7 +46,7 @@ impl From<Error> for TransitionFailure {
 pub(crate) async fn apply(
     store: &CheckpointStore,
     files: &TrackedFiles<'_>,
-    mut steps: Vec<FileStep>,
+    mut steps: Vec<FileTransition>,
 ) -> Result<FileVersions, TransitionFailure> {
     // Remove files before others are written, since a directory may take the place of a file.
     steps.sort_by_key(|step| step.after.is_some());
@@ -80,7 +80,7 @@ async fn change_file(
         Some(file) => Some(store.content(files.cx, path, &file.object).await?),
         None => None,
     };
-    let error = match files.replace(path, &Entry::from(before.cloned()), content).await {
+    let error = match files.replace(path, &VersionedEntry::from(before.cloned()), content).await {
         Ok(version) => return Ok(version),
         Err(error) => error,
     };
@@ -88,8 +88,8 @@ async fn change_file(
     let files = TrackedFiles { cx: &cx, ..*files };
     let Ok(present) = files.file(path).await else { return Err(error) };
     match files.has_content(path, present.as_ref(), after).await {
-        Ok(true) => Ok(present.map(|stamp| stamp.version)),
-        _ => Err(as_conflict(error, path, present.map(|stamp| stamp.version))),
+        Ok(true) => Ok(present.map(|current| current.version)),
+        _ => Err(as_conflict(error, path, present.map(|current| current.version))),
     }
 }
 
@@ -97,7 +97,7 @@ async fn change_file(
 async fn roll_back(
     store: &CheckpointStore,
     files: &TrackedFiles<'_>,
-    steps: &[FileStep],
+    steps: &[FileTransition],
     mut versions: FileVersions,
     error: Error,
 ) -> TransitionFailure {

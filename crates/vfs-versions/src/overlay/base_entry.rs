@@ -9,16 +9,16 @@ use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, Version, VfsPath,
 };
 
-use super::state::is_hidden;
-use crate::entry::{Entry, FileContent, fetch_if_exists, replace};
+use super::overlay_state::is_hidden;
+use crate::versioned_entry::{FileContent, VersionedEntry, fetch_if_exists, replace};
 
 /// Entry of the base, with the content of a file.
-pub(crate) type BaseEntry = Entry<FileContent>;
+pub(crate) type BaseEntry = VersionedEntry<FileContent>;
 
 /// Returns the entry of `base` at `path`.
 pub(crate) async fn base_entry(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<BaseEntry> {
     if is_link(base, cx, path).await? {
-        return Ok(Entry::Link);
+        return Ok(VersionedEntry::Link);
     }
     Ok(fetch_if_exists(base, cx, path).await?.into())
 }
@@ -40,7 +40,7 @@ pub(super) async fn replace_in_base(
     base: &dyn Backend,
     cx: &OpContext,
     path: &VfsPath,
-    before: &Entry<Version>,
+    before: &VersionedEntry<Version>,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
     if is_behind_link(base, cx, path).await? {

@@ -13,8 +13,8 @@ use vfs_core::{
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
-use super::tree::OverlayTree;
-use crate::entry::{Entry, FileContent, fetch};
+use super::overlay_tree::OverlayTree;
+use crate::versioned_entry::{FileContent, VersionedEntry, fetch};
 
 /// Written files over those of the base. A clone shares the written files; a [draft](OverlayState::draft) does not.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct OverlayState {
     pub(crate) base: Arc<dyn Backend>,
     pub(crate) upper: MemoryBackend,
     /// Every file and link that was written or removed, with the entry of the base at the first change.
-    pub(crate) originals: RedBlackTreeMapSync<VfsPath, Entry<Version>>,
+    pub(crate) originals: RedBlackTreeMapSync<VfsPath, VersionedEntry<Version>>,
     /// Paths at and below which the base is hidden.
     pub(super) hidden: RedBlackTreeSetSync<VfsPath>,
     /// Maximum size of all contents, in bytes.
@@ -88,7 +88,9 @@ impl OverlayState {
     /// Returns whether the base has a link above `path` that was removed in the overlay, so that the entry of the base is elsewhere.
     pub(super) async fn is_behind_removed_link(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         for at in at_and_above(&path.parent().unwrap_or_default()) {
-            if self.originals.get(at) == Some(&Entry::Link) && is_link(&*self.base, cx, &VfsPath::parse(at)?).await? {
+            if self.originals.get(at) == Some(&VersionedEntry::Link)
+                && is_link(&*self.base, cx, &VfsPath::parse(at)?).await?
+            {
                 return Ok(true);
             }
         }

@@ -7,7 +7,7 @@ use vfs_core::path::PathMapping;
 use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
-use super::state::OverlayState;
+use super::overlay_state::OverlayState;
 
 /// The changed files over the base.
 pub(super) struct OverlayTree {
@@ -89,14 +89,14 @@ struct OverlayDirectory {
     base: Option<Arc<dyn Directory>>,
 }
 
-/// Side that has an entry.
-enum Side<'a> {
+/// Side of an overlay that has an entry.
+enum OverlaySide<'a> {
     Upper(&'a Arc<dyn Directory>),
     Base(&'a Arc<dyn Directory>),
 }
 
-/// Changed target of a link.
-enum ChangedTarget {
+/// Target of a link, if the overlay changed it.
+enum ChangedLinkTarget {
     /// A file that was written.
     File(Arc<dyn Directory>, String),
     /// A directory with written files only.
@@ -140,21 +140,21 @@ impl OverlayDirectory {
     }
 
     /// Returns the side that has the entry `name`.
-    fn side(&self, name: &str) -> Result<Side<'_>> {
+    fn side(&self, name: &str) -> Result<OverlaySide<'_>> {
         if let Some(upper) = &self.upper {
             let there = upper.list_only(&[name.to_owned()])?;
             if !there.is_empty() {
-                return Ok(Side::Upper(upper));
+                return Ok(OverlaySide::Upper(upper));
             }
         }
         match &self.base {
-            Some(base) if !self.tree.state.hidden.contains(&self.path.child(name)?) => Ok(Side::Base(base)),
+            Some(base) if !self.tree.state.hidden.contains(&self.path.child(name)?) => Ok(OverlaySide::Base(base)),
             _ => Err(Error::of(ErrorKind::NotFound)),
         }
     }
 
     /// If the entry `name` of `base` is a link whose target was changed in the overlay, returns the target and its path.
-    fn changed_target(&self, base: &Arc<dyn Directory>, name: &str) -> Result<Option<(ChangedTarget, VfsPath)>> {
+    fn changed_target(&self, base: &Arc<dyn Directory>, name: &str) -> Result<Option<(ChangedLinkTarget, VfsPath)>> {
         let state = &self.tree.state;
         if state.is_unchanged() || !state.base.capabilities(&self.path).links {
             return Ok(None);
@@ -165,10 +165,10 @@ impl OverlayDirectory {
             return Ok(None);
         }
         let changed = match Arc::clone(&self.tree.upper).lookup(&target) {
-            Ok(TreeEntry::File { dir, name }) => ChangedTarget::File(dir, name),
+            Ok(TreeEntry::File { dir, name }) => ChangedLinkTarget::File(dir, name),
             // A directory that both sides have is described as the one of the base.
             Ok(TreeEntry::Directory(_)) if state.is_hidden(&target) || base.follow_link(name).is_err() => {
-                ChangedTarget::Directory
+                ChangedLinkTarget::Directory
             }
             Ok(TreeEntry::Directory(_)) => return Ok(None),
             Err(error) if error.is_absence() && !state.is_hidden(&target) => return Ok(None),
@@ -219,10 +219,10 @@ impl Directory for OverlayDirectory {
 
     fn follow_link(&self, name: &str) -> Result<ChildKind> {
         match self.side(name)? {
-            Side::Upper(dir) => dir.follow_link(name),
-            Side::Base(dir) => match self.changed_target(dir, name)? {
-                Some((ChangedTarget::File(..), _)) => Ok(ChildKind::File),
-                Some((ChangedTarget::Directory, _)) => Ok(ChildKind::Directory),
+            OverlaySide::Upper(dir) => dir.follow_link(name),
+            OverlaySide::Base(dir) => match self.changed_target(dir, name)? {
+                Some((ChangedLinkTarget::File(..), _)) => Ok(ChildKind::File),
+                Some((ChangedLinkTarget::Directory, _)) => Ok(ChildKind::Directory),
                 None => dir.follow_link(name),
             },
         }
@@ -231,7 +231,7 @@ impl Directory for OverlayDirectory {
     fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         let at = self.path.child(name)?;
         let mut info = match self.side(name)? {
-            Side::Upper(dir) => {
+            OverlaySide::Upper(dir) => {
                 let info = dir.stat(name, at.clone())?;
                 // Like `stat`, describe a directory that both sides have as the one of the base.
                 match &self.base {
@@ -243,9 +243,9 @@ impl Directory for OverlayDirectory {
                     _ => info,
                 }
             }
-            Side::Base(dir) => match self.changed_target(dir, name)? {
-                Some((ChangedTarget::File(dir, name), target)) => dir.stat(&name, target)?,
-                Some((ChangedTarget::Directory, target)) => FileInfo::directory(target),
+            OverlaySide::Base(dir) => match self.changed_target(dir, name)? {
+                Some((ChangedLinkTarget::File(dir, name), target)) => dir.stat(&name, target)?,
+                Some((ChangedLinkTarget::Directory, target)) => FileInfo::directory(target),
                 None => dir.stat(name, at)?,
             },
         };
@@ -257,26 +257,26 @@ impl Directory for OverlayDirectory {
         // The target of a link may be changed.
         match self.side(name).ok()? {
             _ if kind != ChildKind::File => None,
-            Side::Upper(dir) | Side::Base(dir) => dir.prefilter(name, kind),
+            OverlaySide::Upper(dir) | OverlaySide::Base(dir) => dir.prefilter(name, kind),
         }
     }
 
     fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         match self.side(name)? {
-            Side::Upper(dir) => dir.open_file(name, kind),
-            Side::Base(dir) if kind == ChildKind::Link => match self.changed_target(dir, name)? {
-                Some((ChangedTarget::File(dir, name), _)) => dir.open_file(&name, ChildKind::File),
-                Some((ChangedTarget::Directory, _)) => Err(Error::of(ErrorKind::IsADirectory)),
+            OverlaySide::Upper(dir) => dir.open_file(name, kind),
+            OverlaySide::Base(dir) if kind == ChildKind::Link => match self.changed_target(dir, name)? {
+                Some((ChangedLinkTarget::File(dir, name), _)) => dir.open_file(&name, ChildKind::File),
+                Some((ChangedLinkTarget::Directory, _)) => Err(Error::of(ErrorKind::IsADirectory)),
                 None => dir.open_file(name, kind),
             },
-            Side::Base(dir) => dir.open_file(name, kind),
+            OverlaySide::Base(dir) => dir.open_file(name, kind),
         }
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {
         match self.side(name)? {
-            Side::Upper(_) => self.path.child(name).map(ResolveResult::at),
-            Side::Base(dir) => dir.resolve(name),
+            OverlaySide::Upper(_) => self.path.child(name).map(ResolveResult::at),
+            OverlaySide::Base(dir) => dir.resolve(name),
         }
     }
 }

@@ -4,7 +4,7 @@ use vfs_core::operation::RequestRef;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{DeleteRequest, Result, VfsPath};
 
-use crate::snapshots::files::TrackedFiles;
+use crate::snapshots::tracked_files::TrackedFiles;
 
 /// Returns the real paths at and below which `action` changes files, or `None` if the backend will refuse it, so that no
 /// contents are stored in vain.

@@ -11,17 +11,17 @@ use vfs_core::{
 };
 
 use crate::content_store::ObjectId;
-use crate::entry::{Entry, StoredFile, is_no_file, replace};
+use crate::versioned_entry::{StoredFile, VersionedEntry, is_no_file, replace};
 
-/// Present size and version of a file.
+/// Size and version of a file as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub(crate) struct CurrentFile {
     pub(crate) size: u64,
     pub(crate) version: Version,
 }
 
-/// Present files by path.
-pub(crate) type FileStamps = BTreeMap<VfsPath, FileStamp>;
+/// Files as they are now, by path.
+pub(crate) type CurrentFiles = BTreeMap<VfsPath, CurrentFile>;
 
 /// Files of a backend, as one caller sees them.
 #[derive(Debug, Clone, Copy)]
@@ -42,19 +42,19 @@ impl TrackedFiles<'_> {
     }
 
     /// Returns the file at `path`, or `None`.
-    pub(crate) async fn file(&self, path: &VfsPath) -> Result<Option<FileStamp>> {
-        Ok(self.entry(path).await?.as_ref().and_then(stamp))
+    pub(crate) async fn file(&self, path: &VfsPath) -> Result<Option<CurrentFile>> {
+        Ok(self.entry(path).await?.as_ref().and_then(current_file))
     }
 
     /// Returns all files at and below `path`, without excluded ones.
-    pub(crate) async fn below(&self, path: &VfsPath) -> Result<FileStamps> {
+    pub(crate) async fn below(&self, path: &VfsPath) -> Result<CurrentFiles> {
         let entries = match self.entry(path).await? {
             None => Vec::new(),
             Some(info) if info.is_dir => self.list(path).await?,
             Some(info) => vec![info],
         };
         let files = entries.into_iter().filter(|entry| !self.is_excluded(&entry.path));
-        Ok(files.filter_map(|entry| stamp(&entry).map(|stamp| (entry.path, stamp))).collect())
+        Ok(files.filter_map(|entry| current_file(&entry).map(|file| (entry.path, file))).collect())
     }
 
     async fn list(&self, directory: &VfsPath) -> Result<Vec<FileInfo>> {
@@ -94,7 +94,7 @@ impl TrackedFiles<'_> {
     pub(crate) async fn has_content(
         &self,
         path: &VfsPath,
-        present: Option<&FileStamp>,
+        present: Option<&CurrentFile>,
         expected: Option<&StoredFile>,
     ) -> Result<bool> {
         let (present, expected) = match (present, expected) {
@@ -129,7 +129,7 @@ impl TrackedFiles<'_> {
     pub(crate) async fn replace(
         &self,
         path: &VfsPath,
-        before: &Entry<Version>,
+        before: &VersionedEntry<Version>,
         after: Option<Bytes>,
     ) -> Result<Option<Version>> {
         match replace(self.inner, self.cx, path, before, after.clone()).await {
@@ -146,7 +146,7 @@ impl TrackedFiles<'_> {
     }
 }
 
-fn stamp(info: &FileInfo) -> Option<FileStamp> {
+fn current_file(info: &FileInfo) -> Option<CurrentFile> {
     let version = info.version.clone().filter(|_| !info.is_dir)?;
-    Some(FileStamp { size: info.size, version })
+    Some(CurrentFile { size: info.size, version })
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::generations::Generations;
-use super::record::{CommitPhase, OverlayRecord, random_id};
+use super::content_generations::ContentGenerations;
+use super::overlay_record::{CommitPhase, OverlayRecord, random_id};
 use crate::content_store::ContentStore;
-use crate::entry::{fetch, fetch_if_exists};
+use crate::versioned_entry::{fetch, fetch_if_exists};
 
 /// Scope of the persistence of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub(super) enum PersistenceScope {
 /// Record of an overlay in a directory of a backend, with its last known state. Each write expects the version that was read or
 /// written last.
 #[derive(Debug)]
-pub(crate) struct RecordFile {
+pub(crate) struct OverlayRecordFile {
     backend: Arc<dyn Backend>,
     directory: VfsPath,
-    generations: Generations,
+    generations: ContentGenerations,
     pub(super) scope: PersistenceScope,
     version: Option<Version>,
     /// Generation of contents that the record names.
@@ -40,10 +40,10 @@ pub(crate) struct RecordFile {
     pub(super) own_commit: Option<u64>,
 }
 
-impl RecordFile {
+impl OverlayRecordFile {
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
         Self {
-            generations: Generations::new(Arc::clone(&backend), directory.clone()),
+            generations: ContentGenerations::new(Arc::clone(&backend), directory.clone()),
             backend,
             directory,
             scope,

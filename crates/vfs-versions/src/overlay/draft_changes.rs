@@ -11,8 +11,8 @@ use vfs_core::{
     VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
-use super::state::{LeafKind, OverlayEntry, OverlayState};
-use crate::entry::Entry;
+use super::overlay_state::{LeafKind, OverlayEntry, OverlayState};
+use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
     /// Records the entry of the base at `path`, where the overlay has `entry`, if this is the first change of it.
@@ -22,8 +22,8 @@ impl OverlayState {
         }
         let original = match entry {
             OverlayEntry::Base(info) => info.version.clone().into(),
-            OverlayEntry::Link => Entry::Link,
-            OverlayEntry::Nothing | OverlayEntry::Upper(_) | OverlayEntry::Directory(_) => Entry::Nothing,
+            OverlayEntry::Link => VersionedEntry::Link,
+            OverlayEntry::Nothing | OverlayEntry::Upper(_) | OverlayEntry::Directory(_) => VersionedEntry::Nothing,
         };
         self.originals.insert_mut(path.clone(), original);
     }
@@ -271,7 +271,7 @@ impl OverlayState {
     /// it, or if it was a link and there are changes below it, which the link would hide.
     pub(crate) async fn forget(&mut self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         let is_below = |other: &VfsPath| other != path && other.starts_with(path);
-        if self.originals.get(path) == Some(&Entry::Link) && self.originals.keys().any(is_below) {
+        if self.originals.get(path) == Some(&VersionedEntry::Link) && self.originals.keys().any(is_below) {
             return Ok(false);
         }
         let mut without = self.hidden.clone();
