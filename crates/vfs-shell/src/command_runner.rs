@@ -17,11 +17,11 @@ use vfs_core::{
 };
 use vfs_local::LocalBackend;
 
-use crate::blocking::current_runtime;
+use crate::blocking_pool::current_runtime;
+use crate::command_environment::build_environment;
 use crate::config::ShellConfig;
-use crate::environment::build_environment;
 use crate::full_output_file::FullOutputFile;
-use crate::jobs::{BackgroundJob, JobTable};
+use crate::job_table::{BackgroundJob, JobTable};
 use crate::output_reader::OutputStream;
 use crate::running_command::{EndReason, RunningCommand, run_until_due};
 use crate::spawner::Spawner;

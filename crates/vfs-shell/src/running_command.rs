@@ -14,11 +14,11 @@ use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::async_fd::register;
-use crate::blocking::run_blocking;
+use crate::blocking_pool::run_blocking;
 use crate::config::{OrphanPolicy, ShellConfig};
 use crate::full_output_file::FullOutputFile;
 use crate::output_reader::{self, OutputReader, OutputStream, PipeEnds};
-use crate::process::{self, Control, Process, ProgramExit, STATUS_RECORD_BYTES, StartLock};
+use crate::process::{self, ProcessStartLock, ProgramExit, STATUS_RECORD_BYTES, SupervisedProcess, SupervisorControl};
 use crate::pty_input::PtyInput;
 use crate::spawner::SpawnSpec;
 
@@ -59,7 +59,7 @@ enum CommandPhase {
 /// Running command. Dropping it terminates all its processes.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
-    process: Process,
+    process: SupervisedProcess,
     status: Option<AsyncFd<OwnedFd>>,
     outputs: OutputReader,
     decoders: [Utf8StreamDecoder; 2],
@@ -92,7 +92,7 @@ impl RunningCommand {
         let due = timeout.and_then(|timeout| started.checked_add(timeout));
         let start_cx = cx.clone();
         let (process, status, ends) = run_blocking(move || {
-            let lock = StartLock::acquire();
+            let lock = ProcessStartLock::acquire();
             start_cx.check().map_err(|error| error.or_path(&cwd))?;
             let created = match size {
                 Some(size) => output_reader::terminal(size),
@@ -142,7 +142,7 @@ impl RunningCommand {
     }
 
     /// Returns a handle that terminates the command from elsewhere.
-    pub(crate) fn control(&self) -> Arc<Control> {
+    pub(crate) fn control(&self) -> Arc<SupervisorControl> {
         Arc::clone(&self.process.control)
     }
 
@@ -240,14 +240,14 @@ impl RunningCommand {
         }
     }
 
-    fn handle_timer(&mut self, alarm: TimerEvent) {
+    fn handle_timer(&mut self, alarm: CommandTimerEvent) {
         match alarm {
-            TimerEvent::Terminate(reason) => {
+            CommandTimerEvent::Terminate(reason) => {
                 self.reason = Some(reason);
                 self.terminate();
             }
-            TimerEvent::LingerOver => self.terminate(),
-            TimerEvent::GiveUp => self.phase = CommandPhase::Draining(MAX_DRAIN_BYTES),
+            CommandTimerEvent::LingerOver => self.terminate(),
+            CommandTimerEvent::GiveUp => self.phase = CommandPhase::Draining(MAX_DRAIN_BYTES),
         }
     }
 
@@ -308,8 +308,9 @@ impl RunningCommand {
     }
 }
 
+/// Next event in the life of a command.
 enum CommandEvent {
-    Timer(TimerEvent),
+    Timer(CommandTimerEvent),
     /// Exit of the program, or `None` when the supervisor has exited.
     Exit(Option<ProgramExit>),
     InputWritten,
@@ -319,28 +320,29 @@ enum CommandEvent {
     Output(OutputStream, Vec<u8>),
 }
 
-enum TimerEvent {
+/// Event of the timer of a command.
+enum CommandTimerEvent {
     Terminate(EndReason),
     LingerOver,
     GiveUp,
 }
 
 /// Waits for the next event that a timer or the caller causes in `phase`.
-async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Instant>) -> TimerEvent {
+async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Instant>) -> CommandTimerEvent {
     match phase {
         CommandPhase::RunningCommand => tokio::select! {
             biased;
-            () = cx.cancel_token().cancelled() => TimerEvent::Terminate(EndReason::Cancelled),
-            () = sleep_until_some(cx.deadline()) => TimerEvent::Terminate(EndReason::DeadlinePassed),
-            () = sleep_until_some(due) => TimerEvent::Terminate(EndReason::TimedOut),
+            () = cx.cancel_token().cancelled() => CommandTimerEvent::Terminate(EndReason::Cancelled),
+            () = sleep_until_some(cx.deadline()) => CommandTimerEvent::Terminate(EndReason::DeadlinePassed),
+            () = sleep_until_some(due) => CommandTimerEvent::Terminate(EndReason::TimedOut),
         },
         CommandPhase::Lingering(until) => {
             sleep_until_some(Some(until)).await;
-            TimerEvent::LingerOver
+            CommandTimerEvent::LingerOver
         }
         CommandPhase::Terminating(until) => {
             sleep_until_some(Some(until)).await;
-            TimerEvent::GiveUp
+            CommandTimerEvent::GiveUp
         }
         CommandPhase::Draining(_) | CommandPhase::Finished => future::pending().await,
     }
@@ -364,8 +366,8 @@ pub(crate) async fn run_until_due<T>(
     tokio::select! {
         started = start => started,
         alarm = next_timer_event(cx, CommandPhase::RunningCommand, due) => Err(match alarm {
-            TimerEvent::Terminate(EndReason::Cancelled) => Error::of(ErrorKind::Cancelled),
-            TimerEvent::Terminate(EndReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
+            CommandTimerEvent::Terminate(EndReason::Cancelled) => Error::of(ErrorKind::Cancelled),
+            CommandTimerEvent::Terminate(EndReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
             _ => Error::new(
                 ErrorKind::Unavailable,
                 "starting the command failed: all threads of the runtime are busy; try again later",

@@ -16,7 +16,7 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Res
 use crate::interpreter::RunningScript;
 use crate::output_sink::{OutputSink, OutputStream};
 use crate::script_exit::{ExitCause, SIGKILL, ScriptExit};
-use crate::stop::StopReason;
+use crate::stop_signal::StopReason;
 
 /// Upper bound on ended jobs that are remembered, separately for each actor and session.
 const MAX_ENDED_JOBS: usize = 64;
@@ -28,12 +28,14 @@ const JOB_LOG_CAPACITY: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct JobTable(Mutex<JobTableState>);
 
+/// State of a [`JobTable`].
 #[derive(Debug, Default)]
 struct JobTableState {
     last: u64,
     jobs: BTreeMap<u64, JobEntry>,
 }
 
+/// One background job.
 #[derive(Debug)]
 struct JobEntry {
     job: JobInfo,
@@ -52,6 +54,7 @@ pub(crate) struct JobLogSink {
     updates: watch::Sender<()>,
 }
 
+/// State of a [`JobLogSink`].
 #[derive(Debug)]
 struct JobLogState {
     log: RingLog,

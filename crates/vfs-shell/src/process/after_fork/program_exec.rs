@@ -86,7 +86,7 @@ fn close_others(plan: &ForkPlan<'_>) {
 }
 
 /// Lowers a resource limit to `value`, unless it is lower already.
-fn set_limit(plan: &ForkPlan<'_>, resource: super::Resource, value: libc::rlim_t) {
+fn set_limit(plan: &ForkPlan<'_>, resource: super::RlimitResource, value: libc::rlim_t) {
     // SAFETY: `limit` lives and is written by the first call.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();

@@ -33,13 +33,13 @@ impl StopReason {
 
 /// Stop signal of one script, for its operations, its interpreter and its waiters.
 #[derive(Debug)]
-pub(crate) struct StopSignal {
+pub(crate) struct ScriptStopSignal {
     reason: OnceLock<StopReason>,
     token: CancelToken,
     interpreter: OnceLock<Arc<AtomicBool>>,
 }
 
-impl StopSignal {
+impl ScriptStopSignal {
     /// Creates a signal that cancels `token`, and is triggered by it.
     pub(crate) fn new(token: CancelToken) -> Self {
         Self { reason: OnceLock::new(), token, interpreter: OnceLock::new() }

@@ -22,7 +22,7 @@ use vfs_core::{
 use crate::config::VirtualShellConfig;
 use crate::empty_dirs::EmptyDirs;
 use crate::shell_error::{shell_error, unsupported_error};
-use crate::stop::{StopReason, StopSignal};
+use crate::stop_signal::{ScriptStopSignal, StopReason};
 
 /// Files of one script.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct BackendFileSystem {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) cx: OpContext,
     pub(crate) config: VirtualShellConfig,
-    pub(crate) stop: Arc<StopSignal>,
+    pub(crate) stop: Arc<ScriptStopSignal>,
     pub(crate) empty_dirs: EmptyDirs,
     pub(crate) bytes_read: AtomicU64,
     pub(crate) cleanup: Arc<CleanupTasks>,
@@ -64,6 +64,7 @@ impl CleanupTasks {
     }
 }
 
+/// Result of an operation of the interpreter's file system.
 type FsResult<T> = Result<T, bashkit::Error>;
 
 /// Device that is empty when read and discards writes.

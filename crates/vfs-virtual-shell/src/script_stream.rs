@@ -13,11 +13,11 @@ use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::shell::RunMode;
 use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, StreamingShell};
 
-use crate::backend::{ShellInner, VirtualShell};
+use crate::backend::{VirtualShell, VirtualShellInner};
 use crate::interpreter::{RunningScript, spawn_script};
 use crate::output_sink::{OutputSink, OutputStream};
 use crate::script_exit::{ExitCause, ScriptExit, abandoned_error};
-use crate::stop::{StopReason, StopSignal};
+use crate::stop_signal::{ScriptStopSignal, StopReason};
 
 /// Number of queued bytes at which the script has to wait for its consumer.
 const QUEUE_CAPACITY: usize = 64 << 10;
@@ -38,16 +38,16 @@ impl StreamingShell for VirtualShell {
     }
 }
 
-async fn start_stream(shell: &Arc<ShellInner>, cx: &OpContext, req: ExecuteRequest) -> Result<ScriptStream> {
+async fn start_stream(shell: &Arc<VirtualShellInner>, cx: &OpContext, req: ExecuteRequest) -> Result<ScriptStream> {
     shell.check(cx, &req).await?;
     if req.run == RunMode::Background {
         let message = "streaming the command failed: it runs in the background; start it without streaming and read the job's output";
         return Err(Error::invalid_argument(message).with_path(&req.cwd));
     }
     let started_at = Instant::now();
-    let stop = Arc::new(StopSignal::new(cx.cancel_token().child()));
+    let stop = Arc::new(ScriptStopSignal::new(cx.cancel_token().child()));
     let limit = shell.time_limit(cx, &req, started_at);
-    let queue = Arc::new(EventQueue::new(Arc::clone(&stop), started_at));
+    let queue = Arc::new(ScriptEventQueue::new(Arc::clone(&stop), started_at));
     let Some(permit) = shell.acquire_permit(&stop, limit).await? else {
         queue.finish(ScriptExit::new(ExitCause::Stopped(stop.reason().unwrap_or(StopReason::Cancelled))));
         return Ok(ScriptStream { queue, _running: None });
@@ -59,7 +59,7 @@ async fn start_stream(shell: &Arc<ShellInner>, cx: &OpContext, req: ExecuteReque
 
 /// Event stream of a script. Dropping it stops the script.
 struct ScriptStream {
-    queue: Arc<EventQueue>,
+    queue: Arc<ScriptEventQueue>,
     _running: Option<RunningScript>,
 }
 
@@ -77,16 +77,18 @@ impl ScriptStream {
     }
 }
 
-struct EventQueue {
-    state: Mutex<EventQueueState>,
+/// Bounded queue of events between a script and its consumer.
+struct ScriptEventQueue {
+    state: Mutex<ScriptEventQueueState>,
     room: Condvar,
     ready: Notify,
-    stop: Arc<StopSignal>,
+    stop: Arc<ScriptStopSignal>,
     started_at: Instant,
 }
 
+/// State of a [`ScriptEventQueue`].
 #[derive(Default)]
-struct EventQueueState {
+struct ScriptEventQueueState {
     events: VecDeque<ExecuteEvent>,
     queued_bytes: usize,
     total: u64,
@@ -94,12 +96,12 @@ struct EventQueueState {
     exit: Option<ScriptExit>,
 }
 
-impl EventQueue {
-    fn new(stop: Arc<StopSignal>, started_at: Instant) -> Self {
+impl ScriptEventQueue {
+    fn new(stop: Arc<ScriptStopSignal>, started_at: Instant) -> Self {
         Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), stop, started_at }
     }
 
-    fn lock(&self) -> MutexGuard<'_, EventQueueState> {
+    fn lock(&self) -> MutexGuard<'_, ScriptEventQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +155,7 @@ fn text(event: &ExecuteEvent) -> &str {
     }
 }
 
-impl EventQueueState {
+impl ScriptEventQueueState {
     fn push(&mut self, output: OutputStream, bytes: &[u8]) {
         let text = self.decoders[output as usize].decode(bytes);
         self.push_event(output, text);
@@ -171,7 +173,7 @@ impl EventQueueState {
     }
 }
 
-impl OutputSink for EventQueue {
+impl OutputSink for ScriptEventQueue {
     fn write(&self, output: OutputStream, bytes: &[u8]) {
         for chunk in bytes.chunks(QUEUE_CAPACITY / 4) {
             let mut state = self.lock();

@@ -12,13 +12,14 @@ use vfs_core::shell::{CommandExit, JobId, JobInfo, JobOutputRequest, JobOutputRe
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
 use crate::config::ShellConfig;
-use crate::process::Control;
+use crate::process::SupervisorControl;
 use crate::running_command::RunningCommand;
 
 /// Jobs of one shell by number. Dropping the table terminates all of them.
 #[derive(Debug, Default)]
 pub(crate) struct JobTable(Mutex<JobTableState>);
 
+/// State of a [`JobTable`].
 #[derive(Debug, Default)]
 struct JobTableState {
     last: u64,
@@ -126,7 +127,7 @@ pub(crate) struct BackgroundJob {
     owner: JobOwner,
     command: String,
     since: DateTime<Utc>,
-    control: Arc<Control>,
+    control: Arc<SupervisorControl>,
     stop: CancelToken,
     log: Mutex<RingLog>,
     /// Notifies readers of new output and of the end.
@@ -151,9 +152,9 @@ impl JobOwner {
 }
 
 /// Marks the job as ended when its task finishes, panics or is dropped with the runtime.
-struct ExitGuard(Arc<BackgroundJob>);
+struct JobExitGuard(Arc<BackgroundJob>);
 
-impl Drop for ExitGuard {
+impl Drop for JobExitGuard {
     fn drop(&mut self) {
         self.0.log().set_exit(CommandExit::default());
         self.0.updates.send_replace(());
@@ -182,7 +183,7 @@ impl BackgroundJob {
 
     /// Reads the output of the command until it ends.
     pub(crate) async fn run(self: Arc<Self>, mut running: RunningCommand) {
-        let ends = ExitGuard(self);
+        let ends = JobExitGuard(self);
         let job = &ends.0;
         loop {
             match running.next().await {

@@ -23,10 +23,10 @@ struct StartLockState {
     last: u64,
 }
 
-/// Guard of the lock.
-pub(crate) struct StartLock(u64);
+/// Guard of the process-wide lock that serialises the starts of processes.
+pub(crate) struct ProcessStartLock(u64);
 
-impl StartLock {
+impl ProcessStartLock {
     /// Waits for the lock. After [`START_LOCK_TIMEOUT`] the next start proceeds beside the current one.
     pub(crate) fn acquire() -> Self {
         let mut state = state();
@@ -41,7 +41,7 @@ impl StartLock {
     }
 }
 
-impl Drop for StartLock {
+impl Drop for ProcessStartLock {
     fn drop(&mut self) {
         let mut state = state();
         if state.now.is_some_and(|(number, _)| number == self.0) {

@@ -15,13 +15,13 @@ use vfs_core::shell::{
 use vfs_core::timer::Timer;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StatRequest};
 
-use crate::backend::{ShellInner, VirtualShell};
+use crate::backend::{VirtualShell, VirtualShellInner};
 use crate::builtin_guard::MAX_SCRIPT_BYTES;
-use crate::interpreter::{RunningScript, ScriptStart, spawn_script};
-use crate::jobs::JobLogSink;
+use crate::interpreter::{ReadyScript, RunningScript, spawn_script};
+use crate::job_table::JobLogSink;
 use crate::output_sink::{OutputSink, OutputStream};
 use crate::script_exit::{ExitCause, ScriptExit, abandoned_error};
-use crate::stop::{StopReason, StopSignal};
+use crate::stop_signal::{ScriptStopSignal, StopReason};
 
 #[async_trait]
 impl Shell for VirtualShell {
@@ -34,7 +34,7 @@ impl Shell for VirtualShell {
         let cwd = req.cwd.clone();
         let max_output = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let collector = Arc::new(OutputCollector::new(max_output.min(self.0.config.max_output_bytes)));
-        let stop = Arc::new(StopSignal::new(cx.cancel_token().child()));
+        let stop = Arc::new(ScriptStopSignal::new(cx.cancel_token().child()));
         let limit = self.0.time_limit(cx, &req, started_at);
         let Some(permit) = self.0.acquire_permit(&stop, limit).await? else {
             return collector.response(started_at.elapsed(), stop.reason(), None, cx);
@@ -59,7 +59,7 @@ impl Shell for VirtualShell {
     }
 }
 
-impl ShellInner {
+impl VirtualShellInner {
     /// Checks the request, and refuses features that this shell lacks.
     pub(crate) async fn check(&self, cx: &OpContext, req: &ExecuteRequest) -> Result<()> {
         req.check()?;
@@ -102,7 +102,7 @@ impl ShellInner {
     /// Waits for a permit to run; `None` means that the command was stopped first.
     pub(crate) async fn acquire_permit(
         &self,
-        stop: &Arc<StopSignal>,
+        stop: &Arc<ScriptStopSignal>,
         limit: Option<(Instant, StopReason)>,
     ) -> Result<Option<OwnedSemaphorePermit>> {
         let signal = Arc::clone(stop);
@@ -124,7 +124,7 @@ impl ShellInner {
         })?;
         let moment = req.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let limit = moment.map(|moment| (moment, StopReason::Timeout));
-        let stop = Arc::new(StopSignal::new(CancelToken::new()));
+        let stop = Arc::new(ScriptStopSignal::new(CancelToken::new()));
         let (cx, command) = (cx.for_cleanup(), req.command.clone());
         let log = Arc::new(JobLogSink::new());
         let start = self.script_start(&cx, req, stop, permit, limit);
@@ -139,17 +139,17 @@ impl ShellInner {
         &self,
         cx: &OpContext,
         request: ExecuteRequest,
-        stop: Arc<StopSignal>,
+        stop: Arc<ScriptStopSignal>,
         permit: OwnedSemaphorePermit,
         limit: Option<(Instant, StopReason)>,
-    ) -> ScriptStart {
+    ) -> ReadyScript {
         let cx = cx.clone().with_cancel_token(stop.token().clone());
         let cx = match limit {
             Some((moment, _)) => cx.with_deadline(moment),
             None => cx,
         };
         let (backend, config) = (Arc::clone(&self.backend), self.config.clone());
-        ScriptStart { backend, config, cx, request, stop, permit, limit }
+        ReadyScript { backend, config, cx, request, stop, permit, limit }
     }
 }
 
@@ -159,6 +159,7 @@ struct OutputCollector {
     exit: watch::Sender<Option<ScriptExit>>,
 }
 
+/// State of an [`OutputCollector`].
 struct CollectedOutput {
     combined: HeadTailBuffer,
     stdout: HeadTailBuffer,

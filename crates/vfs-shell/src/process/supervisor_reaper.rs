@@ -28,15 +28,16 @@ impl ReaperHandle {
     }
 }
 
-pub(super) struct Reaper {
+/// Thread that waits for all supervisors.
+pub(super) struct SupervisorReaper {
     pending: Mutex<Vec<WatchedSupervisor>>,
     wake: OwnedFd,
 }
 
-impl Reaper {
+impl SupervisorReaper {
     /// Returns the reaper of this process, and starts its thread on the first call.
     pub(super) fn get_or_start() -> io::Result<&'static Self> {
-        static REAPER: OnceLock<Reaper> = OnceLock::new();
+        static REAPER: OnceLock<SupervisorReaper> = OnceLock::new();
         static STARTING: Mutex<()> = Mutex::new(());
         if let Some(reaper) = REAPER.get() {
             return Ok(reaper);
