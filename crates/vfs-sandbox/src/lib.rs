@@ -28,13 +28,13 @@ pub use self::report::{Enforcement, ProbeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::sandbox::backend::OsSandboxBackend;
 pub use self::sandbox::commands::SandboxCommands;
-pub use self::workspace::{CollectConflict, Collected, Workspace};
+pub use self::workspace::{CollectConflict, CollectResult, Workspace};
 
 /// Former path of all names of this crate.
 pub mod os {
     #[doc(no_inline)]
     pub use super::{
-        CollectConflict, Collected, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
+        CollectConflict, CollectResult, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
         OsSandboxBackend, ProbeResult, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig,
         SandboxReport, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
     };

@@ -73,10 +73,10 @@ struct CheckedOutFile {
     local: Version,
 }
 
-/// Changes of commands in a workspace, in paths of the backend.
+/// Result of collecting the changes of commands in a workspace, in paths of the backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Collected {
+pub struct CollectResult {
     /// The changes without conflict.
     pub changes: DiffResult,
     /// The changes to files that were changed in the backend, too.
@@ -159,8 +159,8 @@ impl Workspace {
     /// # Errors
     ///
     /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable`.
-    pub async fn changes(&self, cx: &OpContext) -> Result<Collected> {
-        let mut collected = Collected::default();
+    pub async fn changes(&self, cx: &OpContext) -> Result<CollectResult> {
+        let mut collected = CollectResult::default();
         for one in self.find_changed(cx, &mut collected.problems).await? {
             let reported = self.report_change(cx, &one, &mut collected).await;
             reported.or_else(|error| record_problem(error, &one.path, &mut collected.problems))?;
@@ -180,8 +180,8 @@ impl Workspace {
     ///
     /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable` and
     /// `storage_full`. Changes that were made before the error stay.
-    pub async fn collect(&mut self, cx: &OpContext) -> Result<Collected> {
-        let mut collected = Collected::default();
+    pub async fn collect(&mut self, cx: &OpContext) -> Result<CollectResult> {
+        let mut collected = CollectResult::default();
         let found = self.find_changed(cx, &mut collected.problems).await?;
         let (written, deleted): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
         let mut in_conflict = Vec::new();
@@ -267,7 +267,7 @@ impl Workspace {
     }
 
     /// Adds the change of a file, or its conflict, to `collected`.
-    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut Collected) -> Result<()> {
+    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut CollectResult) -> Result<()> {
         let actual = self.backend_version(cx, &one.path).await?;
         if actual == one.expected {
             collected.changes.changes.extend(self.read(cx, one).await?.change(one));
@@ -286,7 +286,7 @@ impl Workspace {
         &mut self,
         cx: &OpContext,
         one: &ChangedFile,
-        collected: &mut Collected,
+        collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let result = self.try_collect_file(cx, one, collected).await;
         result.or_else(|error| record_problem(error, &one.path, &mut collected.problems).map(|()| None))
@@ -296,7 +296,7 @@ impl Workspace {
         &mut self,
         cx: &OpContext,
         one: &ChangedFile,
-        collected: &mut Collected,
+        collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let sides = self.read(cx, one).await?;
         let Some(change) = sides.change(one) else { return Ok(None) };

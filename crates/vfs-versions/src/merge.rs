@@ -8,10 +8,10 @@ use crate::overlay::backend::OverlayBackend;
 use crate::overlay::overlay_state::{ChangeState, OverlayState};
 use crate::versioned_entry::fetch_if_exists;
 
-/// Outcome of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Merge {
+pub struct MergeResult {
     /// Files that have the state of the fork now, sorted by path.
     pub merged: Vec<VfsPath>,
     /// Files that both overlays changed differently. They are unchanged in this overlay.
@@ -29,11 +29,11 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// `quota_exceeded` over the budget, and those of the base; nothing is merged then.
-    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<Merge> {
+    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<MergeResult> {
         let theirs = fork.state();
         let origin = fork.origin().cloned().unwrap_or_else(|| OverlayState::new(self.base(), self.budget()));
         self.mutate(cx, &VfsPath::root(), async |draft| {
-            let mut merge = Merge::default();
+            let mut merge = MergeResult::default();
             let paths: BTreeSet<_> = theirs.originals.keys().chain(origin.originals.keys()).cloned().collect();
             for path in paths {
                 cx.check()?;

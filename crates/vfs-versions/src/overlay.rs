@@ -13,5 +13,5 @@ mod overlay_tree;
 pub(crate) mod persistence;
 
 pub use self::backend::OverlayBackend;
-pub use self::commit::Commit;
+pub use self::commit::CommitResult;
 pub use self::commit_plan::CommitConflict;

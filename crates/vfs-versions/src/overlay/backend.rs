@@ -53,7 +53,7 @@ use super::persistence::OverlayPersistence;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, OpContext};
-/// use vfs_versions::{Commit, OverlayBackend};
+/// use vfs_versions::{CommitResult, OverlayBackend};
 /// use vfs_memory::MemoryBackend;
 ///
 /// # futures::executor::block_on(async {
@@ -65,7 +65,7 @@ use super::persistence::OverlayPersistence;
 /// assert_eq!(project.read_text("/a.txt").await?, "one\n");
 /// assert!(attempt.diff(&OpContext::new()).await?.unified().contains("+two"));
 ///
-/// assert!(matches!(attempt.commit(&OpContext::new()).await?, Commit::Applied(_)));
+/// assert!(matches!(attempt.commit(&OpContext::new()).await?, CommitResult::Applied(_)));
 /// assert_eq!(project.read_text("/a.txt").await?, "two\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
