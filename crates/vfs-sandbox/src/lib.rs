@@ -6,7 +6,7 @@
 
 mod cgroup;
 mod config;
-mod descriptors;
+mod file_descriptors;
 mod file_version;
 mod helper;
 mod landlock;
@@ -27,7 +27,7 @@ pub use self::report::guarantee::{Guarantee, Mechanism};
 pub use self::report::{Enforcement, ProbeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::sandbox::backend::OsSandboxBackend;
-pub use self::sandbox::commands::SandboxCommands;
+pub use self::sandbox::sandbox_commands::SandboxCommands;
 pub use self::workspace::{CollectConflict, CollectResult, Workspace};
 
 /// Former path of all names of this crate.

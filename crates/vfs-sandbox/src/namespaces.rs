@@ -17,11 +17,11 @@ use vfs_core::{Error, ErrorKind, Result};
 use vfs_shell::SpawnSpec;
 
 use crate::config::{SandboxConfig, UnixSockets};
-use crate::descriptors::duplicate;
+use crate::file_descriptors::duplicate;
 use crate::file_version::FileVersion;
 use crate::helper::memfd;
 use crate::helper::trusted_programs;
-use crate::helper::{self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperTask, NestedCovers, environment_bytes};
+use crate::helper::{self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes};
 use crate::landlock::{LandlockGrant, LandlockRules};
 use crate::namespaces::bubblewrap::{
     BindOver, BindSource, BubblewrapPlan, CommandSession, HostVisibility, NestedMountSupport, NestedUserNamespaces,
@@ -234,9 +234,9 @@ impl NamespaceSpawner {
             let own = inherited.add(duplicate(helper)?);
             command.push(memfd::path(own).into());
             let nested = match nested {
-                NestedMountSupport::None => NestedCovers::None,
-                NestedMountSupport::Made(_) if self.filter.is_some() => NestedCovers::ListedBeforeFilter,
-                NestedMountSupport::Made(_) => NestedCovers::Listed,
+                NestedMountSupport::None => HelperCoverMode::None,
+                NestedMountSupport::Made(_) if self.filter.is_some() => HelperCoverMode::ListedBeforeFilter,
+                NestedMountSupport::Made(_) => HelperCoverMode::Listed,
             };
             command.extend(HelperTask { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {

@@ -1,9 +1,9 @@
 //! Sandbox that is tested when it opens, and then starts commands.
 
 pub(crate) mod backend;
-pub(crate) mod commands;
 pub(crate) mod confinement;
-pub(crate) mod setup;
+pub(crate) mod sandbox_commands;
+pub(crate) mod sandbox_setup;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use vfs_shell::{SpawnSpec, Spawner};
 
 use crate::cgroup::ControlGroups;
 use crate::config::{SandboxConfig, SelfTest};
-use crate::descriptors::few_descriptors;
+use crate::file_descriptors::few_descriptors;
 use crate::namespaces::NamespaceFeatures;
 use crate::namespaces::bubblewrap::HostVisibility;
 use crate::protect::open_mount::OpenMount;
-use crate::report::assessment;
 use crate::report::guarantee::{Guarantee, Mechanism};
+use crate::report::self_test_assessment;
 use crate::report::{Enforcement, SandboxReport};
-use crate::sandbox::setup::SandboxSetup;
+use crate::sandbox::sandbox_setup::SandboxSetup;
 use crate::self_test::{self, SelfTestResult};
 use crate::self_test_cache::SelfTestCache;
 
@@ -169,7 +169,7 @@ async fn open_strongest(
     if config.mechanisms.contains(&Mechanism::Namespaces) {
         match attempt_in_namespaces(&config, &mounts, cache.as_ref()).await? {
             Ok((setup, result)) => {
-                let report = assessment::report(&setup, &result.observations, None);
+                let report = self_test_assessment::report(&setup, &result.observations, None);
                 result.record(report.missing().next().is_none());
                 return Ok((Some(setup), report));
             }
@@ -178,11 +178,11 @@ async fn open_strongest(
     }
     match attempt(&config, &mounts, &SandboxSetup::direct, cache.as_ref()).await? {
         Ok((setup, result)) => {
-            let report = assessment::report(&setup, &result.observations, Some(&reason));
+            let report = self_test_assessment::report(&setup, &result.observations, Some(&reason));
             result.record(report.missing().next().is_none());
             Ok((Some(setup), report))
         }
-        Err(why) => Ok((None, assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
+        Err(why) => Ok((None, self_test_assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
     }
 }
 

@@ -9,9 +9,9 @@ use seccompiler::{
 
 use crate::config::UnixSockets;
 
-/// Extent of what a command could reach without the filter.
+/// Profile of a seccomp filter: what a command could reach without the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandReach {
+pub(crate) enum SeccompProfile {
     /// Only what its namespaces show.
     Namespaces,
     /// Everything of the host that Landlock does not deny; internet sockets are allowed.
@@ -42,18 +42,18 @@ type ArgumentCondition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 
 /// Returns the filter for this processor: a denied call fails with `EPERM`, an unavailable one with `ENOSYS`.
 pub(crate) fn program(
-    reach: CommandReach,
+    profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    stage: FilteredProcess,
+    process: FilteredProcess,
 ) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| {
         format!("there is no filter for {} processors; it is written for x86_64 and aarch64", std::env::consts::ARCH)
     })?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
-    let rules = rules(reach, unix_sockets, stage).map_err(|error| error.to_string())?;
+    let rules = rules(profile, unix_sockets, process).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    let ignored = if reach == CommandReach::Namespaces { Vec::new() } else { ignored_calls() };
+    let ignored = if profile == SeccompProfile::Namespaces { Vec::new() } else { ignored_calls() };
     Ok(unavailable_calls().into_iter().chain(ignored).chain(checked).collect())
 }
 
@@ -126,13 +126,14 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
 }
 
 fn rules(
-    reach: CommandReach,
+    profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    stage: FilteredProcess,
+    process: FilteredProcess,
 ) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let (always, conditional): (Vec<_>, Vec<_>) =
-        conditional_denials(reach, unix_sockets, stage).into_iter().partition(|(_, conditions)| conditions.is_empty());
+    let (always, conditional): (Vec<_>, Vec<_>) = conditional_denials(profile, unix_sockets, process)
+        .into_iter()
+        .partition(|(_, conditions)| conditions.is_empty());
     for (call, conditions) in conditional {
         let conditions = conditions
             .into_iter()
@@ -142,7 +143,7 @@ fn rules(
     }
     // A call without rules is denied with any arguments.
     rules.extend(always.into_iter().map(|(call, _)| call).chain(ALWAYS.iter().copied()).map(|call| (call, Vec::new())));
-    if stage == FilteredProcess::Covering {
+    if process == FilteredProcess::Covering {
         rules.retain(|call, _| !COVERING.contains(call));
     }
     Ok(rules)
@@ -219,14 +220,14 @@ const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-/// Returns the calls that are denied under conditions, or with any arguments for this `reach`.
+/// Returns the calls that are denied under conditions, or with any arguments for this `profile`.
 fn conditional_denials(
-    reach: CommandReach,
+    profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    stage: FilteredProcess,
+    process: FilteredProcess,
 ) -> Vec<(i64, Vec<ArgumentCondition>)> {
     let mut denied = Vec::new();
-    deny_namespaces(&mut denied, stage);
+    deny_namespaces(&mut denied, process);
     deny_terminal_input(&mut denied);
     deny_personalities(&mut denied);
     deny_special_modes(&mut denied);
@@ -234,14 +235,14 @@ fn conditional_denials(
     // Without this filter, the call fails with `ESRCH`.
     denied.push((libc::SYS_kill, vec![equal(0, FILTER_PROBE_PID as u64), equal(1, 0)]));
     // Without namespaces, every socket of the host has a path that a command can name.
-    if unix_sockets == UnixSockets::Deny || reach != CommandReach::Namespaces {
+    if unix_sockets == UnixSockets::Deny || profile != SeccompProfile::Namespaces {
         deny_unix_sockets(&mut denied);
     }
-    if reach != CommandReach::Namespaces {
+    if profile != SeccompProfile::Namespaces {
         deny_attributes(&mut denied);
         deny_other_processes(&mut denied);
     }
-    if reach == CommandReach::Host {
+    if profile == SeccompProfile::Host {
         for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
             denied.push((libc::SYS_socket, vec![equal(0, family as u64)]));
         }
@@ -267,7 +268,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> ArgumentCondition {
 }
 
 /// Denies new namespaces, except the mount namespace of the helper.
-fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, stage: FilteredProcess) {
+fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: FilteredProcess) {
     const NEW_TIME: u64 = 0x80;
     let flags = [
         libc::CLONE_NEWNS,
@@ -280,7 +281,7 @@ fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, stage: Filte
     ];
     for flag in flags {
         denied.push((libc::SYS_clone, vec![set(0, flag as u64)]));
-        if stage != FilteredProcess::Covering || flag != libc::CLONE_NEWNS {
+        if process != FilteredProcess::Covering || flag != libc::CLONE_NEWNS {
             denied.push((libc::SYS_unshare, vec![set(0, flag as u64)]));
         }
     }
@@ -425,10 +426,10 @@ mod tests {
 
     #[test]
     fn every_reach_has_a_program_that_the_kernel_accepts() {
-        for reach in [CommandReach::Namespaces, CommandReach::HostWithInternet, CommandReach::Host] {
+        for profile in [SeccompProfile::Namespaces, SeccompProfile::HostWithInternet, SeccompProfile::Host] {
             for unix_sockets in [UnixSockets::Deny, UnixSockets::Allow] {
-                let program = program(reach, unix_sockets, FilteredProcess::Command).expect("compiles");
-                assert!(program.len() < 4096, "{reach:?}: {}", program.len());
+                let program = program(profile, unix_sockets, FilteredProcess::Command).expect("compiles");
+                assert!(program.len() < 4096, "{profile:?}: {}", program.len());
                 assert_eq!(from_bytes(&bytes(&program)).expect("it is whole"), program);
             }
         }
@@ -439,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_always_denied_has_no_conditions() {
-        let rules = rules(CommandReach::Host, UnixSockets::Deny, FilteredProcess::Command).expect("rules");
+        let rules = rules(SeccompProfile::Host, UnixSockets::Deny, FilteredProcess::Command).expect("rules");
         for call in ALWAYS {
             assert!(rules[call].is_empty(), "call {call}");
         }
@@ -447,7 +448,7 @@ mod tests {
 
     #[test]
     fn covers_need_four_calls_that_commands_do_not_get() {
-        let rules = |stage| rules(CommandReach::Namespaces, UnixSockets::Deny, stage).expect("rules");
+        let rules = |process| rules(SeccompProfile::Namespaces, UnixSockets::Deny, process).expect("rules");
         let (command, covering) = (rules(FilteredProcess::Command), rules(FilteredProcess::Covering));
         let missing: Vec<i64> = command.keys().filter(|call| !covering.contains_key(call)).copied().collect();
         let mut expected = COVERING;

@@ -20,7 +20,7 @@ use vfs_shell::{CommandRunner, ShellConfig, SpawnSpec, Spawner};
 
 use crate::namespaces::COVERED_DECOY;
 use crate::protect::open_mount::OpenMount;
-use crate::sandbox::setup::{SandboxSetup, SpawnMethod};
+use crate::sandbox::sandbox_setup::{SandboxSetup, SpawnMethod};
 use crate::seccomp;
 use crate::self_test_cache::{SelfTestCache, SelfTestCacheEntry};
 
@@ -150,7 +150,7 @@ async fn run(setup: &Arc<SandboxSetup>) -> Result<Result<SelfTestObservations, S
 type RefusalSlot = Arc<Mutex<Option<Error>>>;
 
 async fn probe(setup: &Arc<SandboxSetup>, refused: &RefusalSlot) -> Result<SelfTestObservations, String> {
-    let canary = Canary::new(&setup.mounts)?;
+    let canary = CanaryFile::new(&setup.mounts)?;
     let script = match setup.method {
         SpawnMethod::Namespaces(_) => canary.script(),
         SpawnMethod::Direct => "echo started".to_owned(),
@@ -158,12 +158,12 @@ async fn probe(setup: &Arc<SandboxSetup>, refused: &RefusalSlot) -> Result<SelfT
     let cwd = setup.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
     let (reader, writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
-    let launcher = SelfTestLauncher {
+    let spawner = SelfTestSpawner {
         setup: Arc::clone(setup),
         probes: Arc::new(canary.probes(writer)?),
         refused: Arc::clone(refused),
     };
-    let commands = CommandRunner::new(launcher, ShellConfig::new());
+    let commands = CommandRunner::new(spawner, ShellConfig::new());
     let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
     let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| format_chain(&error))?;
     drop(commands);
@@ -184,9 +184,9 @@ fn format_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// A file of the host that the sandbox does not show.
-struct Canary(tempfile::NamedTempFile);
+struct CanaryFile(tempfile::NamedTempFile);
 
-impl Canary {
+impl CanaryFile {
     fn new(mounts: &[OpenMount]) -> Result<Self, String> {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
         let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
@@ -228,10 +228,10 @@ impl Canary {
         )
     }
 
-    fn probes(&self, writer: OwnedFd) -> Result<DirectProbes, String> {
+    fn probes(&self, writer: OwnedFd) -> Result<SystemCallProbes, String> {
         let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
         let own = rustix::process::getpid();
-        Ok(DirectProbes {
+        Ok(SystemCallProbes {
             canary: path(self.0.path())?,
             system: path(system_program())?,
             process: path(Path::new(&format!("/proc/{own}/status")))?,
@@ -285,7 +285,7 @@ fn parse_output(stdout: &str) -> SelfTestObservations {
 
 /// Attempts that a confined process makes before it becomes the command, with system calls only.
 #[derive(Debug)]
-struct DirectProbes {
+struct SystemCallProbes {
     canary: CString,
     system: CString,
     process: CString,
@@ -293,7 +293,7 @@ struct DirectProbes {
     writer: OwnedFd,
 }
 
-impl DirectProbes {
+impl SystemCallProbes {
     fn run(&self) -> io::Result<()> {
         let open =
             |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
@@ -339,14 +339,14 @@ fn read_observations(reader: &OwnedFd) -> Result<SelfTestObservations, String> {
 
 /// Spawner that adds the decoys and the attempts of the self-test.
 #[derive(Debug)]
-struct SelfTestLauncher {
+struct SelfTestSpawner {
     setup: Arc<SandboxSetup>,
-    probes: Arc<DirectProbes>,
+    probes: Arc<SystemCallProbes>,
     refused: RefusalSlot,
 }
 
 #[async_trait]
-impl Spawner for SelfTestLauncher {
+impl Spawner for SelfTestSpawner {
     async fn prepare(
         &self,
         cx: &OpContext,

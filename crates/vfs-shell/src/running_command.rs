@@ -36,7 +36,7 @@ const MAX_DRAIN_BYTES: usize = 1 << 20;
 
 /// Why a command is terminated before it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndReason {
+pub(crate) enum TerminationReason {
     TimedOut,
     Cancelled,
     DeadlinePassed,
@@ -70,7 +70,7 @@ pub(crate) struct RunningCommand {
     grace: Duration,
     orphan_policy: OrphanPolicy,
     phase: CommandPhase,
-    reason: Option<EndReason>,
+    reason: Option<TerminationReason>,
     ended: Option<ProgramExit>,
     started: Instant,
     duration: Option<Duration>,
@@ -199,7 +199,7 @@ impl RunningCommand {
     }
 
     /// Returns the result without the output, and the reason if the command was terminated.
-    pub(crate) fn outcome(&self) -> Result<(ExecuteResponse, Option<EndReason>)> {
+    pub(crate) fn outcome(&self) -> Result<(ExecuteResponse, Option<TerminationReason>)> {
         if self.ended.is_none() && self.status.is_none() && self.reason.is_none() {
             return Err(Error::new(
                 ErrorKind::Internal,
@@ -210,7 +210,7 @@ impl RunningCommand {
         let mut response = ExecuteResponse::default();
         response.exit_code = self.ended.and_then(|ended| ended.exit_code);
         response.signal = self.ended.and_then(|ended| ended.signal);
-        response.timed_out = self.reason == Some(EndReason::TimedOut);
+        response.timed_out = self.reason == Some(TerminationReason::TimedOut);
         response.output_bytes = self.output_bytes;
         response.duration = self.duration.unwrap_or_else(|| self.started.elapsed());
         response.full_output = self.full_output().cloned();
@@ -322,7 +322,7 @@ enum CommandEvent {
 
 /// Event of the timer of a command.
 enum CommandTimerEvent {
-    Terminate(EndReason),
+    Terminate(TerminationReason),
     LingerOver,
     GiveUp,
 }
@@ -332,9 +332,9 @@ async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Insta
     match phase {
         CommandPhase::RunningCommand => tokio::select! {
             biased;
-            () = cx.cancel_token().cancelled() => CommandTimerEvent::Terminate(EndReason::Cancelled),
-            () = sleep_until_some(cx.deadline()) => CommandTimerEvent::Terminate(EndReason::DeadlinePassed),
-            () = sleep_until_some(due) => CommandTimerEvent::Terminate(EndReason::TimedOut),
+            () = cx.cancel_token().cancelled() => CommandTimerEvent::Terminate(TerminationReason::Cancelled),
+            () = sleep_until_some(cx.deadline()) => CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed),
+            () = sleep_until_some(due) => CommandTimerEvent::Terminate(TerminationReason::TimedOut),
         },
         CommandPhase::Lingering(until) => {
             sleep_until_some(Some(until)).await;
@@ -366,8 +366,8 @@ pub(crate) async fn run_until_due<T>(
     tokio::select! {
         started = start => started,
         alarm = next_timer_event(cx, CommandPhase::RunningCommand, due) => Err(match alarm {
-            CommandTimerEvent::Terminate(EndReason::Cancelled) => Error::of(ErrorKind::Cancelled),
-            CommandTimerEvent::Terminate(EndReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
+            CommandTimerEvent::Terminate(TerminationReason::Cancelled) => Error::of(ErrorKind::Cancelled),
+            CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
             _ => Error::new(
                 ErrorKind::Unavailable,
                 "starting the command failed: all threads of the runtime are busy; try again later",

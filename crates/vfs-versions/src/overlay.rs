@@ -8,9 +8,9 @@ mod commit_steps;
 mod discard;
 mod draft_changes;
 mod draft_transfers;
+pub(crate) mod overlay_persistence;
 pub(crate) mod overlay_state;
 mod overlay_tree;
-pub(crate) mod persistence;
 
 pub use self::backend::OverlayBackend;
 pub use self::commit::CommitResult;

@@ -87,16 +87,16 @@ impl UndoLog<'_> {
     }
 
     /// Completes or removes `record` after its operation.
-    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: OperationResult) {
+    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: UndoableResult) {
         let cx = files.cx.for_cleanup();
         let files = TrackedFiles { cx: &cx, ..*files };
         let concluded = match result {
-            OperationResult::Success(after) => self.complete(&files, record, after).await,
-            OperationResult::NoEffect => {
+            UndoableResult::Success(after) => self.complete(&files, record, after).await,
+            UndoableResult::NoEffect => {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
-            OperationResult::Unknown => self.settle(&files).await,
+            UndoableResult::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "failed to complete an undo record, which is settled before the next change");
@@ -195,7 +195,7 @@ impl UndoLog<'_> {
 
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
-pub(crate) enum OperationResult {
+pub(crate) enum UndoableResult {
     /// Success with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
@@ -204,7 +204,7 @@ pub(crate) enum OperationResult {
     Unknown,
 }
 
-impl OperationResult {
+impl UndoableResult {
     pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>) -> Self {
         match output {
             Ok(output) => Self::Success(reported_version(record, output)),

@@ -19,15 +19,15 @@ pub(super) const QUEUE_CAPACITY: usize = 10_000;
 /// when the sink has it. A record that no caller waits for any more, because the caller was dropped or the sink
 /// refused the record, is abandoned: a later caller has to write it.
 #[derive(Debug)]
-pub(super) struct RecordQueue {
+pub(super) struct AuditRecordQueue {
     sink: Box<dyn AuditSink>,
-    state: Mutex<QueueState>,
+    state: Mutex<AuditRecordQueueState>,
     writer: tokio::sync::Mutex<()>,
 }
 
-/// State of a [`RecordQueue`].
+/// State of an [`AuditRecordQueue`].
 #[derive(Debug)]
-struct QueueState {
+struct AuditRecordQueueState {
     /// The end of the chain, including records in the queue.
     sealed_head: AuditHead,
     /// The last record that the sink has.
@@ -54,7 +54,7 @@ enum SinkPreparation {
     Failed,
 }
 
-impl QueueState {
+impl AuditRecordQueueState {
     fn has_room(&self) -> bool {
         self.records.len() < QUEUE_CAPACITY
     }
@@ -76,9 +76,9 @@ impl QueueState {
     }
 }
 
-impl RecordQueue {
+impl AuditRecordQueue {
     pub(super) fn new(sink: Box<dyn AuditSink>, head: AuditHead) -> Self {
-        let state = QueueState {
+        let state = AuditRecordQueueState {
             sealed_head: head.clone(),
             written_head: head,
             records: VecDeque::new(),
@@ -207,14 +207,14 @@ impl RecordQueue {
         self.state().records.front().filter(|record| record.sequence <= sequence).cloned()
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, AuditRecordQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Guard of a record that its caller writes, which marks it as abandoned if it is not written.
 struct AbandonRecordOnDrop<'a> {
-    queue: &'a RecordQueue,
+    queue: &'a AuditRecordQueue,
     sequence: u64,
     is_written: bool,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, FileType, Mode, OFlags, Stat, fstat, stat};
 use rustix::io::Errno;
 
-use crate::descriptors::{is_same, path_of};
+use crate::file_descriptors::{is_same, path_of};
 use crate::protect::open_mount::OpenMount;
 
 /// Directories that are searched before `PATH`.

@@ -10,7 +10,7 @@ use crate::config::{Network, SandboxConfig};
 use crate::landlock::{LandlockGrant, LandlockRules};
 use crate::namespaces::system_files::SystemFiles;
 use crate::protect::open_mount::OpenMount;
-use crate::seccomp::CommandReach;
+use crate::seccomp::SeccompProfile;
 
 /// Harmless devices, and the terminal of the command.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -48,11 +48,11 @@ pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRul
     rules
 }
 
-/// Returns the reach that the filter has to restrict.
-pub(crate) fn reach(network: Network) -> CommandReach {
+/// Returns the profile of the filter for commands.
+pub(crate) fn seccomp_profile(network: Network) -> SeccompProfile {
     match network {
-        Network::Off => CommandReach::Host,
-        Network::Host => CommandReach::HostWithInternet,
+        Network::Off => SeccompProfile::Host,
+        Network::Host => SeccompProfile::HostWithInternet,
     }
 }
 

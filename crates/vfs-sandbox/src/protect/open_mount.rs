@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use crate::config::{Mount, Protected, Protection, SandboxConfig};
-use crate::descriptors::{duplicate, few_descriptors, is_same, path_of};
+use crate::file_descriptors::{duplicate, few_descriptors, is_same, path_of};
 use crate::namespaces::system_files::SystemFiles;
 use crate::protect::placeholders::{PlaceholderResult, Placeholders};
 use crate::self_test_cache::{CacheExposure, exposed_below};

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::descriptors::is_same;
+use crate::file_descriptors::is_same;
 
 /// Mode of a placeholder. Nobody creates such a directory by accident, so one left by a killed process is recognised.
 const MODE: u32 = 0o1500;

@@ -78,7 +78,7 @@ impl OpenMount {
             .root
             .try_clone()
             .map_err(|error| unsearched(Errno::from_io_error(&error).unwrap_or(Errno::MFILE), b""))?;
-        let root = Rc::new(PendingDirectory { open: RefCell::new(Some(Rc::new(root))), ..PendingDirectory::default() });
+        let root = Rc::new(ScanDirectory { open: RefCell::new(Some(Rc::new(root))), ..ScanDirectory::default() });
         let mut scan = TreeScan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
         while let Some(directory) = scan.pending.pop() {
             scan.visit_directory(&directory).map_err(|failure| match failure {
@@ -122,9 +122,9 @@ impl From<Errno> for ScanFailure {
 
 /// A directory of the walk that is still to be listed, or that has such directories below it.
 #[derive(Debug, Default)]
-struct PendingDirectory {
+struct ScanDirectory {
     /// `None` for the mount itself.
-    parent: Option<Rc<PendingDirectory>>,
+    parent: Option<Rc<ScanDirectory>>,
     name: Box<[u8]>,
     depth: usize,
     /// Whether commands cannot change its contents.
@@ -134,7 +134,7 @@ struct PendingDirectory {
     open: RefCell<Option<Rc<OwnedFd>>>,
 }
 
-impl PendingDirectory {
+impl ScanDirectory {
     fn path(&self) -> Vec<u8> {
         let above = std::iter::successors(Some(self), |node| node.parent.as_deref());
         let mut names: Vec<&[u8]> = above.filter(|node| node.parent.is_some()).map(|node| &*node.name).collect();
@@ -151,7 +151,7 @@ impl PendingDirectory {
 
 impl ScanRules {
     /// Returns the protection of an entry by its path.
-    fn path_protection(&self, above: &PendingDirectory, name: &[u8]) -> Option<Protection> {
+    fn path_protection(&self, above: &ScanDirectory, name: &[u8]) -> Option<Protection> {
         if above.depth >= self.path_depth {
             return None;
         }
@@ -166,13 +166,13 @@ struct TreeScan<'a, 'b> {
     budget: &'a mut ScanBudget<'b>,
     found: Vec<ScanEntry>,
     /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
-    pending: Vec<Rc<PendingDirectory>>,
+    pending: Vec<Rc<ScanDirectory>>,
     /// Directories that stay open beside the mount, the one that was opened first at the front.
-    open: VecDeque<Rc<PendingDirectory>>,
+    open: VecDeque<Rc<ScanDirectory>>,
 }
 
 impl TreeScan<'_, '_> {
-    fn visit_directory(&mut self, node: &Rc<PendingDirectory>) -> Result<(), ScanFailure> {
+    fn visit_directory(&mut self, node: &Rc<ScanDirectory>) -> Result<(), ScanFailure> {
         let directory = match self.open(node, OFlags::RDONLY) {
             Ok(directory) => directory,
             Err(Errno::ACCESS) => return self.add_unlistable(node),
@@ -211,7 +211,7 @@ impl TreeScan<'_, '_> {
     fn visit_entry(
         &mut self,
         directory: &OwnedFd,
-        above: &Rc<PendingDirectory>,
+        above: &Rc<ScanDirectory>,
         name: &[u8],
         file_type: FileType,
     ) -> Result<(), ScanFailure> {
@@ -254,7 +254,7 @@ impl TreeScan<'_, '_> {
         Ok(())
     }
 
-    fn add_pending(&mut self, above: &Rc<PendingDirectory>, name: &[u8], read_only: bool) -> Result<(), ScanFailure> {
+    fn add_pending(&mut self, above: &Rc<ScanDirectory>, name: &[u8], read_only: bool) -> Result<(), ScanFailure> {
         let depth = above.depth + 1;
         if depth > self.budget.depth {
             return Err(ScanFailure::Bound(refused(
@@ -263,18 +263,18 @@ impl TreeScan<'_, '_> {
             )));
         }
         let parent = Some(Rc::clone(above));
-        self.pending.push(Rc::new(PendingDirectory {
+        self.pending.push(Rc::new(ScanDirectory {
             parent,
             name: name.into(),
             depth,
             read_only,
-            ..PendingDirectory::default()
+            ..ScanDirectory::default()
         }));
         Ok(())
     }
 
     /// Adds a directory that cannot be listed or searched.
-    fn add_unlistable(&mut self, node: &Rc<PendingDirectory>) -> Result<(), ScanFailure> {
+    fn add_unlistable(&mut self, node: &Rc<ScanDirectory>) -> Result<(), ScanFailure> {
         let mut node = node;
         while !node.unlistable.get() {
             let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
@@ -292,7 +292,7 @@ impl TreeScan<'_, '_> {
     }
 
     /// Opens a directory without following links on the way to it.
-    fn open(&mut self, node: &Rc<PendingDirectory>, access: OFlags) -> Result<OwnedFd, Errno> {
+    fn open(&mut self, node: &Rc<ScanDirectory>, access: OFlags) -> Result<OwnedFd, Errno> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Some(parent) = &node.parent else {
             let root = node.open.borrow().clone().ok_or(Errno::BADF)?;
@@ -303,7 +303,7 @@ impl TreeScan<'_, '_> {
     }
 
     /// Opens a directory through its nearest open ancestor, and keeps the directories between them open.
-    fn open_with_parents(&mut self, node: &Rc<PendingDirectory>) -> Result<Rc<OwnedFd>, Errno> {
+    fn open_with_parents(&mut self, node: &Rc<ScanDirectory>) -> Result<Rc<OwnedFd>, Errno> {
         let mut closed = Vec::new();
         let mut node = node;
         let mut directory = loop {
@@ -321,7 +321,7 @@ impl TreeScan<'_, '_> {
         Ok(directory)
     }
 
-    fn keep_open(&mut self, node: &Rc<PendingDirectory>, directory: Rc<OwnedFd>) {
+    fn keep_open(&mut self, node: &Rc<ScanDirectory>, directory: Rc<OwnedFd>) {
         node.open.replace(Some(directory));
         self.open.push_back(Rc::clone(node));
         if self.open.len() > OPEN_CAPACITY

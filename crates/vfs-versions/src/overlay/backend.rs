@@ -24,8 +24,8 @@ use vfs_core::{
 };
 use vfs_search::{Pool, run_until_cancelled};
 
+use super::overlay_persistence::OverlayPersistence;
 use super::overlay_state::{OverlayEntry, OverlayState};
-use super::persistence::OverlayPersistence;
 
 /// Copy-on-write backend over a base, which is not written to until the changes are committed.
 ///

@@ -6,9 +6,9 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use super::backend::OverlayBackend;
 use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
 use super::commit_steps::CommitSteps;
+use super::overlay_persistence::commit_recovery::FinishedCommit;
+use super::overlay_persistence::overlay_record_file::at_root;
 use super::overlay_state::OverlayState;
-use super::persistence::commit_recovery::FinishedCommit;
-use super::persistence::overlay_record_file::at_root;
 
 /// Result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]

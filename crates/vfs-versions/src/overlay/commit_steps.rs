@@ -8,12 +8,12 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
 use super::base_entry::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
 use super::commit_plan::PlannedChange;
+use super::overlay_persistence::OverlayPersistence;
 use super::overlay_state::OverlayState;
-use super::persistence::OverlayPersistence;
 use crate::versioned_entry::VersionedEntry;
 
-/// An applied step, with the resulting version of the file.
-type AppliedStep = (PlannedChange, Option<Version>);
+/// An applied step of a commit, with the resulting version of the file.
+type AppliedCommitStep = (PlannedChange, Option<Version>);
 
 /// Steps and progress of a commit.
 pub(super) struct CommitSteps<'a> {
@@ -22,7 +22,7 @@ pub(super) struct CommitSteps<'a> {
     /// count as applied.
     pub(super) persistence: Option<&'a mut OverlayPersistence>,
     pending: VecDeque<PlannedChange>,
-    pub(super) applied: Vec<AppliedStep>,
+    pub(super) applied: Vec<AppliedCommitStep>,
     /// Files that may have been changed and could not be restored.
     pub(super) unrestored: Vec<VfsPath>,
     /// Files that were restored and could not be changed again for another process that finishes the commit.

@@ -11,7 +11,7 @@ use vfs_core::{
     VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
-use super::overlay_state::{LeafKind, OverlayEntry, OverlayState};
+use super::overlay_state::{OverlayEntry, OverlayLeafKind, OverlayState};
 use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
@@ -182,8 +182,8 @@ impl OverlayState {
                 let files = self.leaves(cx, path).await?;
                 for (file, kind) in &files {
                     let entry = match kind {
-                        LeafKind::Link | LeafKind::FileLink => OverlayEntry::Link,
-                        LeafKind::File => self.find(cx, file).await?,
+                        OverlayLeafKind::Link | OverlayLeafKind::FileLink => OverlayEntry::Link,
+                        OverlayLeafKind::File => self.find(cx, file).await?,
                     };
                     self.record_original(file, &entry);
                 }

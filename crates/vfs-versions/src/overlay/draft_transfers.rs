@@ -9,7 +9,7 @@ use vfs_core::{
     VfsPath,
 };
 
-use super::overlay_state::{LeafKind, OverlayEntry, OverlayState};
+use super::overlay_state::{OverlayEntry, OverlayLeafKind, OverlayState};
 use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
@@ -58,10 +58,11 @@ impl OverlayState {
             OverlayEntry::Nothing => return Err(Error::not_found(from)),
             OverlayEntry::Link => return Err(link_unsupported(from)),
             OverlayEntry::Directory(_) => self.leaves(cx, from).await?,
-            _ => vec![(from.clone(), LeafKind::File)],
+            _ => vec![(from.clone(), OverlayLeafKind::File)],
         };
         // The target of any other link is not part of this directory.
-        let is_refused = |kind: LeafKind| kind == LeafKind::Link || (is_move && kind == LeafKind::FileLink);
+        let is_refused =
+            |kind: OverlayLeafKind| kind == OverlayLeafKind::Link || (is_move && kind == OverlayLeafKind::FileLink);
         if let Some((at, _)) = files.iter().find(|(_, kind)| is_refused(*kind)) {
             return Err(link_unsupported(at));
         }
@@ -73,7 +74,7 @@ impl OverlayState {
         let mut transferred = TransferOutcome { replaced, files: Vec::new(), bytes: 0 };
         for (file, kind) in files {
             cx.check()?;
-            let source = if kind == LeafKind::FileLink { self.real(cx, &file).await? } else { file.clone() };
+            let source = if kind == OverlayLeafKind::FileLink { self.real(cx, &file).await? } else { file.clone() };
             let content = self.fetch(cx, &source).await?;
             let target = to.join(file.strip_prefix(from).unwrap_or_default())?;
             let replaced = self.find_entry(cx, &target).await?;

@@ -54,7 +54,7 @@ impl OverlayEntry {
 
 /// State of a file in an overlay, compared with the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ChangeState {
+pub(crate) enum OverlayFileState {
     Unchanged,
     Written(Version),
     Removed,
@@ -190,13 +190,13 @@ impl OverlayState {
     }
 
     /// Returns the state of the file at `path`.
-    pub(crate) async fn change_state(&self, cx: &OpContext, path: &VfsPath) -> Result<ChangeState> {
+    pub(crate) async fn file_state(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayFileState> {
         if !self.originals.contains_key(path) {
-            return Ok(ChangeState::Unchanged);
+            return Ok(OverlayFileState::Unchanged);
         }
         match self.upper.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) => Ok(info.version.map_or(ChangeState::Removed, ChangeState::Written)),
-            Err(error) if error.is_absence() => Ok(ChangeState::Removed),
+            Ok(info) => Ok(info.version.map_or(OverlayFileState::Removed, OverlayFileState::Written)),
+            Err(error) if error.is_absence() => Ok(OverlayFileState::Removed),
             Err(error) => Err(error),
         }
     }
@@ -219,7 +219,7 @@ impl OverlayState {
     }
 
     /// Returns all entries at and below `path` except directories, with their kinds.
-    pub(super) async fn leaves(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(VfsPath, LeafKind)>> {
+    pub(super) async fn leaves(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(VfsPath, OverlayLeafKind)>> {
         let listed = self.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
         if listed.truncated.is_some() {
             return Err(
@@ -229,10 +229,10 @@ impl OverlayState {
         let mut leaves = Vec::with_capacity(listed.entries.len());
         for entry in listed.entries {
             let kind = match self.find_entry(cx, &entry.path).await? {
-                OverlayEntry::Link if entry.is_dir => LeafKind::Link,
-                OverlayEntry::Link => LeafKind::FileLink,
+                OverlayEntry::Link if entry.is_dir => OverlayLeafKind::Link,
+                OverlayEntry::Link => OverlayLeafKind::FileLink,
                 _ if entry.is_dir => continue,
-                _ => LeafKind::File,
+                _ => OverlayLeafKind::File,
             };
             leaves.push((entry.path, kind));
         }
@@ -240,7 +240,7 @@ impl OverlayState {
             // A link that leads nowhere, or outside, has no listed entry, but it can be removed.
             match VfsPath::parse(&problem.path) {
                 Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(OverlayEntry::Link)) => {
-                    leaves.push((at, LeafKind::Link))
+                    leaves.push((at, OverlayLeafKind::Link))
                 }
                 _ => {
                     let message = "the entry cannot be read, so its directory cannot be processed as a whole";
@@ -252,9 +252,9 @@ impl OverlayState {
     }
 }
 
-/// Kind of an entry that is not a directory.
+/// Kind of an entry of an overlay that is not a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeafKind {
+pub(super) enum OverlayLeafKind {
     File,
     /// A link to a file.
     FileLink,

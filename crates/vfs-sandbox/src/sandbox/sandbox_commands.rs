@@ -14,7 +14,7 @@ use vfs_core::{
 use vfs_shell::{CommandRunner, ShellConfig};
 
 use crate::sandbox::OsSandbox;
-use crate::sandbox::setup::SandboxSetup;
+use crate::sandbox::sandbox_setup::SandboxSetup;
 
 /// Shell whose commands run in a sandbox.
 ///

@@ -15,12 +15,12 @@ use crate::landlock::without_namespaces;
 use crate::namespaces::bubblewrap::CommandSession;
 use crate::namespaces::inherited_files::check_length;
 use crate::namespaces::{CommandSpec, NamespaceFeatures, NamespaceSpawner};
-use crate::protect::leftovers::LeftoverReporter;
+use crate::protect::leftover_reporter::LeftoverReporter;
 use crate::protect::open_mount::OpenMount;
 use crate::protect::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 use crate::report::guarantee::Mechanism;
 use crate::sandbox::confinement::{Confinement, PrivilegeHandling, TerminationSignals};
-use crate::seccomp::{self, CommandReach, FilteredProcess};
+use crate::seccomp::{self, FilteredProcess, SeccompProfile};
 use crate::self_test_cache::SelfTestCache;
 
 /// How commands are started.
@@ -58,7 +58,7 @@ impl SandboxSetup {
         cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
         let filters = [FilteredProcess::Command, FilteredProcess::Covering]
-            .map(|stage| filter_for(config, CommandReach::Namespaces, stage));
+            .map(|process| filter_for(config, SeccompProfile::Namespaces, process));
         let [program, covering] = filters;
         let landlock = landlock_for(config);
         // The kernel counts the processes of an ordinary user in a user namespace of its own separately.
@@ -97,7 +97,7 @@ impl SandboxSetup {
                 "without namespaces, nothing hides the directory below {at} in which sandboxes record passed self-tests"
             ));
         }
-        let program = filter_for(config, without_namespaces::reach(config.network), FilteredProcess::Command);
+        let program = filter_for(config, without_namespaces::seccomp_profile(config.network), FilteredProcess::Command);
         let landlock = landlock_for(config);
         let rules = landlock.as_ref().ok().map(|_| without_namespaces::rules(config, mounts).ruleset()).transpose()?;
         let confine = Confinement {
@@ -267,11 +267,11 @@ fn check_used(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String
 
 fn filter_for(
     config: &SandboxConfig,
-    reach: CommandReach,
-    stage: FilteredProcess,
+    profile: SeccompProfile,
+    process: FilteredProcess,
 ) -> Result<seccompiler::BpfProgram, String> {
     check_used(config, Mechanism::Seccomp)?;
-    seccomp::program(reach, config.unix_sockets, stage)
+    seccomp::program(profile, config.unix_sockets, process)
 }
 
 fn landlock_for(config: &SandboxConfig) -> Result<i32, String> {

@@ -5,7 +5,7 @@ use crate::landlock;
 use crate::report::guarantee::Guarantee;
 use crate::report::{Enforcement, ProbeResult, SandboxReport};
 use crate::sandbox::confinement::effective_process_limit;
-use crate::sandbox::setup::{SandboxSetup, SpawnMethod};
+use crate::sandbox::sandbox_setup::{SandboxSetup, SpawnMethod};
 use crate::self_test::{SelfTestObservation, SelfTestObservations};
 
 /// Returns the report for a sandbox whose self-test made these observations.
