@@ -59,7 +59,7 @@ impl Enforcer {
     /// Returns whether the named paths of a request are all that it touches: no path can be a link, and no subtree counts.
     fn is_plain_request(&self, cx: &OpContext, action: RequestRef<'_>) -> bool {
         let is_plain = || {
-            required_permissions(&action).all(|need| need.reach == PermissionScope::Itself)
+            required_permissions(&action).all(|need| need.scope == PermissionScope::Itself)
                 && action.paths().all(|path| !self.inner.capabilities(path).links)
         };
         self.is_uniform(cx) || is_plain()
@@ -219,7 +219,7 @@ impl Enforcer {
     /// Checks every entry below a directory that is moved, copied or deleted.
     async fn check_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalPrompt> {
         let (mut source, mut target) = (None, None);
-        for need in required_permissions(action).filter(|need| need.reach == PermissionScope::Subtree) {
+        for need in required_permissions(action).filter(|need| need.scope == PermissionScope::Subtree) {
             match need.permission {
                 Permission::Write => target = Some(need.path),
                 _ => source = Some(need.path),

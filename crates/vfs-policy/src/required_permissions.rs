@@ -13,7 +13,7 @@ use crate::policy::Permission::{self, Delete, Execute, Read, Write};
 pub(crate) struct RequiredPermission<'a> {
     pub(crate) permission: Permission,
     pub(crate) path: &'a VfsPath,
-    pub(crate) reach: PermissionScope,
+    pub(crate) scope: PermissionScope,
 }
 
 /// Extent of a required permission below its path.
@@ -25,8 +25,8 @@ pub(crate) enum PermissionScope {
     Subtree,
 }
 
-fn require(permission: Permission, path: &VfsPath, reach: PermissionScope) -> Option<RequiredPermission<'_>> {
-    Some(RequiredPermission { permission, path, reach })
+fn require(permission: Permission, path: &VfsPath, scope: PermissionScope) -> Option<RequiredPermission<'_>> {
+    Some(RequiredPermission { permission, path, scope })
 }
 
 /// Returns the root, the path of operations on the state of all files.
