@@ -8,7 +8,7 @@ mod cgroup;
 mod config;
 mod file_descriptors;
 mod file_version;
-mod helper;
+mod helper_program;
 mod landlock;
 mod namespaces;
 mod protect;
@@ -22,7 +22,7 @@ mod workspace;
 pub use self::config::{
     Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
 };
-pub use self::helper::sandbox_helper_main;
+pub use self::helper_program::sandbox_helper_main;
 pub use self::report::guarantee::{Guarantee, Mechanism};
 pub use self::report::{Enforcement, ProbeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;

@@ -19,9 +19,11 @@ use vfs_shell::SpawnSpec;
 use crate::config::{SandboxConfig, UnixSockets};
 use crate::file_descriptors::duplicate;
 use crate::file_version::FileVersion;
-use crate::helper::memfd;
-use crate::helper::trusted_programs;
-use crate::helper::{self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes};
+use crate::helper_program::memfd;
+use crate::helper_program::trusted_programs;
+use crate::helper_program::{
+    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes,
+};
 use crate::landlock::{LandlockGrant, LandlockRules};
 use crate::namespaces::bubblewrap::{
     BindOver, BindSource, BubblewrapPlan, CommandSession, HostVisibility, NestedMountSupport, NestedUserNamespaces,
@@ -116,7 +118,7 @@ impl NamespaceSpawner {
         };
         let system = SystemFiles::detect(config.network);
         let task = |()| HelperTask { rules: rules(&system, config, mounts), processes, ..HelperTask::default() };
-        let helper = landlock.map(task).and_then(|task| Ok((helper::open(&config.helper, mounts)?, task)));
+        let helper = landlock.map(task).and_then(|task| Ok((helper_program::open(&config.helper, mounts)?, task)));
         let description = format!(
             "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
             helper.as_ref().map(|((_, version), task)| (version, task))

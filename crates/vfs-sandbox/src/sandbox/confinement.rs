@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 use seccompiler::BpfProgram;
 
-use crate::helper::termination_signals;
+use crate::helper_program::termination_signals;
 
 /// Whether a process gives up the privileges of root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
